@@ -1,0 +1,73 @@
+"""A batch of sentence pairs: token ids and the masks that follow from them."""
+
+import dataclasses
+
+import numpy as np
+
+from contract import checks
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Token ids and masks of B pairs.
+
+    Attributes:
+        source: int64 [B S].
+        target: int64 [B T], what the decoder reads.
+        source_mask: bool [B 1 1 S]; True where a key is not padding.
+        target_mask: bool [B 1 T T]; True where a key is neither padding nor
+            later than the query.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    source_mask: np.ndarray
+    target_mask: np.ndarray
+
+    @classmethod
+    def of_ids(cls, source, target, pad_id=0):
+        """A batch whose masks follow from the ids alone."""
+        source, target = np.asarray(source), np.asarray(target)
+        length = target.shape[-1]
+        earlier = np.tri(length, dtype=bool)
+        return cls(
+            source, target,
+            (source != pad_id)[:, None, None, :],
+            (target != pad_id)[:, None, None, :] & earlier,
+        )
+
+    @classmethod
+    def of_text(cls, sources, targets, tokenizer):
+        """A batch from sentences: targets get a begin and an end token."""
+        return cls.of_ids(
+            tokenizer.pad([tokenizer.encode(text) for text in sources]),
+            tokenizer.pad([
+                [tokenizer.begin_id, *tokenizer.encode(text), tokenizer.end_id]
+                for text in targets
+            ]),
+            tokenizer.pad_id,
+        )
+
+    def __iter__(self):
+        """source, target, source_mask, target_mask: a Transformer's inputs."""
+        return iter((self.source, self.target,
+                     self.source_mask, self.target_mask))
+
+    def check(self, config):
+        """Raise InputError where a model of ``config`` cannot read the batch."""
+        check_inputs(config, *self)
+        return self
+
+
+def check_inputs(config, source, target, source_mask, target_mask):
+    """Raise InputError unless a model of ``config`` can read these arrays."""
+    checks.tokens(source, config.source_vocab, config.max_length, "source")
+    checks.tokens(target, config.target_vocab, config.max_length, "target")
+    (batch, s), (rows, t) = np.shape(source), np.shape(target)
+    if batch != rows:
+        raise checks.InputError(
+            f"the source has {batch} sequences and the target {rows}; give as "
+            "many of one as of the other."
+        )
+    checks.mask(source_mask, (batch, 1, 1, s))
+    checks.mask(target_mask, (batch, 1, t, t))

@@ -1,0 +1,66 @@
+"""What a model asks of its inputs, said in one sentence when it is not so.
+
+The checks look at shapes and dtypes only, which are known under jit as well;
+``tokens`` also looks at the ids, so it stands where ids enter, outside of any
+compiled function. Left to themselves JAX and Keras answer an id outside the
+table with NaN, and every framework broadcasts a mask of the wrong shape.
+"""
+
+import numpy as np
+
+from contract.errors import InputError
+
+
+def tokens(ids, vocab, max_length, what):
+    """Check token ids [B T] against a vocabulary and the longest sequence."""
+    ids = np.asarray(ids)
+    if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
+        raise InputError(
+            f"the {what} ids are {ids.dtype} of shape {list(ids.shape)}; give "
+            "whole numbers of shape [batch, length]."
+        )
+    if ids.size == 0:
+        raise InputError(
+            f"the {what} ids are empty (shape {list(ids.shape)}); give at "
+            "least one sequence of at least one token."
+        )
+    length(ids.shape[1], max_length, what)
+    outside = (ids < 0) | (ids >= vocab)
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise InputError(
+            f"the {what} id {ids[row, column]} at [{row}, {column}] is outside "
+            f"the vocabulary; ids run from 0 to {vocab - 1}."
+        )
+
+
+def length(found, max_length, what="input"):
+    """Check a sequence length against the rows of the position table."""
+    if found > max_length:
+        raise InputError(
+            f"the {what} sequence has {found} tokens, but the position table "
+            f"has {max_length} rows; shorten it or raise max_length."
+        )
+
+
+def mask(mask, scores_shape):
+    """Check that a mask is boolean and fits scores [B H T S] as it stands.
+
+    Each axis must be 1 or equal; True means "may attend".
+    """
+    kind = str(mask.dtype).rpartition(".")[2]
+    if kind not in ("bool", "bool_"):
+        raise InputError(
+            f"the mask is {kind}; give booleans, True where a query may "
+            "attend (0 and 1 or 0 and -inf mean different things in "
+            "different systems)."
+        )
+    found, wanted = tuple(mask.shape), tuple(scores_shape)
+    fits = len(found) == len(wanted) and all(
+        a == b or a == 1 for a, b in zip(found, wanted)
+    )
+    if not fits:
+        raise InputError(
+            f"the mask has shape {list(found)} where the scores have "
+            f"{list(wanted)}; each axis must be equal or 1."
+        )

@@ -1,0 +1,194 @@
+"""TransformerConfig, the one description of a model, and the presets."""
+
+import dataclasses
+import math
+import numbers
+
+from contract.errors import InputError, one_of
+
+#: The allowed words of every field that chooses a variant.
+CHOICES = {
+    "residual": ("pre", "post"),
+    "norm": ("layer", "std", "scalar_std"),
+    "positions": ("interleaved", "halves"),
+    "activation": ("relu", "gelu"),
+    "output": ("logits", "log_probs"),
+}
+
+SIZES = (
+    "source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
+    "n_encoder_layers", "n_decoder_layers", "max_length",
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerConfig:
+    """Every number and every choice that touches the maths.
+
+    Frozen, and checked when made: a value that cannot work raises InputError
+    with a sentence that says what to change. Defaults are the base model of
+    "Attention Is All You Need" (Vaswani et al. 2017, table 3).
+
+    Attributes:
+        source_vocab, target_vocab: V, rows of the embedding tables.
+        d_model: D, the width of every vector between components.
+        n_heads: H, heads of each attention; divides d_model.
+        d_ff: F, the width inside the feed-forward network.
+        n_encoder_layers, n_decoder_layers: N of each stack.
+        max_length: rows of the position table, the longest sequence.
+        dropout: probability that a value is dropped while training.
+        label_smoothing: mass moved from the right token to all V tokens.
+        residual: "post", norm(x + f(x)) as in the paper, or "pre",
+            x + f(norm(x)).
+        norm: "layer", the usual layer norm; "std", divided by the unbiased
+            standard deviation; "scalar_std", the same with one scale and one
+            bias for all features.
+        norm_eps: the norm's epsilon; inside the root for "layer", added to the
+            standard deviation for the other two.
+        final_norm: whether each stack ends in a norm of its own.
+        positions: "interleaved", sine on even and cosine on odd features, or
+            "halves", sines first.
+        activation: "relu", or "gelu" in its exact form.
+        output: "logits", or "log_probs" for their log-softmax.
+        tied: both embeddings and the projection share one table.
+        pad_id: the token id that is padding.
+    """
+
+    source_vocab: int = 37_000
+    target_vocab: int = 37_000
+    d_model: int = 512
+    n_heads: int = 8
+    d_ff: int = 2048
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    max_length: int = 5000
+    dropout: float = 0.1
+    label_smoothing: float = 0.0
+    residual: str = "post"
+    norm: str = "layer"
+    norm_eps: float = 1e-6
+    final_norm: bool = False
+    positions: str = "interleaved"
+    activation: str = "relu"
+    output: str = "logits"
+    tied: bool = False
+    pad_id: int = 0
+
+    def __post_init__(self):
+        for field in SIZES:
+            self._whole(field, smallest=1)
+        self._whole("pad_id", smallest=0)
+        for field, allowed in CHOICES.items():
+            one_of(getattr(self, field), allowed, field)
+        for field in ("final_norm", "tied"):
+            if not isinstance(getattr(self, field), bool):
+                raise InputError(f"{field} must be True or False.")
+        for field in ("dropout", "label_smoothing"):
+            if not 0 <= self._real(field) < 1:
+                raise InputError(
+                    f"{field} is {getattr(self, field)}; choose a probability "
+                    "of at least 0 and less than 1."
+                )
+        if not (self._real("norm_eps") > 0 and math.isfinite(self.norm_eps)):
+            raise InputError(
+                f"norm_eps is {self.norm_eps}; choose a positive number, such "
+                "as 1e-6."
+            )
+        if self.d_model % self.n_heads:
+            raise InputError(
+                f"d_model {self.d_model} does not divide into n_heads "
+                f"{self.n_heads}; make d_model a multiple of n_heads."
+            )
+        if self.d_model % 2:
+            raise InputError(
+                f"d_model {self.d_model} is odd, but positions pair a sine "
+                "with a cosine; make d_model even."
+            )
+        if self.tied and self.source_vocab != self.target_vocab:
+            raise InputError(
+                f"tied embeddings share one table, but source_vocab is "
+                f"{self.source_vocab} and target_vocab {self.target_vocab}; "
+                "make them equal or set tied=False."
+            )
+        if self.pad_id >= min(self.source_vocab, self.target_vocab):
+            raise InputError(
+                f"pad_id {self.pad_id} is not in both vocabularies; choose an "
+                "id below source_vocab and target_vocab."
+            )
+
+    def _whole(self, field, smallest):
+        value = getattr(self, field)
+        whole = isinstance(value, numbers.Integral)
+        if isinstance(value, bool) or not whole or value < smallest:
+            raise InputError(
+                f"{field} is {value!r}; choose a whole number of at least "
+                f"{smallest}."
+            )
+
+    def _real(self, field):
+        value = getattr(self, field)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise InputError(f"{field} is {value!r}; choose a number.")
+        return value
+
+    @property
+    def d_k(self):
+        """K, the width of one head: d_model / n_heads."""
+        return self.d_model // self.n_heads
+
+    def replace(self, **changes):
+        """A copy with some fields changed, checked again."""
+        unknown = sorted(changes.keys() - self.as_dict().keys())
+        if unknown:
+            raise InputError(
+                f"the configuration has no field {unknown[0]!r}; its fields "
+                f"are {', '.join(self.as_dict())}."
+            )
+        return dataclasses.replace(self, **changes)
+
+    def as_dict(self):
+        """The fields as a plain dict, in order."""
+        return dataclasses.asdict(self)
+
+
+_lesson = TransformerConfig(
+    residual="pre", norm="scalar_std", norm_eps=1e-6, final_norm=True,
+    output="log_probs",
+)
+_post = TransformerConfig(residual="post", norm="layer", norm_eps=1e-5)
+_paper = TransformerConfig(
+    residual="post", norm="layer", norm_eps=1e-6, tied=True,
+    label_smoothing=0.1,
+)
+
+#: The systems that the project covers, by name (R18 to R20 in RULINGS.md).
+PRESETS = {
+    "lesson": _lesson,
+    "components": _lesson.replace(output="logits"),
+    "notebook": _post,
+    "complete": _post.replace(norm="std", norm_eps=1e-6),
+    "practical": _post,
+    "vaswani2017_base": _paper,
+    "vaswani2017_big": _paper.replace(
+        d_model=1024, n_heads=16, d_ff=4096, dropout=0.3
+    ),
+}
+
+
+def preset(name):
+    """The preset called ``name``; an unknown name raises InputError."""
+    return PRESETS[one_of(name, PRESETS, "preset")]
+
+
+def at_test_size(config):
+    """``config`` with its variants kept and its sizes made small.
+
+    No two sizes are equal, so that no transposed or swapped axis can go
+    unseen, and neither d_model nor d_k is a power of 4, so that no root is
+    exact: D 48, H 6, K 8, F 80, V 37 and 41 (37 where tied), 2 and 3 layers.
+    """
+    return config.replace(
+        source_vocab=37, target_vocab=37 if config.tied else 41, d_model=48,
+        n_heads=6, d_ff=80, n_encoder_layers=2, n_decoder_layers=3,
+        max_length=64,
+    )

@@ -1,0 +1,52 @@
+"""Taps: how a value inside a model is seen without changing the model.
+
+``scores = tap(self, "scores", ...)`` is an identity, unless a trace is open.
+The open trace is a plain global: torch.compile refuses context variables.
+"""
+
+import contextlib
+
+_open = None
+
+
+class Trace:
+    """The steps of one run, in the order in which they happened.
+
+    Args:
+        paths: id(module) -> its path from the root, "" for the root itself.
+    """
+
+    def __init__(self, paths):
+        self.paths = paths
+        self.values = {}
+
+    def record(self, module, name, value):
+        """Store a step under ``path.name`` and hand it on."""
+        path = self.paths[id(module)]
+        name = f"{path}.{name}" if path else name
+        if name in self.values:
+            raise RuntimeError(f"the step {name} was recorded twice in a run")
+        self.values[name] = value
+        return value
+
+
+def tap(module, name, value):
+    """Return ``value``; an open trace records it as a step of ``module``."""
+    return value if _open is None else _open.record(module, name, value)
+
+
+@contextlib.contextmanager
+def tracing(paths):
+    """Open a trace for the duration of a ``with`` block."""
+    global _open
+    before, _open = _open, Trace(paths)
+    try:
+        yield _open
+    finally:
+        _open = before
+
+
+def attention_weights(steps):
+    """The attention weights of every layer, by name: [B H T S] each."""
+    return {name: value for name, value in steps.items()
+            if name.endswith("attention.weights")}

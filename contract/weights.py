@@ -1,0 +1,251 @@
+"""Names, shapes and files of the weights that all four load.
+
+A canonical name is the path of attributes that leads to an array, and a matrix
+stands as the paper writes it: y = x W + b, so ``kernel`` is [in, out].
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from contract import random
+from contract.errors import InputError
+
+#: The only metadata key that we write; safetensors stores several in random
+#: order, and then two equal files would hash differently.
+METADATA_KEY = "parity"
+
+PROJECTIONS = ("query", "key", "value", "output")
+
+
+def _linear(d_in, d_out):
+    return {"kernel": (d_in, d_out), "bias": (d_out,)}
+
+
+def _norm(config):
+    shape = (1,) if config.norm == "scalar_std" else (config.d_model,)
+    return {"scale": shape, "bias": shape}
+
+
+def _attention(config):
+    return {name: _linear(config.d_model, config.d_model)
+            for name in PROJECTIONS}
+
+
+def _layer(config, attentions):
+    residual = {"norm": _norm(config)}
+    layer = {}
+    for attention in attentions:
+        layer[attention] = _attention(config)
+        layer[f"{attention}_residual"] = residual
+    layer["feed_forward"] = {
+        "inner": _linear(config.d_model, config.d_ff),
+        "outer": _linear(config.d_ff, config.d_model),
+    }
+    layer["feed_forward_residual"] = residual
+    return layer
+
+
+def _stack(config, n_layers, attentions):
+    stack = {"layers": {i: _layer(config, attentions)
+                        for i in range(n_layers)}}
+    if config.final_norm:
+        stack["norm"] = _norm(config)
+    return stack
+
+
+def _flatten(tree, prefix=""):
+    for name, node in tree.items():
+        if isinstance(node, dict):
+            yield from _flatten(node, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", node
+
+
+def schema(config):
+    """Every weight of a model: canonical name -> shape, in reading order."""
+    tree = {"source_embedding": {
+        "table": (config.source_vocab, config.d_model)}}
+    if not config.tied:
+        tree["target_embedding"] = {
+            "table": (config.target_vocab, config.d_model)}
+    tree["encoder"] = _stack(
+        config, config.n_encoder_layers, ["self_attention"])
+    tree["decoder"] = _stack(
+        config, config.n_decoder_layers, ["self_attention", "cross_attention"])
+    if not config.tied:
+        tree["projection"] = _linear(config.d_model, config.target_vocab)
+    return dict(_flatten(tree))
+
+
+def part(weights, prefix):
+    """The arrays under ``prefix``, named from there on."""
+    return {name.removeprefix(prefix): array
+            for name, array in weights.items() if name.startswith(prefix)}
+
+
+def check(weights, shapes, what="the weights"):
+    """Raise InputError unless ``weights`` are just what ``shapes`` asks for.
+
+    Every name there and no other, every shape equal, floating point, finite.
+    """
+    for name in shapes:
+        if name not in weights:
+            raise InputError(
+                f"{what} lack the array {name!r}; add it, or choose the "
+                "configuration that they were made for."
+            )
+    for name in weights:
+        if name not in shapes:
+            raise InputError(
+                f"{what} hold a surplus array {name!r}; remove it, or choose "
+                "the configuration that they were made for."
+            )
+    for name, shape in shapes.items():
+        found = tuple(weights[name].shape)
+        if found != tuple(shape):
+            raise InputError(
+                f"the array {name!r} in {what} has shape {list(found)} where "
+                f"{list(shape)} is needed; matrices stand as [in, out]."
+            )
+        finite(name, weights[name], what)
+
+
+def finite(name, array, what):
+    """Raise InputError unless ``array`` is floating point and finite."""
+    if array.dtype.name not in ("float64", "float32", "float16", "bfloat16"):
+        raise InputError(
+            f"the array {name!r} in {what} is {array.dtype}; weights must be "
+            "floating point."
+        )
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"the array {name!r} in {what} holds a NaN or an infinity; make "
+            "the file again."
+        )
+
+
+def _fan_uniform(key, shape):
+    """Glorot and Bengio 2010, eq. 16: U(-a, a), a = sqrt(6 / (in + out))."""
+    limit = np.sqrt(6.0 / sum(shape))
+    return random.uniform(key, shape, -limit, limit)
+
+
+def initial_weights(config, seed=0):
+    """Weights to begin training with, the same on every machine; float64.
+
+    Glorot uniform kernels, tables uniform with variance 1/D (so that
+    embeddings times sqrt(D) begin with variance 1), scales one, biases zero.
+    Each array has a key of its own, named by its canonical name, so that its
+    values do not depend on what else the model holds.
+    """
+    weights = {}
+    for name, shape in schema(config).items():
+        key = random.fold_in(random.key(seed), name)
+        match name.rpartition(".")[2]:
+            case "kernel":
+                weights[name] = _fan_uniform(key, shape)
+            case "table":
+                limit = np.sqrt(3.0 / shape[1])
+                weights[name] = random.uniform(key, shape, -limit, limit)
+            case "scale":
+                weights[name] = np.ones(shape)
+            case "bias":
+                weights[name] = np.zeros(shape)
+    return weights
+
+
+def probe_weights(config, seed=0):
+    """Weights that hide nothing, to compare implementations with; float64.
+
+    As initial_weights, but no scale is one and no bias zero, so that a missing
+    scale, bias or norm shows: scales in [0.5, 1.5), biases in [-0.5, 0.5).
+    """
+    weights = initial_weights(config, seed)
+    for name, array in weights.items():
+        key = random.fold_in(random.key(seed), name)
+        match name.rpartition(".")[2]:
+            case "scale":
+                weights[name] = random.uniform(key, array.shape, 0.5, 1.5)
+            case "bias":
+                weights[name] = random.uniform(key, array.shape, -0.5, 0.5)
+    return weights
+
+
+def digest(weights):
+    """SHA-256 over names, dtypes, shapes and bytes, in order of name."""
+    state = hashlib.sha256()
+    for name in sorted(weights):
+        array = np.ascontiguousarray(weights[name])
+        state.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        state.update(array.view(np.uint8).data)
+    return state.hexdigest()
+
+
+def save(path, arrays, **metadata):
+    """Write arrays to a safetensors file, whole or not at all.
+
+    safetensors' NumPy writer stores an array that is not C-contiguous with its
+    values scrambled, so arrays are made contiguous, the file is read back and
+    compared, and only then does it take its name. Metadata is one key of
+    canonical JSON, so that equal contents give equal bytes.
+    """
+    arrays = {name: np.ascontiguousarray(array)
+              for name, array in sorted(arrays.items())}
+    text = json.dumps(metadata, sort_keys=True, separators=(",", ":"))
+    folder = os.path.dirname(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
+    os.close(handle)
+    try:
+        save_file(arrays, temporary, metadata={METADATA_KEY: text})
+        with safe_open(temporary, framework="numpy") as file:
+            for name, array in arrays.items():
+                if file.get_tensor(name).tobytes() != array.tobytes():
+                    raise RuntimeError(f"{name} did not survive the writing")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+
+
+def load(path):
+    """Read a safetensors file.
+
+    Returns:
+        The arrays by name, and the metadata as a dict of text.
+
+    Raises:
+        InputError: it is not there, not safetensors, cut short, or holds a
+            dtype that NumPy lacks.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
+            return arrays, file.metadata() or {}
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {str(path)!r}; check the path."
+        ) from None
+    except (SafetensorError, OSError) as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read as safetensors ({error}); it is "
+            "damaged or of another format, so make it again."
+        ) from None
+    except (TypeError, AttributeError, KeyError):
+        raise InputError(
+            f"{str(path)!r} holds a dtype that NumPy lacks, such as bfloat16; "
+            "store it as float32."
+        ) from None
+
+
+def load_weights(path, config):
+    """Read the weights of a model and check them against its schema."""
+    arrays, _ = load(path)
+    check(arrays, schema(config), str(path))
+    return {name: arrays[name] for name in schema(config)}

@@ -1,0 +1,124 @@
+"""Attention: a mean of values, weighted by how well queries meet keys.
+
+    Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V                      (eq. 1)
+
+Multi-head attention does so in H subspaces of d_k = d_model / H features at
+once (section 3.2.2). Masks say True where a query may attend (R1).
+"""
+
+import math
+
+import numpy as np
+
+from contract import checks
+from reference_numpy.linear import Linear, LinearWithoutBias
+
+
+def softmax(x):
+    """exp(x) / Σ exp(x) over the last axis, shifted so that nothing overflows."""
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def masked_softmax(scores, mask):
+    """Softmax over the keys that ``mask`` allows; every other weight is 0.
+
+    A masked score becomes the most negative finite number, whose exponential
+    is 0 beside any other. A query that may attend to nothing would then spread
+    its weight evenly over what it must not see, so weights are set to 0 where
+    the mask is False once more: its context is 0 (R2).
+    """
+    lowest = np.finfo(scores.dtype).min
+    return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
+
+
+def scaled_dot_product_attention(query, key, value, mask, c):
+    """Equation 1 for any number of leading axes.
+
+    Args:
+        query: [B H T K].
+        key: [B H S K].
+        value: [B H S K].
+        mask: bool, each axis 1 or that of [B H T S].
+        c: the cache that the steps are written to.
+
+    Returns:
+        The context, [B H T K].
+    """
+    checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
+    scores = c["scores"] = query @ key.mT / math.sqrt(query.shape[-1])
+    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
+    weights = c["weights"] = masked_softmax(scores, mask)
+    # [3] context [B H T K]: weights V  (eq. 1)
+    context = c["context"] = weights @ value
+    return context
+
+
+class SingleHeadAttention:
+    """One head, without biases, batch or mask: where lessons begin.
+
+    Parameters: ``query.kernel``, ``key.kernel``, ``value.kernel``, [D D] each.
+    """
+
+    def __init__(self, d_model):
+        self.query = LinearWithoutBias(d_model, d_model)
+        self.key = LinearWithoutBias(d_model, d_model)
+        self.value = LinearWithoutBias(d_model, d_model)
+
+    def forward(self, x):
+        """Let x [T D] attend to itself."""
+        c = {"inputs": (x,)}
+        # [1] query [T D]: x W_Q
+        query = c["query"] = self.query(x)
+        # [2] key [T D]: x W_K
+        key = c["key"] = self.key(x)
+        # [3] value [T D]: x W_V
+        value = c["value"] = self.value(x)
+        # [4] raw_scores [T T]: Q Kᵀ
+        raw_scores = c["raw_scores"] = query @ key.mT
+        # [5] scores [T T]: Q Kᵀ / √d_k  (eq. 1)
+        scores = c["scores"] = raw_scores / math.sqrt(query.shape[-1])
+        # [6] weights [T T]: softmax over keys  (eq. 1)
+        weights = c["weights"] = softmax(scores)
+        # [7] context [T D]: weights V  (eq. 1)
+        context = c["context"] = weights @ value
+        return context, c
+
+
+class MultiHeadAttention:
+    """H heads side by side. Self-attention when ``memory`` is ``x``.
+
+    Parameters: ``query``, ``key``, ``value`` and ``output``, each with
+    ``kernel`` [D D] and ``bias`` [D]. Columns of the first three are grouped
+    by head: head h owns columns h·K to (h + 1)·K (R14).
+    """
+
+    def __init__(self, config):
+        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.query = Linear(config.d_model, config.d_model)
+        self.key = Linear(config.d_model, config.d_model)
+        self.value = Linear(config.d_model, config.d_model)
+        self.output = Linear(config.d_model, config.d_model)
+
+    def split(self, x):
+        """Give each head its features: [B T D] to [B H T K]."""
+        return x.reshape(*x.shape[:2], self.n_heads, self.d_k).swapaxes(1, 2)
+
+    def merge(self, x):
+        """Set the heads side by side again: [B H T K] to [B T D]."""
+        return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
+
+    def forward(self, x, memory, mask):
+        """Let x [B T D] attend to memory [B S D] where mask allows."""
+        c = {"inputs": (x, memory, mask)}
+        # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
+        query = c["query"] = self.split(self.query(x))
+        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        key = c["key"] = self.split(self.key(memory))
+        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        value = c["value"] = self.split(self.value(memory))
+        context = scaled_dot_product_attention(query, key, value, mask, c)
+        # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
+        output = c["output"] = self.output(self.merge(context))
+        return output, c

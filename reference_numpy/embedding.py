@@ -1,0 +1,39 @@
+"""Token embedding: a row of a table for each token (section 3.4).
+
+The rows are multiplied by √d_model, so that vectors whose entries are of size
+1/√d_model stand beside positions whose entries are of size 1. The padding
+token has a row like any other (R9): masks keep it from being attended to, not
+its value.
+"""
+
+import math
+
+import numpy as np
+
+
+class TokenEmbedding:
+    """Rows of a table, times √d_model. Parameter: ``table`` [V D]."""
+
+    def __init__(self, vocab, d_model):
+        self.d_model = d_model
+        self.table = np.zeros((vocab, d_model))
+
+    def forward(self, tokens):
+        """Look up tokens, int [B T]."""
+        c = {"inputs": (tokens,)}
+        # [1] embedded [B T D]: E[tokens] · √d_model  (§3.4, R8)
+        embedded = c["embedded"] = self.table[tokens] * math.sqrt(self.d_model)
+        return embedded, c
+
+
+class TiedEmbedding(TokenEmbedding):
+    """A TokenEmbedding that reads another one's table (R13)."""
+
+    def __init__(self, embedding):
+        self.d_model = embedding.d_model
+        self.embedding = embedding
+
+    @property
+    def table(self):
+        """The other embedding's table, [V D]."""
+        return self.embedding.table

@@ -1,0 +1,66 @@
+"""The encoder: N layers of self-attention and feed-forward (section 3.1)."""
+
+from reference_numpy.attention import MultiHeadAttention
+from reference_numpy.feed_forward import FeedForward
+from reference_numpy.layer_norm import NORMS, NoNorm
+from reference_numpy.residual import RESIDUALS
+
+
+class EncoderLayer:
+    """Self-attention, then feed-forward, each within a residual.
+
+    Parameters: those of ``self_attention``, ``self_attention_residual``,
+    ``feed_forward`` and ``feed_forward_residual``.
+    """
+
+    def __init__(self, config):
+        Residual = RESIDUALS[config.residual]
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(self, x, mask):
+        """Map x [B S D], attending where mask [B 1 1 S] allows."""
+        c = {}
+
+        def self_attention(x):
+            y, c["self_attention"] = self.self_attention.forward(x, x, mask)
+            return y
+
+        def feed_forward(x):
+            y, c["feed_forward"] = self.feed_forward.forward(x)
+            return y
+
+        # [1] attended [B S D]: x and its self-attention, in a residual
+        attended, c["self_attention_residual"] = (
+            self.self_attention_residual.forward(x, self_attention))
+        c["attended"] = attended
+        # [2] output [B S D]: attended and its feed-forward, in a residual
+        output, c["feed_forward_residual"] = (
+            self.feed_forward_residual.forward(attended, feed_forward))
+        c["output"] = output
+        return output, c
+
+
+class Encoder:
+    """N encoder layers and, where the config asks for it, a final norm.
+
+    Parameters: those of ``layers.0``, ``layers.1``, … and ``norm``.
+    """
+
+    def __init__(self, config):
+        self.layers = [
+            EncoderLayer(config) for _ in range(config.n_encoder_layers)]
+        self.norm = (NORMS[config.norm](config.d_model, config.norm_eps)
+                     if config.final_norm else NoNorm())
+
+    def forward(self, x, mask):
+        """Map x [B S D], attending where mask [B 1 1 S] allows."""
+        c = {}
+        for i, layer in enumerate(self.layers):
+            x, c[f"layers.{i}"] = layer.forward(x, mask)
+        # [1] output [B S D]: the last layer's output, normed if R11 says so
+        output, c["norm"] = self.norm.forward(x)
+        c["output"] = output
+        return output, c

@@ -1,0 +1,41 @@
+"""Residual connections, with the norm inside or after (section 3.1).
+
+The paper norms the sum, ``norm(x + Sublayer(x))``; most later models norm the
+sub-layer's input, ``x + Sublayer(norm(x))``, which trains more steadily when
+stacks are deep. ``sublayer`` is a function of one array.
+"""
+
+from reference_numpy.layer_norm import NORMS
+
+
+class PreNorm:
+    """x + Sublayer(norm(x)). Parameters: those of ``norm``."""
+
+    def __init__(self, config):
+        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+
+    def forward(self, x, sublayer):
+        """Add to x [B T D] what ``sublayer`` makes of its norm."""
+        c = {}
+        normed, c["norm"] = self.norm.forward(x)
+        # [1] output [B T D]: x + Sublayer(norm(x))
+        output = c["output"] = x + sublayer(normed)
+        return output, c
+
+
+class PostNorm:
+    """norm(x + Sublayer(x)). Parameters: those of ``norm``."""
+
+    def __init__(self, config):
+        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+
+    def forward(self, x, sublayer):
+        """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
+        c = {}
+        # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
+        summed = c["summed"] = x + sublayer(x)
+        output, c["norm"] = self.norm.forward(summed)
+        return output, c
+
+
+RESIDUALS = {"pre": PreNorm, "post": PostNorm}

@@ -1,0 +1,76 @@
+"""The Transformer: source tokens in, a score for every target token out."""
+
+from reference_numpy.decoder import Decoder
+from reference_numpy.embedding import TiedEmbedding, TokenEmbedding
+from reference_numpy.encoder import Encoder
+from reference_numpy.positional import PositionalEncoding
+from reference_numpy.projection import OUTPUTS, Projection, TiedProjection
+
+
+class Transformer:
+    """Vaswani et al. 2017, figure 1, and the variants that a config names.
+
+    Parameters: those of ``source_embedding``, ``target_embedding``,
+    ``encoder``, ``decoder`` and ``projection``; where the config ties them,
+    one table serves both embeddings and the projection.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.source_embedding = TokenEmbedding(
+            config.source_vocab, config.d_model)
+        self.source_positions = PositionalEncoding(config)
+        self.target_embedding = (
+            TiedEmbedding(self.source_embedding) if config.tied
+            else TokenEmbedding(config.target_vocab, config.d_model))
+        self.target_positions = PositionalEncoding(config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.projection = (
+            TiedProjection(self.source_embedding) if config.tied
+            else Projection(config.d_model, config.target_vocab))
+        self.output_function = OUTPUTS[config.output]
+
+    def encode(self, source, source_mask):
+        """Source tokens [B S] to the memory, [B S D]."""
+        c = {}
+        x, c["source_embedding"] = self.source_embedding.forward(source)
+        x, c["source_positions"] = self.source_positions.forward(x)
+        # [1] memory [B S D]: the encoder's output
+        memory, c["encoder"] = self.encoder.forward(x, source_mask)
+        c["memory"] = memory
+        return memory, c
+
+    def decode(self, target, memory, source_mask, target_mask):
+        """Target tokens [B T], reading the memory, to vectors [B T D]."""
+        c = {}
+        x, c["target_embedding"] = self.target_embedding.forward(target)
+        x, c["target_positions"] = self.target_positions.forward(x)
+        # [2] decoded [B T D]: the decoder's output
+        decoded, c["decoder"] = self.decoder.forward(
+            x, memory, source_mask, target_mask)
+        c["decoded"] = decoded
+        return decoded, c
+
+    def project(self, decoded):
+        """Vectors [B T D] to a score for every token, [B T V]."""
+        c = {}
+        logits, c["projection"] = self.projection.forward(decoded)
+        # [3] output [B T V]: the logits, or their log-softmax  (R16)
+        output = c["output"] = self.output_function(logits)
+        return output, c
+
+    def forward(self, source, target, source_mask, target_mask):
+        """Score every next target token: [B T V].
+
+        Args:
+            source: int [B S].
+            target: int [B T], what the decoder reads.
+            source_mask: bool [B 1 1 S], True where a key may be attended to.
+            target_mask: bool [B 1 T T], True where a query may attend to a key.
+        """
+        memory, encoding = self.encode(source, source_mask)
+        decoded, decoding = self.decode(
+            target, memory, source_mask, target_mask)
+        output, projecting = self.project(decoded)
+        return output, {**encoding, **decoding, **projecting}
