@@ -46,6 +46,7 @@ class TransformerConfig:
         norm_eps: the norm's epsilon; inside the root for "layer", added to the
             standard deviation for the other two.
         final_norm: whether each stack ends in a norm of its own.
+        final_norm_eps: that norm's epsilon.
         positions: "interleaved", sine on even and cosine on odd features, or
             "halves", sines first.
         activation: "relu", or "gelu" in its exact form.
@@ -68,6 +69,7 @@ class TransformerConfig:
     norm: str = "layer"
     norm_eps: float = 1e-6
     final_norm: bool = False
+    final_norm_eps: float = 1e-6
     positions: str = "interleaved"
     activation: str = "relu"
     output: str = "logits"
@@ -89,11 +91,12 @@ class TransformerConfig:
                     f"{field} is {getattr(self, field)}; choose a probability "
                     "of at least 0 and less than 1."
                 )
-        if not (self._real("norm_eps") > 0 and math.isfinite(self.norm_eps)):
-            raise InputError(
-                f"norm_eps is {self.norm_eps}; choose a positive number, such "
-                "as 1e-6."
-            )
+        for field in ("norm_eps", "final_norm_eps"):
+            if not 0 < self._real(field) < math.inf:
+                raise InputError(
+                    f"{field} is {getattr(self, field)}; choose a positive "
+                    "number, such as 1e-6."
+                )
         if self.d_model % self.n_heads:
             raise InputError(
                 f"d_model {self.d_model} does not divide into n_heads "
@@ -153,7 +156,7 @@ class TransformerConfig:
 
 _lesson = TransformerConfig(
     residual="pre", norm="scalar_std", norm_eps=1e-6, final_norm=True,
-    output="log_probs",
+    final_norm_eps=1e-6, output="log_probs",
 )
 _post = TransformerConfig(residual="post", norm="layer", norm_eps=1e-5)
 _paper = TransformerConfig(

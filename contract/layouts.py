@@ -230,8 +230,8 @@ def config_of(name, sizes):
 
     ``sizes`` is the file's own description: d_model, n_heads and, for whole
     models, d_ff, n_layers, src_vocab and tgt_vocab; ``norm_eps`` overrides the
-    preset's epsilon (a lesson that hands d_model to the norm's epsilon can be
-    replayed as it is).
+    epsilon of the residuals' norms (a lesson that hands d_model to it by
+    accident can be replayed as it is).
     """
     try:
         changes = {"d_model": sizes["d_model"], "n_heads": sizes["n_heads"]}
@@ -251,8 +251,8 @@ def config_of(name, sizes):
 
 
 def _numbered(name, n_layers):
-    """Expand ``{i}`` in a name, or in a tuple of them, over the layers."""
-    return [i for i in range(n_layers)] if "{i}" in name else [0]
+    """The numbers that ``{i}`` in a name stands for."""
+    return range(n_layers) if "{i}" in name else [0]
 
 
 def rows(name, config: TransformerConfig):

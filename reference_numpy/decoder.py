@@ -67,7 +67,7 @@ class Decoder:
     def __init__(self, config):
         self.layers = [
             DecoderLayer(config) for _ in range(config.n_decoder_layers)]
-        self.norm = (NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
                      if config.final_norm else NoNorm())
 
     def forward(self, x, memory, memory_mask, mask):

@@ -52,7 +52,7 @@ class Encoder:
     def __init__(self, config):
         self.layers = [
             EncoderLayer(config) for _ in range(config.n_encoder_layers)]
-        self.norm = (NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
                      if config.final_norm else NoNorm())
 
     def forward(self, x, mask):

@@ -1,0 +1,5 @@
+"""The Transformer in PyTorch."""
+
+from impl_torch.transformer import Transformer
+
+__all__ = ["Transformer"]

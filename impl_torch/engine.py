@@ -1,0 +1,177 @@
+"""The port's one face to the harness."""
+
+import contextlib
+
+import ml_dtypes
+import numpy as np
+import torch
+from torch import nn
+
+from contract.batch import check_inputs
+from contract.trace import tracing
+from contract.weights import check
+from impl_torch.attention import MultiHeadAttention, SingleHeadAttention
+from impl_torch.decoder import Decoder, DecoderLayer
+from impl_torch.embedding import TokenEmbedding
+from impl_torch.encoder import Encoder, EncoderLayer
+from impl_torch.feed_forward import FeedForward
+from impl_torch.layer_norm import (
+    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_torch.loss import cross_entropy
+from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.positional import PositionalEncoding
+from impl_torch.projection import Projection
+from impl_torch.residual import RESIDUALS
+from impl_torch.transformer import Transformer
+
+NAME = "torch"
+
+#: How to make each component alone, from a config.
+COMPONENTS = {
+    "token_embedding": lambda c: TokenEmbedding(c.source_vocab, c.d_model),
+    "positional_encoding": PositionalEncoding,
+    "norm": lambda c: NORMS[c.norm](c.d_model, c.norm_eps),
+    "single_head_attention": lambda c: SingleHeadAttention(c.d_model),
+    "multi_head_attention": MultiHeadAttention,
+    "feed_forward": FeedForward,
+    "residual": lambda c: RESIDUALS[c.residual](c),
+    "encoder_layer": EncoderLayer,
+    "decoder_layer": DecoderLayer,
+    "encoder": Encoder,
+    "decoder": Decoder,
+    "projection": lambda c: Projection(c.d_model, c.target_vocab),
+    "transformer": Transformer,
+}
+
+_LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
+_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
+
+#: The arrays that a module of each type holds: canonical leaf -> attribute,
+#: and what turns ours into theirs (and, being its own inverse, back).
+PARAMETERS = {
+    nn.Linear: _LINEAR,
+    Projection: _LINEAR,
+    nn.Embedding: {"": ("weight", np.asarray)},
+    LayerNorm: _NORM,
+    StdLayerNorm: _NORM,
+    ScalarStdLayerNorm: _NORM,
+}
+
+
+def versions():
+    """What computes here, by name."""
+    return {"torch": torch.__version__}
+
+
+def set_precision():
+    """Full-precision products everywhere; what was set, by name."""
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    return {
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
+        "deterministic_algorithms": True,
+    }
+
+
+def devices():
+    """The devices that a real computation ran on."""
+    found = []
+    for name in ("cpu", "cuda", "mps", "xpu"):
+        with contextlib.suppress(Exception):
+            x = torch.ones(2, 2, device=name)
+            if (x @ x).sum().item() == 8:
+                found.append(name)
+    return found
+
+
+def to_native(value, device):
+    """An array as a tensor of the same dtype; functions stay as they are."""
+    if callable(value):
+        return value
+    value = np.ascontiguousarray(value)
+    if value.dtype == ml_dtypes.bfloat16:
+        tensor = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
+    else:
+        tensor = torch.from_numpy(value)
+    return tensor.to(device)
+
+
+def to_numpy(tensor):
+    """A tensor as an array of the same dtype."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def leaves(module):
+    """Yield (canonical name, tensor, conversion) of every weight."""
+    for path, owner in module.named_modules():
+        for leaf, (attribute, convert) in PARAMETERS.get(
+                type(owner), {}).items():
+            if (tensor := getattr(owner, attribute)) is not None:
+                name = ".".join(part for part in (path, leaf) if part)
+                yield name, tensor, convert
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component and load its weights; see the reference's engine."""
+    module = COMPONENTS[component](config)
+    module = module.to(device, getattr(torch, dtype)).eval()
+    module.home = device
+    native = {name: (parameter, convert)
+              for name, parameter, convert in leaves(module)}
+    check(weights, {name: convert(np.empty(parameter.shape, bool)).shape
+                    for name, (parameter, convert) in native.items()})
+    with torch.no_grad():
+        for name, (parameter, convert) in native.items():
+            parameter.copy_(to_native(convert(weights[name]), device))
+    return module
+
+
+def export(module):
+    """The weights under their canonical names, as arrays."""
+    return {name: np.ascontiguousarray(convert(to_numpy(parameter)))
+            for name, parameter, convert in leaves(module)}
+
+
+def run(module, *inputs, method="__call__", **keywords):
+    """Run a module on arrays; return every step by name."""
+    paths = {id(m): path for path, m in module.named_modules()}
+    with torch.no_grad(), tracing(paths) as trace:
+        getattr(module, method)(
+            *(to_native(value, module.home) for value in inputs), **keywords)
+    return {name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def forward(model, source, target, source_mask, target_mask):
+    """Check a Transformer's inputs, run it, return every step by name."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    return run(model, *inputs)
+
+
+def masks(source, target, pad_id):
+    """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
+    source, target = torch.from_numpy(source), torch.from_numpy(target)
+    return {
+        "source_mask": to_numpy(padding_mask(source, pad_id)),
+        "target_mask": to_numpy(padding_mask(target, pad_id)
+                                & causal_mask(target.shape[1])),
+    }
+
+
+def loss(logits, labels, pad_id, label_smoothing):
+    """The mean cross-entropy of arrays, as an array."""
+    return to_numpy(cross_entropy(
+        to_native(logits, "cpu"), to_native(labels, "cpu"), pad_id,
+        label_smoothing))
+
+
+def matmul(a, b, device="cpu"):
+    """a @ b as the models compute it, for the precision canary."""
+    return to_numpy(to_native(a, device) @ to_native(b, device))

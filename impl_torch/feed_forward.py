@@ -1,0 +1,41 @@
+"""The feed-forward network, on nn.Linear (section 3.3)."""
+
+import math
+
+import torch
+from torch import nn
+
+from contract.trace import tap
+
+
+def relu(x):
+    """max(0, x)."""
+    return torch.relu(x)
+
+
+def gelu(x):
+    """x Φ(x) by erfc (R17); F.gelu says 1 + erf and loses the tail."""
+    return x * (torch.special.erfc(-x / math.sqrt(2)) / 2)
+
+
+ACTIVATIONS = {"relu": relu, "gelu": gelu}
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x):
+        """Map x [B T D] position by position."""
+        # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
+        inner = tap(self, "inner", self.inner(x))
+        # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
+        activated = tap(self, "activated", self.activation(inner))
+        # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
+        output = tap(self, "output", self.outer(activated))
+        return output
