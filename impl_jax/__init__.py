@@ -1,0 +1,5 @@
+"""The Transformer in JAX/Flax NNX."""
+
+from impl_jax.transformer import Transformer
+
+__all__ = ["Transformer"]

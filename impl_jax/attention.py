@@ -1,0 +1,92 @@
+"""Attention, written out: JAX's own casts its softmax to float32."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from contract import checks
+from contract.trace import tap
+
+
+def softmax(x):
+    """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
+    return jax.nn.softmax(x, axis=-1)
+
+
+def masked_softmax(scores, mask):
+    """Softmax over the keys that ``mask`` allows; every other weight is 0."""
+    lowest = jnp.finfo(scores.dtype).min
+    return jnp.where(mask, softmax(jnp.where(mask, scores, lowest)), 0)
+
+
+def scaled_dot_product_attention(query, key, value, mask, owner):
+    """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
+    checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
+    scores = tap(owner, "scores", query @ key.mT / math.sqrt(query.shape[-1]))
+    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
+    weights = tap(owner, "weights", masked_softmax(scores, mask))
+    # [3] context [B H T K]: weights V  (eq. 1)
+    context = tap(owner, "context", weights @ value)
+    return context
+
+
+class SingleHeadAttention(nnx.Module):
+    """One head, without biases, batch or mask: where lessons begin."""
+
+    def __init__(self, d_model, *, rngs):
+        self.query = nnx.Linear(d_model, d_model, use_bias=False, rngs=rngs)
+        self.key = nnx.Linear(d_model, d_model, use_bias=False, rngs=rngs)
+        self.value = nnx.Linear(d_model, d_model, use_bias=False, rngs=rngs)
+
+    def __call__(self, x):
+        """Let x [T D] attend to itself."""
+        # [1] query [T D]: x W_Q
+        query = tap(self, "query", self.query(x))
+        # [2] key [T D]: x W_K
+        key = tap(self, "key", self.key(x))
+        # [3] value [T D]: x W_V
+        value = tap(self, "value", self.value(x))
+        # [4] raw_scores [T T]: Q Kᵀ
+        raw_scores = tap(self, "raw_scores", query @ key.mT)
+        # [5] scores [T T]: Q Kᵀ / √d_k  (eq. 1)
+        scores = tap(self, "scores", raw_scores / math.sqrt(query.shape[-1]))
+        # [6] weights [T T]: softmax over keys  (eq. 1)
+        weights = tap(self, "weights", softmax(scores))
+        # [7] context [T D]: weights V  (eq. 1)
+        context = tap(self, "context", weights @ value)
+        return context
+
+
+class MultiHeadAttention(nnx.Module):
+    """H heads side by side. Self-attention when ``memory`` is ``x``."""
+
+    def __init__(self, config, *, rngs):
+        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.query = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
+        self.key = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
+        self.value = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
+        self.output = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
+
+    def split(self, x):
+        """Give each head its features: [B T D] to [B H T K]."""
+        return x.reshape(*x.shape[:2], self.n_heads, self.d_k).swapaxes(1, 2)
+
+    def merge(self, x):
+        """Set the heads side by side again: [B H T K] to [B T D]."""
+        return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
+
+    def __call__(self, x, memory, mask):
+        """Let x [B T D] attend to memory [B S D] where mask allows."""
+        # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
+        query = tap(self, "query", self.split(self.query(x)))
+        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        key = tap(self, "key", self.split(self.key(memory)))
+        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        value = tap(self, "value", self.split(self.value(memory)))
+        context = scaled_dot_product_attention(query, key, value, mask, self)
+        # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
+        output = tap(self, "output", self.output(self.merge(context)))
+        return output

@@ -1,0 +1,206 @@
+"""The port's one face to the harness."""
+
+import collections
+import contextlib
+import functools
+
+import flax
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+from flax import nnx
+
+from contract.batch import check_inputs
+from contract.trace import tracing
+from contract.weights import check
+from impl_jax.attention import MultiHeadAttention, SingleHeadAttention
+from impl_jax.decoder import Decoder, DecoderLayer
+from impl_jax.embedding import TokenEmbedding
+from impl_jax.encoder import Encoder, EncoderLayer
+from impl_jax.feed_forward import FeedForward
+from impl_jax.layer_norm import (
+    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_jax.loss import cross_entropy
+from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.positional import PositionalEncoding
+from impl_jax.projection import Projection
+from impl_jax.residual import RESIDUALS
+from impl_jax.transformer import Transformer
+
+NAME = "jax"
+
+#: How to make each component alone, from a config and random streams.
+COMPONENTS = {
+    "token_embedding": lambda c, rngs: TokenEmbedding(
+        c.source_vocab, c.d_model, rngs=rngs),
+    "positional_encoding": lambda c, rngs: PositionalEncoding(c),
+    "norm": lambda c, rngs: NORMS[c.norm](c.d_model, c.norm_eps),
+    "single_head_attention": lambda c, rngs: SingleHeadAttention(
+        c.d_model, rngs=rngs),
+    "multi_head_attention": MultiHeadAttention,
+    "feed_forward": FeedForward,
+    "residual": lambda c, rngs: RESIDUALS[c.residual](c),
+    "encoder_layer": EncoderLayer,
+    "decoder_layer": DecoderLayer,
+    "encoder": Encoder,
+    "decoder": Decoder,
+    "projection": lambda c, rngs: Projection(
+        c.d_model, c.target_vocab, rngs=rngs),
+    "transformer": Transformer,
+}
+
+_LINEAR = {"kernel": "kernel", "bias": "bias"}
+_NORM = {"scale": "scale", "bias": "bias"}
+
+#: The arrays that a module of each type holds: canonical leaf -> attribute.
+#: NNX stores every one in our shape.
+PARAMETERS = {
+    nnx.Linear: _LINEAR,
+    Projection: _LINEAR,
+    nnx.Embed: {"": "embedding"},
+    LayerNorm: _NORM,
+    StdLayerNorm: _NORM,
+    ScalarStdLayerNorm: _NORM,
+}
+
+
+def versions():
+    """What computes here, by name."""
+    return {"jax": jax.__version__, "jaxlib": jaxlib.__version__,
+            "flax": flax.__version__}
+
+
+def set_precision():
+    """Float64 and full-precision products; what was set, by name."""
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")
+    return {name: getattr(jax.config, name) for name in (
+        "jax_enable_x64", "jax_default_matmul_precision")}
+
+
+def devices():
+    """The devices that a real computation ran on."""
+    found = []
+    for name in ("cpu", "cuda", "tpu"):
+        with contextlib.suppress(Exception):
+            x = jnp.ones((2, 2), device=jax.devices(name)[0])
+            if (x @ x).sum().item() == 8:
+                found.append(name)
+    return found
+
+
+def to_native(value, device):
+    """An array as JAX's own copy, same dtype; functions stay as they are."""
+    if callable(value):
+        return value
+    return jnp.array(value, device=jax.devices(device)[0])
+
+
+def to_numpy(array):
+    """JAX's array as a NumPy array of the same dtype."""
+    return np.asarray(array)
+
+
+def modules(module):
+    """Yield (path, module) of each, once, under its shortest path.
+
+    nnx.iter_modules goes depth first and by the alphabet, so what is tied
+    would be met, and named, as projection.embedding.
+    """
+    queue, seen = [("", module)], {id(module)}
+    for path, owner in queue:
+        yield path, owner
+        for name, child in nnx.iter_children(owner):
+            if isinstance(child, nnx.Module) and id(child) not in seen:
+                seen.add(id(child))
+                queue.append((f"{path}.{name}" if path else str(name), child))
+
+
+def leaves(module):
+    """Yield (canonical name, nnx.Param) of every weight."""
+    for path, owner in modules(module):
+        for leaf, attribute in PARAMETERS.get(type(owner), {}).items():
+            if (parameter := getattr(owner, attribute)) is not None:
+                name = ".".join(part for part in (path, leaf) if part)
+                yield name, parameter
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component and load its weights; see the reference's engine."""
+    make = functools.partial(COMPONENTS[component], config)
+    module = nnx.eval_shape(lambda: make(rngs=nnx.Rngs(0)))
+    module.home = device
+    native = dict(leaves(module))
+    check(weights, {name: parameter.shape
+                    for name, parameter in native.items()})
+    for name, parameter in native.items():
+        array = to_native(weights[name].astype(dtype), device)
+        if array.dtype != dtype:
+            raise RuntimeError(f"JAX made {dtype} {array.dtype}; call "
+                               "set_precision before anything else")
+        parameter.set_value(array)
+    return module
+
+
+def export(module):
+    """The weights under their canonical names, as arrays."""
+    return {name: to_numpy(parameter[...])
+            for name, parameter in leaves(module)}
+
+
+def record(module, inputs, method, keywords):
+    """Call a module; every step by name, in an order that jit keeps."""
+    paths = {id(m): path for path, m in modules(module)}
+    with tracing(paths) as trace:
+        getattr(module, method)(*inputs, **dict(keywords))
+    return collections.OrderedDict(trace.values)
+
+
+@functools.partial(jax.jit, static_argnames=("graph", "method", "keywords"))
+def record_compiled(graph, state, inputs, method, keywords):
+    """``record``, under jit: the module that is traced is a new one."""
+    return record(nnx.merge(graph, state), inputs, method, keywords)
+
+
+def run(module, *inputs, method="__call__", compiled=False, **keywords):
+    """Run a module on arrays, eagerly or compiled; every step by name."""
+    inputs = [to_native(value, module.home) for value in inputs]
+    keywords = tuple(keywords.items())
+    if compiled:
+        inputs = [jax.tree_util.Partial(value) if callable(value) else value
+                  for value in inputs]
+        steps = record_compiled(
+            *nnx.split(module), inputs, method=method, keywords=keywords)
+    else:
+        steps = record(module, inputs, method, keywords)
+    return {name: to_numpy(value) for name, value in steps.items()}
+
+
+def forward(model, source, target, source_mask, target_mask):
+    """Check a Transformer's inputs, run it, return every step by name."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    return run(model, *inputs)
+
+
+def masks(source, target, pad_id):
+    """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
+    source, target = to_native(source, "cpu"), to_native(target, "cpu")
+    return {
+        "source_mask": to_numpy(padding_mask(source, pad_id)),
+        "target_mask": to_numpy(padding_mask(target, pad_id)
+                                & causal_mask(target.shape[1])),
+    }
+
+
+def loss(logits, labels, pad_id, label_smoothing):
+    """The mean cross-entropy of arrays, as an array."""
+    return to_numpy(cross_entropy(
+        to_native(logits, "cpu"), to_native(labels, "cpu"), pad_id,
+        label_smoothing))
+
+
+def matmul(a, b, device="cpu"):
+    """a @ b as the models compute it, for the precision canary."""
+    return to_numpy(to_native(a, device) @ to_native(b, device))

@@ -1,0 +1,40 @@
+"""The feed-forward network, on nnx.Linear (section 3.3)."""
+
+import math
+
+import jax
+from flax import nnx
+
+from contract.trace import tap
+
+
+def relu(x):
+    """max(0, x)."""
+    return jax.nn.relu(x)
+
+
+def gelu(x):
+    """x Φ(x) by erfc (R17); jax.nn.gelu is tanh by default."""
+    return x * (jax.scipy.special.erfc(-x / math.sqrt(2)) / 2)
+
+
+ACTIVATIONS = {"relu": relu, "gelu": gelu}
+
+
+class FeedForward(nnx.Module):
+    """Two linear maps with an activation between."""
+
+    def __init__(self, config, *, rngs):
+        self.inner = nnx.Linear(config.d_model, config.d_ff, rngs=rngs)
+        self.outer = nnx.Linear(config.d_ff, config.d_model, rngs=rngs)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def __call__(self, x):
+        """Map x [B T D] position by position."""
+        # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
+        inner = tap(self, "inner", self.inner(x))
+        # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
+        activated = tap(self, "activated", self.activation(inner))
+        # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
+        output = tap(self, "output", self.outer(activated))
+        return output

@@ -1,0 +1,1 @@
+"""The harness: it runs the reference and the ports, and compares."""

@@ -1,0 +1,175 @@
+"""What is compared: every component alone, then every step of the model.
+
+All inputs come from named Threefry keys, so they are the same everywhere and
+no framework's generator takes part. They are chosen to hide nothing: all sizes
+differ, norms see rows of deviation 1 to 1e-3 on offsets of up to 100
+deviations, sequences are padded on either side, and some queries may attend to
+nothing at all.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from contract import random
+from contract.batch import Batch
+from contract.config import PRESETS, TransformerConfig, at_test_size
+from contract.weights import part
+
+BATCH, SOURCE, TARGET = 5, 11, 9
+
+ALL_TIERS = ("float64", "float32", "bfloat16", "float16")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One run that every implementation makes on equal inputs.
+
+    Attributes:
+        name: what it is called in tables.
+        kind: "run" (a component), "masks" or "loss".
+        component: a key of an engine's COMPONENTS.
+        prefix: where the component's weights stand in the model's.
+        inputs: arrays, in order.
+        method: which method to run; None for the call itself.
+        sublayer: the function that a residual is tried around.
+        nested: whether steps of components inside are compared too.
+        tiers: the dtypes it is meant for. Inputs that only float64 can tell
+            from their rounding are left out elsewhere.
+        config: the component's config, where it is not the model's.
+        label_smoothing: of a loss.
+    """
+
+    name: str
+    component: str
+    inputs: tuple
+    kind: str = "run"
+    prefix: str = ""
+    method: str | None = None
+    sublayer: object = None
+    nested: bool = True
+    tiers: tuple = ALL_TIERS
+    config: TransformerConfig | None = None
+    label_smoothing: float = 0.0
+
+
+def values(name, *shape, scale=1.0):
+    """Uniform float64 of mean 0 and deviation ``scale``, keyed by ``name``."""
+    bound = scale * 3**0.5
+    return random.uniform(
+        random.fold_in(random.key(0), name), shape, -bound, bound)
+
+
+def ids(name, batch, length, vocab):
+    """Token ids [batch length] without padding, keyed by ``name``."""
+    unit = random.uniform(
+        random.fold_in(random.key(0), name), (batch, length))
+    return 1 + (unit * (vocab - 1)).astype(np.int64)
+
+
+def padded_batch(config, source=SOURCE, target=TARGET):
+    """Five pairs: full, padded right, padded left, no source, both sides.
+
+    A target that is padded on the left has queries that may attend to nothing
+    but padding, and so to nothing; a source of padding alone leaves nothing to
+    cross-attention.
+    """
+    sources = ids("source", BATCH, source, config.source_vocab)
+    targets = ids("target", BATCH, target, config.target_vocab)
+    pad = config.pad_id
+    sources[1, source * 2 // 3:] = targets[1, target * 2 // 3:] = pad
+    sources[2, :source // 3] = targets[2, :target // 3] = pad
+    sources[3] = pad
+    targets[4, :target // 4] = targets[4, -(target // 4) or target:] = pad
+    return Batch.of_ids(sources, targets, pad)
+
+
+def square(x):
+    """The sub-layer that residuals are tried around."""
+    return x * x
+
+
+def component_cases(config):
+    """The cases of every component of a model alone."""
+    d, batch = config.d_model, padded_batch(config)
+    x = values("x", BATCH, TARGET, d)
+    s = values("s", BATCH, SOURCE, d)
+    memory = values("memory", BATCH, SOURCE, d)
+    masks = batch.source_mask, batch.target_mask
+    deviations = np.array([1, 0.1, 0.01, 0.001, 1, 1, 1, 1, 1])[:, None]
+    spread = x * deviations
+    layer, decoder = "encoder.layers.0.", "decoder.layers.0."
+    exact = ("float64",)
+    norm = functools.partial(
+        Case, component="norm", prefix=f"{layer}self_attention_residual.norm.")
+    attention = functools.partial(
+        Case, component="multi_head_attention",
+        prefix=f"{layer}self_attention.")
+    yield Case("masks", "masks", (batch.source, batch.target), kind="masks")
+    yield Case("token_embedding", "token_embedding", (batch.source,),
+               prefix="source_embedding.")
+    yield Case("positional_encoding", "positional_encoding", (x,))
+    yield Case("positional_encoding, 5000 positions", "positional_encoding",
+               (values("long", 1, 5000, d),),
+               config=config.replace(max_length=5000))
+    yield norm("norm", inputs=(spread,))
+    for ratio in (10, 100):
+        yield norm(f"norm, mean {ratio} deviations",
+                   inputs=(spread + ratio * deviations,), tiers=exact)
+    yield Case("single_head_attention", "single_head_attention", (x[0],),
+               prefix=f"{layer}self_attention.")
+    yield attention("self_attention", inputs=(s, s, masks[0]))
+    yield attention("self_attention, causal", inputs=(x, x, masks[1]))
+    yield attention("cross_attention", inputs=(x, memory, masks[0]),
+                    prefix=f"{decoder}cross_attention.")
+    for size in (30, 1000):
+        root = size**0.5
+        yield attention(f"self_attention, logits times {size}",
+                        inputs=(s * root, s * root, masks[0]), tiers=exact)
+    yield Case("feed_forward", "feed_forward", (x,),
+               prefix=f"{layer}feed_forward.")
+    yield Case("residual", "residual", (x,), sublayer=square,
+               prefix=f"{layer}self_attention_residual.")
+    yield Case("encoder_layer", "encoder_layer", (s, masks[0]), prefix=layer,
+               nested=False)
+    yield Case("decoder_layer", "decoder_layer", (x, memory, *masks),
+               prefix=decoder, nested=False)
+    yield Case("encoder", "encoder", (s, masks[0]), prefix="encoder.",
+               nested=False)
+    yield Case("decoder", "decoder", (x, memory, *masks), prefix="decoder.",
+               nested=False)
+    if not config.tied:
+        yield Case("projection", "projection", (x,), prefix="projection.")
+    logits = values("logits", BATCH, TARGET, config.target_vocab)
+    for smoothing in (0.0, 0.1):
+        yield Case(f"loss, label smoothing {smoothing:g}", "loss",
+                   (logits, batch.target), kind="loss",
+                   label_smoothing=smoothing)
+    yield Case("encode", "transformer", (batch.source, masks[0]),
+               method="encode", nested=False)
+    yield Case("decode", "transformer", (batch.target, memory, *masks),
+               method="decode", nested=False)
+    yield Case("project", "transformer", (x,), method="project",
+               nested=False)
+
+
+def model_case(batch, name="transformer"):
+    """The case of a whole model on a batch."""
+    return Case(name, "transformer", tuple(batch))
+
+
+def weights_of(case, weights):
+    """The arrays of ``weights`` that a case's component holds."""
+    found = part(weights, case.prefix)
+    if case.component == "single_head_attention":
+        return {name: array for name, array in found.items()
+                if name.endswith(".kernel") and not name.startswith("output")}
+    if case.kind != "run" or case.component == "positional_encoding":
+        return {}
+    return found
+
+
+def test_size(name):
+    """The config of a preset at test size."""
+    return at_test_size(PRESETS[name])

@@ -1,0 +1,413 @@
+"""The main job: run every case everywhere and compare every step."""
+
+import dataclasses
+import gc
+import time
+
+import numpy as np
+
+from contract.batch import Batch
+from contract.config import PRESETS
+from contract.errors import InputError
+from contract.weights import probe_weights
+from parity import budgets, cases, ports, precision, rounding
+from parity.compare import (
+    DIVERGENCE, MATCH, Difference, compare, relative_error)
+from parity.ports import NotChecked
+
+#: The preset that is also checked at its full size, on real sentences.
+FULL_SIZE = "vaswani2017_base"
+FULL_SIZE_CASE = "full size, real sentences"
+SENTENCES = 8
+
+#: Every device name that any framework here uses.
+DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One step of one case, compared in every port.
+
+    Attributes:
+        found: port -> Difference, for the ports that were compared.
+    """
+
+    preset: str
+    case: str
+    name: str
+    dtype: str
+    device: str
+    shape: tuple
+    limit: float
+    found: dict
+
+    @property
+    def verdict(self):
+        """The worst verdict among the ports."""
+        verdicts = [found.verdict for found in self.found.values()]
+        if DIVERGENCE in verdicts:
+            return DIVERGENCE
+        return verdicts[0] if verdicts else "not checked"
+
+    def comparisons(self):
+        """One plain dict a port, as the JSON report has them."""
+        for port, found in self.found.items():
+            yield {
+                "preset": self.preset, "case": self.case, "name": self.name,
+                "port": port, "dtype": self.dtype, "device": self.device,
+                "shape": list(self.shape), "error": found.error,
+                "limit": found.limit, "verdict": found.verdict,
+                "reason": found.reason,
+            }
+
+
+@dataclasses.dataclass
+class Report:
+    """What a run of the harness found.
+
+    Attributes:
+        rows: every step, in order.
+        expected: how many comparisons there should be, ports that could not
+            be checked included.
+        not_checked: NotChecked, one for each port, device or dtype left out.
+        not_compared: how many of those expected were not made because of
+            ``not_checked``.
+        engines: port -> engine of the ports that were compared.
+        settings: port -> the precision settings that were made.
+        environment: versions, devices and settings, as plain data.
+        seconds: how long it took.
+    """
+
+    rows: list = dataclasses.field(default_factory=list)
+    expected: int = 0
+    not_compared: int = 0
+    not_checked: list = dataclasses.field(default_factory=list)
+    engines: dict = dataclasses.field(default_factory=dict)
+    settings: dict = dataclasses.field(default_factory=dict)
+    environment: dict = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+
+    def open(self, port_names):
+        """Import these ports and set their precision; note those missing."""
+        for name in port_names:
+            engine = ports.engine(name)
+            if isinstance(engine, NotChecked):
+                self.not_checked.append(engine)
+            else:
+                self.settings[name] = engine.set_precision()
+                self.engines[name] = engine
+        return self.engines
+
+    @property
+    def compared(self):
+        """How many comparisons were made."""
+        return sum(len(row.found) for row in self.rows)
+
+    def divergences(self):
+        """(row, port, Difference) of every divergence, first things first."""
+        return [(row, port, found) for row in self.rows
+                for port, found in row.found.items()
+                if found.verdict == DIVERGENCE]
+
+    @property
+    def verdict(self):
+        """MATCH if all that could be compared was, and matched."""
+        if not self.compared:
+            return "nothing compared"
+        complete = self.compared == self.expected - self.not_compared
+        return MATCH if complete and not self.divergences() else DIVERGENCE
+
+    @property
+    def status(self):
+        """The exit status: 0 match, 1 divergence, 4 nothing was compared."""
+        return {MATCH: 0, DIVERGENCE: 1}.get(self.verdict, 4)
+
+    def as_json(self):
+        """The report as plain data."""
+        return {
+            "schema": 1,
+            "verdict": self.verdict,
+            "compared": self.compared,
+            "expected": self.expected,
+            "not_checked": [dataclasses.asdict(n) for n in self.not_checked],
+            "environment": self.environment,
+            "comparisons": [comparison for row in self.rows
+                            for comparison in row.comparisons()],
+            "seconds": self.seconds,
+        }
+
+
+class Runner:
+    """One implementation, in one dtype, on one device, with one model.
+
+    Modules are built once and kept, since several cases share one.
+    """
+
+    def __init__(self, engine, config, weights, dtype, device="cpu"):
+        self.engine, self.config, self.weights = engine, config, weights
+        self.dtype, self.device = dtype, device
+        self._built = {}
+
+    def module(self, case):
+        """The module that a case runs."""
+        key = case.component, case.prefix, case.config
+        if key not in self._built:
+            self._built[key] = self.engine.build(
+                case.component, case.config or self.config,
+                cases.weights_of(case, self.weights), self.dtype, self.device)
+        return self._built[key]
+
+    def steps(self, case, inputs):
+        """Every step of a case on inputs, by name."""
+        if case.kind == "masks":
+            return self.engine.masks(*inputs, self.config.pad_id)
+        if case.kind == "loss":
+            return {"loss": self.engine.loss(
+                *inputs, self.config.pad_id, case.label_smoothing)}
+        keywords = {"sublayer": case.sublayer} if case.sublayer else {}
+        if case.method:
+            keywords["method"] = case.method
+        steps = self.engine.run(self.module(case), *inputs, **keywords)
+        if case.nested:
+            return steps
+        return {name: value for name, value in steps.items()
+                if "." not in name}
+
+
+@dataclasses.dataclass
+class Truth:
+    """The reference's steps in float64, and its own error in a lower dtype."""
+
+    steps: dict
+    own_errors: dict
+
+    def limit(self, name, dtype):
+        """The limit of a step."""
+        return budgets.limit(dtype, self.own_errors.get(name, 0.0))
+
+
+class Reference:
+    """The definition, on numbers that were first rounded to a dtype."""
+
+    def __init__(self, config, weights, dtype):
+        engine, self.dtype = ports.engine("numpy"), dtype
+        stored = {name: rounding.rounded(array, dtype)
+                  for name, array in weights.items()}
+        self.exact = Runner(engine, config, {
+            name: array.astype(np.float64, copy=False)
+            for name, array in stored.items()}, "float64")
+        self.same = None
+        if dtype != "float64":
+            self.same = Runner(engine, config, {
+                name: rounding.emulated(array, dtype)
+                for name, array in stored.items()}, "float32")
+
+    def truth(self, case):
+        """The Truth of a case."""
+        inputs = [rounding.rounded(x, self.dtype) for x in case.inputs]
+        steps = self.exact.steps(case, [
+            x.astype(np.float64) if x.dtype.kind not in "biu" else x
+            for x in inputs])
+        own = {}
+        if self.same:
+            low = self.same.steps(case, [
+                rounding.emulated(x, self.dtype) for x in case.inputs])
+            for name, value in low.items():
+                own[name] = own_error(np.asarray(value), steps[name])
+        return Truth(steps, own)
+
+
+def own_error(value, truth):
+    """The reference's own error in a lower dtype; 0 where it has none."""
+    if truth.dtype.kind in "biu" or not truth.any():
+        return 0.0
+    if not np.isfinite(value).all():
+        return float("inf")
+    return relative_error(value, truth)[0]
+
+
+def compare_steps(found, truth, dtype):
+    """Compare a port's steps with the truth: {name: Difference}.
+
+    A step that either side lacks is a divergence.
+    """
+    differences = {}
+    for name in [*found, *(n for n in truth.steps if n not in found)]:
+        limit = truth.limit(name, dtype)
+        if name not in truth.steps:
+            differences[name] = Difference(
+                None, limit, DIVERGENCE, "the reference has no such step")
+        elif name not in found:
+            differences[name] = Difference(
+                None, limit, DIVERGENCE, "the port has no such step")
+        else:
+            expected = truth.steps[name]
+            exact = expected.dtype.kind in "biu"
+            differences[name] = compare(
+                found[name], expected, 0.0 if exact else limit,
+                expected.dtype.name if exact else dtype)
+    return differences
+
+
+def failed_steps(truth, dtype, error):
+    """Every step as a divergence, for a port that could not run at all."""
+    words = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    return {name: Difference(None, truth.limit(name, dtype), DIVERGENCE, words)
+            for name in truth.steps}
+
+
+class Check:
+    """One run of the main job.
+
+    Args:
+        presets, port_names, dtypes, devices: what to check, by name.
+        full_size: whether FULL_SIZE is also run at its full size.
+        on_case: called with a text before each case, for progress.
+    """
+
+    def __init__(self, presets, port_names, dtypes, devices=("cpu",),
+                 full_size=True, on_case=lambda text: None):
+        self.presets, self.dtypes, self.devices = presets, dtypes, devices
+        self.full_size, self.on_case = full_size, on_case
+        self.report = Report()
+        self.engines = self.report.open(port_names)
+        self.missing = len(devices) * len(self.report.not_checked)
+        self.targets = {device: {} for device in devices}
+        for name, engine in self.engines.items():
+            there = engine.devices()
+            for device in devices:
+                if device in there:
+                    self.targets[device][name] = engine
+                else:
+                    self.report.not_checked.append(
+                        NotChecked(name, f"it has no device {device} here"))
+                    self.missing += 1
+
+    def groups(self):
+        """Yield lists of Rows, one a model, dtype and device.
+
+        ``report`` fills meanwhile and is complete at the end.
+        """
+        start = time.perf_counter()
+        if self.engines:
+            yield from self._canaries()
+        for preset in self.presets:
+            config = cases.test_size(preset)
+            weights = probe_weights(config)
+            for dtype in self.dtypes:
+                wanted = [
+                    *cases.component_cases(config),
+                    cases.model_case(cases.padded_batch(config))]
+                wanted = [case for case in wanted if dtype in case.tiers]
+                yield from self._group(preset, config, weights, dtype, wanted)
+        if self.full_size and FULL_SIZE in self.presets:
+            yield from self._full_size()
+        self.report.seconds = time.perf_counter() - start
+
+    def _canaries(self):
+        """Yield rows that prove the precision of float32 products."""
+        eps, limit = budgets.EPS["float32"], precision.CANARY_LIMIT
+        for device, engines in self.targets.items():
+            found = {}
+            for name, engine in engines.items():
+                error = precision.canary(engine, device) * eps
+                found[name] = Difference(
+                    error, limit * eps,
+                    MATCH if error <= limit * eps else DIVERGENCE,
+                    "" if error <= limit * eps else
+                    "float32 products are not computed in float32")
+            self.report.expected += len(found) + self.missing
+            self.report.not_compared += self.missing
+            if found:
+                size = (precision.SIZE, precision.SIZE)
+                row = Row("every model", "precision canary", "product",
+                          "float32", device, size, limit * eps, found)
+                self.report.rows.append(row)
+                yield [row]
+
+    def _full_size(self):
+        config = PRESETS[FULL_SIZE]
+        batch = sentence_batch().check(config)
+        self.on_case(f"{FULL_SIZE} · weights")
+        weights = probe_weights(config)
+        for dtype in self.dtypes:
+            if dtype in ("float64", "float32"):
+                case = cases.model_case(batch, FULL_SIZE_CASE)
+                yield from self._group(
+                    FULL_SIZE, config, weights, dtype, [case])
+
+    def _group(self, preset, config, weights, dtype, wanted):
+        """Yield the rows of one model in one dtype, a list a device."""
+        reference = Reference(config, weights, dtype)
+        stored = reference.exact.weights
+        runners = {
+            (device, name): Runner(engine, config, stored, dtype, device)
+            for device, engines in self.targets.items()
+            for name, engine in engines.items()}
+        groups = {device: [] for device in self.devices}
+        for case in wanted:
+            self.on_case(f"{preset} · {dtype} · {case.name}")
+            truth = reference.truth(case)
+            everywhere = sum(map(len, self.targets.values())) + self.missing
+            self.report.expected += len(truth.steps) * everywhere
+            self.report.not_compared += len(truth.steps) * self.missing
+            for device in self.devices:
+                found = {}
+                for name in self.targets[device]:
+                    found[name] = self._compare(
+                        runners[device, name], case, truth, dtype)
+                for row in merge(found, truth, dtype):
+                    row = Row(preset, case.name, *row[:1], dtype, device,
+                              *row[1:])
+                    groups[device].append(row)
+        for rows in groups.values():
+            self.report.rows += rows
+            if rows:
+                yield rows
+        del runners, reference
+        gc.collect()
+
+    def _compare(self, runner, case, truth, dtype):
+        inputs = [rounding.rounded(x, dtype) for x in case.inputs]
+        try:
+            found = runner.steps(case, inputs)
+        except InputError:
+            raise
+        except Exception as error:
+            return failed_steps(truth, dtype, error)
+        return compare_steps(found, truth, dtype)
+
+
+def devices_here(names):
+    """Every device that any of these ports can compute on."""
+    engines = [ports.engine(name) for name in names]
+    there = [device for engine in engines
+             if not isinstance(engine, NotChecked)
+             for device in engine.devices()]
+    return [device for device in DEVICES if device in there] or ["cpu"]
+
+
+def merge(found, truth, dtype):
+    """Yield (name, shape, limit, {port: Difference}) of every step.
+
+    The order is that in which the first port recorded them, which is the order
+    of computation.
+    """
+    order = list(dict.fromkeys(
+        name for differences in found.values() for name in differences))
+    for name in order:
+        expected = truth.steps.get(name)
+        exact = expected is not None and expected.dtype.kind in "biu"
+        yield (
+            name, () if expected is None else expected.shape,
+            0.0 if exact else truth.limit(name, dtype),
+            {port: differences[name] for port, differences in found.items()
+             if name in differences})
+
+
+def sentence_batch(count=SENTENCES):
+    """The first committed sentence pairs as a batch."""
+    from contract import tokenizer
+    sources, targets = tokenizer.read_pairs()
+    return Batch.of_text(
+        sources[:count], targets[:count], tokenizer.Tokenizer.load())

@@ -1,0 +1,188 @@
+"""The command line: ``parity``.
+
+Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 3 a required
+framework is missing, 4 nothing was compared.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import sys
+import tempfile
+from typing import Annotated, Optional
+
+import typer
+
+from contract.config import PRESETS
+from contract.errors import InputError
+from parity import budgets, ports, report
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="One Transformer in NumPy, PyTorch, Keras and JAX: prove that they "
+         "agree. Exit status: 0 match, 1 divergence, 2 usage or unreadable "
+         "input, 3 a required framework is missing, 4 nothing was compared.")
+
+USAGE, MISSING, NOTHING = 2, 3, 4
+
+Words = Optional[list[str]]
+Json = Annotated[Optional[pathlib.Path], typer.Option(
+    "--json", metavar="FILE", help="Write the report as JSON to FILE.")]
+Port = Annotated[Words, typer.Option(
+    "--port", metavar="NAME", help="torch, keras, jax or all; repeat it or "
+    "separate names by commas.  [default: all]")]
+Require = Annotated[Words, typer.Option(
+    "--require", metavar="NAME", help="Ports that must be installed, else "
+    "exit 3.")]
+
+
+@contextlib.contextmanager
+def told_plainly():
+    """Say an InputError in one sentence on standard error and exit with 2."""
+    try:
+        yield
+    except InputError as error:
+        print(f"parity: {error}", file=sys.stderr)
+        raise typer.Exit(USAGE) from None
+
+
+def write_json(path, data):
+    """Write JSON whole or not at all."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(
+            f"the folder {str(folder)!r} does not exist; make it first.")
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(data, file, indent=1, allow_nan=False)
+        file.write("\n")
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+
+
+def check_writable(path):
+    """Say before the work, not after it, that a report has nowhere to go."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(
+            f"{str(path)!r} cannot be written; give a file in a folder that "
+            "exists.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"the folder {str(path.parent)!r} is not writable; choose "
+            "another.")
+
+
+def exit_if_missing(names):
+    """Exit with 3 unless every one of these ports can run."""
+    absent = ports.require(names)
+    for port in absent:
+        print(f"parity: {port.port} is required and cannot be checked: "
+              f"{port.reason}.", file=sys.stderr)
+    if absent:
+        raise typer.Exit(MISSING)
+
+
+@app.callback()
+def main():
+    """Keep the commands as commands even while there is only one."""
+
+
+@app.command()
+def check(
+    preset: Annotated[Words, typer.Option(
+        "--preset", metavar="NAME", help=f"{', '.join(PRESETS)} or all; "
+        "repeat it or separate names by commas.  [default: all]")] = None,
+    port: Port = None,
+    dtype: Annotated[Words, typer.Option(
+        "--dtype", metavar="NAME", help=f"{', '.join(budgets.DTYPES)} or all."
+        "  [default: float64,float32]")] = None,
+    device: Annotated[Words, typer.Option(
+        "--device", metavar="NAME", help="cpu, cuda, mps, tpu, xpu or all "
+        "that are here.  [default: cpu]")] = None,
+    require: Require = None,
+    json_file: Json = None,
+    full_size: Annotated[bool, typer.Option(
+        help="Also run vaswani2017_base at its full size on the committed "
+        "sentences, in float64 and float32.")] = True,
+):
+    """Compare every step of every port with the NumPy reference."""
+    from parity import check as checking
+    from parity.environment import describe
+    with told_plainly():
+        known = ports.known_ports()
+        presets = ports.split_words(preset or ["all"], PRESETS, "preset")
+        names = ports.split_words(port or ["all"], known, "port")
+        dtypes = ports.split_words(
+            dtype or ["float64", "float32"], budgets.DTYPES, "dtype")
+        every = any("all" in words.replace(",", " ").split()
+                    for words in device or ())
+        devices = ports.split_words(
+            device or ["cpu"], checking.DEVICES, "device")
+        required = ports.split_words(require, known, "port") if require else []
+        check_writable(json_file)
+        exit_if_missing(required)
+        out = report.console()
+        with report.progress() as progress:
+            task = progress.add_task("starting")
+            if every:
+                devices = checking.devices_here(names)
+            run = checking.Check(
+                presets, names, dtypes, devices, full_size,
+                lambda text: progress.update(task, description=text))
+            run.report.environment = describe(
+                run.engines, run.report.settings, devices)
+            for group in run.groups():
+                first = group[0]
+                out.print()
+                out.print(f"[bold]{first.preset}[/] · {first.dtype} · "
+                          f"{first.device}")
+                out.print(report.rows_table(group, names))
+        finish(out, run.report, names, json_file)
+
+
+@app.command()
+def vectors(
+    paths: Annotated[list[pathlib.Path], typer.Argument(
+        metavar="PATH…", help="Vector files, or folders of them.")],
+    port: Port = None,
+    require: Require = None,
+    json_file: Json = None,
+):
+    """Replay numbers that other systems computed, in float64."""
+    from parity import vectors as replaying
+    from parity.environment import describe
+    with told_plainly():
+        known = ports.known_ports()
+        names = ports.split_words(port or ["all"], known, "port")
+        required = ports.split_words(require, known, "port") if require else []
+        check_writable(json_file)
+        exit_if_missing(required)
+        out = report.console()
+        with report.progress() as progress:
+            task = progress.add_task("starting")
+            found = replaying.replay(
+                paths, names,
+                lambda text: progress.update(task, description=text))
+            found.environment = describe(
+                found.engines, found.settings, ["cpu"])
+        columns = ["numpy", *names]
+        out.print(report.rows_table(found.rows, columns))
+        finish(out, found, columns, json_file)
+
+
+def finish(out, found, names, json_file):
+    """Print how a run ended, write its JSON and exit with its status."""
+    out.print()
+    out.print("Largest error of each port:")
+    out.print(report.summary_table(found, names))
+    report.print_environment(out, found.environment)
+    out.print()
+    report.print_divergences(out, found)
+    report.print_verdict(out, found)
+    if json_file:
+        write_json(json_file, found.as_json())
+    raise typer.Exit(found.status)

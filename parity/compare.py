@@ -1,0 +1,139 @@
+"""The comparator: whether one array is another, and how far off it is.
+
+``np.allclose`` broadcasts, ``assert_allclose`` lets NaN equal NaN and an array
+equal a scalar, and elementwise relative error is 1e-10 in clean float64 runs
+wherever a value passes near zero. So this asks, in this order:
+
+1. the same shape and dtype, and at least one element;
+2. NaN and infinities in the same places;
+3. the relative L2 error of the whole, ‖y - y*‖ / ‖y*‖;
+4. the relative L2 error of every row along the last axis, so that one wrong
+   row cannot hide among many right ones. A row is measured against its own
+   norm or, where that is smaller, against that of an average row, and may be
+   ROW_SLACK times as far off as the whole.
+
+The error reported is the larger of the whole's and the worst row's divided by
+ROW_SLACK, so that one number stands against one limit.
+"""
+
+import dataclasses
+
+import numpy as np
+
+ROW_SLACK = 8
+
+MATCH, DIVERGENCE, ZERO = "match", "divergence", "zero"
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What compare found.
+
+    Attributes:
+        error: the relative error, or None where none can be computed.
+        limit: what it may be.
+        verdict: MATCH, DIVERGENCE, or ZERO for a tensor that mathematics makes
+            zero and that is.
+        reason: a few words on a divergence, else "".
+    """
+
+    error: float | None
+    limit: float
+    verdict: str
+    reason: str = ""
+
+
+def relative_error(actual, expected):
+    """The larger of the whole's relative L2 error and the worst row's.
+
+    Args:
+        actual, expected: finite arrays of one shape, not empty; ``expected``
+            is not zero everywhere.
+
+    Returns:
+        The error, and the index of the worst row.
+    """
+    actual = np.asarray(actual, np.float64)
+    expected = np.asarray(expected, np.float64)
+    scale = np.abs(expected).max()
+    gap = np.atleast_1d((actual - expected) / scale)
+    truth = np.atleast_1d(expected / scale)
+    gap = gap.reshape(-1, gap.shape[-1])
+    truth = truth.reshape(gap.shape)
+    squares = np.einsum("ij,ij->i", truth, truth)
+    gaps = np.einsum("ij,ij->i", gap, gap)
+    whole = np.sqrt(gaps.sum() / squares.sum())
+    rows = np.sqrt(gaps / np.maximum(squares, squares.mean()))
+    worst = int(rows.argmax())
+    index = np.unravel_index(worst, expected.shape[:-1] or (1,))
+    return max(whole, rows[worst] / ROW_SLACK), tuple(int(i) for i in index)
+
+
+def _different(limit, reason):
+    return Difference(None, limit, DIVERGENCE, reason)
+
+
+def compare(actual, expected, limit, dtype=None, zero_scale=None):
+    """Compare an array with the truth.
+
+    Args:
+        actual: what a port computed.
+        expected: the truth; float64, or exact booleans or integers.
+        limit: the largest relative error that is a match; 0 means equal.
+        dtype: the name of the dtype that ``actual`` must have; by default that
+            of ``expected``.
+        zero_scale: for a tensor that mathematics makes zero, the scale that
+            ``limit`` is relative to. The truth must then be negligible too.
+
+    Returns:
+        A Difference.
+    """
+    expected = np.asarray(expected)
+    if not isinstance(actual, np.ndarray):
+        return _different(limit, f"not an array but {type(actual).__name__}")
+    dtype = dtype or expected.dtype.name
+    if actual.shape != expected.shape:
+        return _different(
+            limit, f"shape {list(actual.shape)}, not {list(expected.shape)}")
+    if actual.dtype.name != dtype:
+        return _different(limit, f"dtype {actual.dtype.name}, not {dtype}")
+    if expected.size == 0:
+        return _different(limit, "no element to compare")
+    if expected.dtype.kind in "biu":
+        wrong = int((actual != expected).sum())
+        share = wrong / expected.size
+        if wrong:
+            return Difference(share, 0.0, DIVERGENCE,
+                              f"{wrong} of {expected.size} elements differ")
+        return Difference(0.0, 0.0, MATCH)
+    with np.errstate(over="ignore"):
+        actual = actual.astype(np.float64)
+    expected = expected.astype(np.float64)
+    finite = np.isfinite(expected)
+    if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
+        return _different(limit, "NaN or infinity in other places")
+    if not np.isfinite(actual[finite]).all():
+        return _different(limit, "NaN or infinity where the truth is finite")
+    if not finite.any():
+        return _different(limit, "no finite element to compare")
+    actual = np.where(finite, actual, 0)
+    expected = np.where(finite, expected, 0)
+    if zero_scale is not None:
+        return _compare_zero(actual, expected, limit, zero_scale)
+    if not expected.any():
+        return _different(
+            limit, "the truth is zero everywhere, so nothing is compared")
+    error, row = relative_error(actual, expected)
+    if error <= limit:
+        return Difference(error, limit, MATCH)
+    return Difference(error, limit, DIVERGENCE,
+                      f"worst at row {list(row)}" if expected.ndim > 1 else "")
+
+
+def _compare_zero(actual, expected, limit, scale):
+    error = float(np.abs(actual).max() / scale)
+    if np.abs(expected).max() / scale > limit:
+        return Difference(error, limit, DIVERGENCE, "the truth is not zero")
+    if error > limit:
+        return Difference(error, limit, DIVERGENCE, "not zero")
+    return Difference(error, limit, ZERO)

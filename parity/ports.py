@@ -1,0 +1,93 @@
+"""Which ports there are, and which can be used here.
+
+A port is a folder ``impl_<name>`` with an ``engine``; it is imported by name
+and only when asked for, so that nothing here needs a framework.
+"""
+
+import dataclasses
+import functools
+import importlib
+import importlib.util
+import os
+import pathlib
+
+from contract.errors import InputError, one_of
+
+#: The distributions without which a port cannot run.
+NEEDS = {
+    "torch": ("torch",),
+    "keras": ("keras", "tensorflow"),
+    "jax": ("jax", "flax"),
+}
+
+
+def known_ports():
+    """The names of the ``impl_*`` folders beside this one, in fixed order."""
+    root = pathlib.Path(__file__).resolve().parent.parent
+    found = {path.parent.name.removeprefix("impl_")
+             for path in root.glob("impl_*/engine.py")}
+    first = [name for name in NEEDS if name in found]
+    return (*first, *sorted(found - set(first)))
+
+
+@dataclasses.dataclass(frozen=True)
+class NotChecked:
+    """A port that could not be compared, and why."""
+
+    port: str
+    reason: str
+
+
+def missing(name):
+    """The first distribution that a port needs and that is not here."""
+    for need in NEEDS.get(name, ()):
+        if need == "tensorflow" and _keras_backend() != "tensorflow":
+            continue
+        if importlib.util.find_spec(need) is None:
+            return need
+    return None
+
+
+def _keras_backend():
+    return os.environ.get("KERAS_BACKEND", "tensorflow")
+
+
+@functools.cache
+def engine(name):
+    """The engine of a port, or NotChecked if its framework is not installed.
+
+    ``numpy`` is the reference. A framework that is installed and cannot be
+    imported is a NotChecked too, with the import's own words.
+    """
+    if name == "numpy":
+        return importlib.import_module("reference_numpy.engine")
+    one_of(name, known_ports(), "port")
+    if need := missing(name):
+        return NotChecked(name, f"{need} is not installed")
+    try:
+        module = importlib.import_module(f"impl_{name}.engine")
+    except ImportError as error:
+        return NotChecked(name, f"its framework cannot be imported: {error}")
+    return module
+
+
+def require(names):
+    """Which of these ports cannot run here, as a list of NotChecked."""
+    found = [engine(one_of(name, known_ports(), "port")) for name in names]
+    return [port for port in found if isinstance(port, NotChecked)]
+
+
+def split_words(values, allowed, what):
+    """Words given as ``a b``, ``a,b`` or repeated; ``all`` means every one.
+
+    Raises:
+        InputError: a word is not among those allowed, or there is none.
+    """
+    words = [word for value in values
+             for word in value.replace(",", " ").split()]
+    if not words:
+        raise InputError(
+            f"no {what} is given; choose from {', '.join(allowed)}.")
+    if "all" in words:
+        return list(allowed)
+    return list(dict.fromkeys(one_of(w, allowed, what) for w in words))

@@ -1,0 +1,72 @@
+"""What a number costs in 16 bits: NumPy in float32, rounded after every step.
+
+The reference runs in any dtype, but NumPy multiplies bfloat16 matrices slowly
+and sums float16 in float16, as no framework does. A ``Rounded`` array computes
+each operation in float32 and rounds its result once, which is what a sound
+16-bit implementation does; its error is the measure that limits follow.
+"""
+
+import ml_dtypes
+import numpy as np
+
+DTYPES = {
+    "float64": np.dtype(np.float64),
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+
+
+def rounded(array, dtype):
+    """A floating point array in ``dtype``; any other array as it is."""
+    array = np.asarray(array)
+    return array.astype(DTYPES[dtype]) if array.dtype.kind == "f" else array
+
+
+class _Rounded(np.ndarray):
+    """A float32 array whose operations round their results to ``stored``."""
+
+    stored = None
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
+        plain = [np.asarray(x) if isinstance(x, _Rounded) else x
+                 for x in inputs]
+        with np.errstate(over="ignore"):
+            result = getattr(ufunc, method)(*plain, **keywords)
+            if not np.issubdtype(np.asarray(result).dtype, np.floating):
+                return result
+            result = self._round(result)
+        if out is not None:
+            out[0][...] = result
+            return out[0]
+        return result
+
+    def _round(self, array):
+        short = np.asarray(array, np.float32).astype(self.stored)
+        return short.astype(np.float32).view(type(self))
+
+
+class RoundedToBfloat16(_Rounded):
+    """float32 arrays that round to bfloat16."""
+
+    stored = DTYPES["bfloat16"]
+
+
+class RoundedToFloat16(_Rounded):
+    """float32 arrays that round to float16."""
+
+    stored = DTYPES["float16"]
+
+
+_CLASSES = {"bfloat16": RoundedToBfloat16, "float16": RoundedToFloat16}
+
+
+def emulated(array, dtype):
+    """An array that makes the reference compute as if in ``dtype``.
+
+    For float64 and float32 this is the array itself, rounded.
+    """
+    array = rounded(array, dtype)
+    if array.dtype.name not in _CLASSES:
+        return array
+    return array.astype(np.float32).view(_CLASSES[array.dtype.name])

@@ -1,0 +1,200 @@
+"""Replay vector files: numbers that a teaching system computed itself.
+
+A vector file holds a system's inputs (``in.*``), its weights under its own
+names (``w.*``) and what it answered (``out.*``), in float64, with one metadata
+key ``vector`` that says in JSON which layout it is. The weights are read
+through the layout's table, and every answer is compared in the reference and
+in every port.
+"""
+
+import json
+import pathlib
+import time
+
+import numpy as np
+
+from contract import layouts, weights
+from contract.errors import InputError
+from contract.weights import finite, part
+from parity import ports
+from parity.budgets import FLOAT64_LIMIT
+from parity.check import Report, Row
+from parity.compare import DIVERGENCE, Difference, compare
+from parity.ports import NotChecked
+
+#: What is among the answers and cannot be replayed yet, by prefix.
+NOT_YET = {
+    "grad.": "gradients are not replayed yet",
+    "losses": "training steps are not replayed yet",
+    "final.": "training steps are not replayed yet",
+}
+
+
+def find(paths):
+    """Every .safetensors file among the paths and in the folders there."""
+    found = []
+    for path in map(pathlib.Path, paths):
+        if path.is_dir():
+            inside = sorted(path.rglob("*.safetensors"))
+            if not inside:
+                raise InputError(
+                    f"the folder {str(path)!r} holds no .safetensors file; "
+                    "give a vector file or a folder of them.")
+            found += inside
+        else:
+            found.append(path)
+    return found
+
+
+class Vector:
+    """One vector file, read and checked.
+
+    Attributes:
+        name: the file's name without its ending.
+        config: the TransformerConfig that it describes.
+        weights: the arrays under our names.
+        answers: its ``out.*`` by their own names, without the prefix.
+    """
+
+    def __init__(self, path):
+        arrays, metadata = weights.load(path)
+        self.path, self.name = path, pathlib.Path(path).stem
+        try:
+            sizes = json.loads(metadata["vector"])
+            self.layout = sizes["layout"]
+        except (KeyError, TypeError, json.JSONDecodeError):
+            raise InputError(
+                f"{str(path)!r} has no metadata key 'vector' that says in "
+                "JSON which layout it is, so it is not a vector file."
+            ) from None
+        self.table = layouts.layout(self.layout)
+        self.config = layouts.config_of(self.layout, sizes)
+        self.given = part(arrays, "in.")
+        self.answers = part(arrays, "out.")
+        stored = part(arrays, "w.")
+        for name, array in {**stored, **self.answers}.items():
+            finite(name, array, str(path))
+        if "x" in self.answers:  # what a module was given, kept among answers
+            self.given["x"] = self.answers.pop("x")
+        self.weights = self._complete(
+            layouts.read(self.layout, stored, self.config))
+
+    def _complete(self, found):
+        """Give a multi-head attention without biases biases of zero."""
+        if self.table.component == "multi_head_attention":
+            for name in weights.PROJECTIONS:
+                found.setdefault(
+                    f"{name}.bias", np.zeros(self.config.d_model))
+        return found
+
+    def inputs(self):
+        """The component's inputs: with a batch axis and a mask of their own.
+
+        The first lessons have neither; attention then gets a batch of one and
+        a mask that allows everything.
+        """
+        try:
+            found = [self.given[name] for name in self.table.inputs]
+        except KeyError as missing:
+            raise InputError(
+                f"{str(self.path)!r} lacks the input 'in.{missing.args[0]}' "
+                f"that the layout {self.layout} asks for.") from None
+        if self.unbatched:
+            found = [array[None] for array in found]
+            length = found[0].shape[1]
+            found.append(np.ones((1, 1, 1, length), bool))
+        return found
+
+    @property
+    def unbatched(self):
+        """Whether a batched component is shown without its batch axis."""
+        return (self.table.component == "multi_head_attention"
+                and self.given["x"].ndim == 2)
+
+    def replay(self, engine):
+        """Our answers under their names, as an engine computes them."""
+        module = engine.build(
+            self.table.component, self.config, self.weights)
+        steps = engine.run(module, *self.inputs())
+        found = {}
+        for name in self.answers:
+            if name == "loss":
+                found[name] = self._loss(engine, steps["output"])
+            elif step := layouts.step_of(self.layout, name, self.config):
+                found[name] = steps[step][0] if self.unbatched else steps[step]
+        return found
+
+    def _loss(self, engine, output):
+        """The loss of predicting each target token from those before it."""
+        loss = engine.loss(
+            np.ascontiguousarray(output[:, :-1]),
+            np.ascontiguousarray(self.given["tgt"][:, 1:]),
+            self.config.pad_id, 0.0)
+        return loss.reshape(1)
+
+
+def not_yet(name):
+    """Why an answer is not replayed, or None if it is."""
+    return next((reason for prefix, reason in NOT_YET.items()
+                 if name.startswith(prefix)), None)
+
+
+def replay(paths, port_names, on_file=lambda text: None):
+    """Compare every answer of the files in the reference and in the ports.
+
+    Returns:
+        A Report whose rows name the file's layout as preset and the file as
+        case.
+    """
+    start, report = time.perf_counter(), Report()
+    files = [Vector(path) for path in find(paths)]
+    engines = {"numpy": ports.engine("numpy"), **report.open(port_names)}
+    absent = len(report.not_checked)
+    left_out = {}
+    for vector in files:
+        on_file(vector.name)
+        replayed = [n for n in vector.answers if not not_yet(n)]
+        for name in vector.answers:
+            if reason := not_yet(name):
+                left_out[reason] = left_out.get(reason, 0) + 1
+        answers = {name: _answers(vector, engine)
+                   for name, engine in engines.items()} if replayed else {}
+        total = len(engines) + absent
+        report.expected += total * len(vector.answers)
+        report.not_compared += (
+            total * (len(vector.answers) - len(replayed))
+            + absent * len(replayed))
+        for answer in replayed:
+            truth = vector.answers[answer]
+            found = {}
+            for name, answered in answers.items():
+                if isinstance(answered, str):
+                    found[name] = Difference(
+                        None, FLOAT64_LIMIT, DIVERGENCE, answered)
+                elif answer not in answered:
+                    found[name] = Difference(
+                        None, FLOAT64_LIMIT, DIVERGENCE,
+                        f"the layout {vector.layout} does not say which step "
+                        "this is")
+                else:
+                    found[name] = compare(
+                        answered[answer], truth, FLOAT64_LIMIT)
+            report.rows.append(Row(
+                vector.layout, vector.name, answer, "float64", "cpu",
+                truth.shape, FLOAT64_LIMIT, found))
+    for reason, count in left_out.items():
+        for name in engines:
+            report.not_checked.append(
+                NotChecked(name, f"{count} answers: {reason}"))
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def _answers(vector, engine):
+    """An engine's answers, or in words why it has none."""
+    try:
+        return vector.replay(engine)
+    except InputError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0][:200]
