@@ -9,7 +9,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXTRAS ?= all,test
 ARGS ?=
-READY := .venv/.installed
+READY := .venv/.installed-$(EXTRAS)
 
 .PHONY: parity test clean
 

@@ -153,27 +153,29 @@ def record(module, inputs, method, keywords):
     """Call a module; every step by name, in an order that jit keeps."""
     paths = {id(m): path for path, m in modules(module)}
     with tracing(paths) as trace:
-        getattr(module, method)(*inputs, **dict(keywords))
+        getattr(module, method)(*inputs, **keywords)
     return collections.OrderedDict(trace.values)
 
 
-@functools.partial(jax.jit, static_argnames=("graph", "method", "keywords"))
-def record_compiled(graph, state, inputs, method, keywords):
-    """``record``, under jit: the module that is traced is a new one."""
-    return record(nnx.merge(graph, state), inputs, method, keywords)
+def record_compiled(module, inputs, method, keywords):
+    """``record`` under jit, compiled anew so that no patched code is missed."""
+    graph, state = nnx.split(module)
+
+    @jax.jit
+    def compute(state, inputs):
+        traced = nnx.merge(graph, state)  # nnx: a new object, with new ids
+        return record(traced, inputs, method, keywords)
+
+    return compute(state, [
+        jax.tree_util.Partial(value) if callable(value) else value
+        for value in inputs])
 
 
 def run(module, *inputs, method="__call__", compiled=False, **keywords):
     """Run a module on arrays, eagerly or compiled; every step by name."""
     inputs = [to_native(value, module.home) for value in inputs]
-    keywords = tuple(keywords.items())
-    if compiled:
-        inputs = [jax.tree_util.Partial(value) if callable(value) else value
-                  for value in inputs]
-        steps = record_compiled(
-            *nnx.split(module), inputs, method=method, keywords=keywords)
-    else:
-        steps = record(module, inputs, method, keywords)
+    steps = (record_compiled if compiled else record)(
+        module, inputs, method, keywords)
     return {name: to_numpy(value) for name, value in steps.items()}
 
 

@@ -10,7 +10,7 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.errors import InputError
 from contract.weights import probe_weights
-from parity import budgets, cases, ports, precision, rounding
+from parity import budgets, cases, golden, ports, precision, rounding
 from parity.compare import (
     DIVERGENCE, MATCH, Difference, compare, relative_error)
 from parity.ports import NotChecked
@@ -293,7 +293,7 @@ class Check:
             yield from self._canaries()
         for preset in self.presets:
             config = cases.test_size(preset)
-            weights = probe_weights(config)
+            weights = golden.shipped(preset)
             for dtype in self.dtypes:
                 wanted = [
                     *cases.component_cases(config),

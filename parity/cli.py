@@ -174,6 +174,28 @@ def vectors(
         finish(out, found, columns, json_file)
 
 
+@app.command()
+def weights(
+    check_only: Annotated[bool, typer.Option(
+        "--check", help="Write nothing; say what differs and exit 1 if "
+        "anything does.")] = False,
+    out: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="DIR", help="The folder.  [default: the project's weights/]"
+    )] = None,
+):
+    """Make the shipped weight files and their golden outputs again."""
+    from parity import golden
+    with told_plainly():
+        folder = out or golden.FOLDER
+        if not check_only:
+            golden.make(folder)
+            print(f"made {folder}")
+            return
+        found = list(golden.problems(folder))
+        print("\n".join(found) or f"{folder} is as it should be")
+        raise typer.Exit(1 if found else 0)
+
+
 def finish(out, found, names, json_file):
     """Print how a run ended, write its JSON and exit with its status."""
     out.print()

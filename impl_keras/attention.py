@@ -1,0 +1,133 @@
+"""Attention: Keras' own layer, with its inside in view."""
+
+import math
+
+import keras
+import ml_dtypes
+import numpy as np
+from keras import ops
+
+from contract import checks
+from contract.trace import tap
+
+
+def softmax(x):
+    """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
+    return ops.softmax(x, axis=-1)
+
+
+def masked_softmax(scores, mask):
+    """Softmax over the keys that ``mask`` allows; every other weight is 0."""
+    lowest = ml_dtypes.finfo(keras.backend.standardize_dtype(scores.dtype)).min
+    lowest = ops.convert_to_tensor(lowest, scores.dtype)
+    return ops.where(mask, softmax(ops.where(mask, scores, lowest)), 0)
+
+
+def scaled_dot_product_attention(query, key, value, mask, owner):
+    """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
+
+    MultiHeadAttention does without it, having Keras' own.
+    """
+    checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
+    scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
+                 / math.sqrt(query.shape[-1]))
+    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
+    weights = tap(owner, "weights", masked_softmax(scores, mask))
+    # [3] context [B H T K]: weights V  (eq. 1)
+    context = tap(owner, "context", weights @ value)
+    return context
+
+
+class SingleHeadAttention(keras.layers.Layer):
+    """One head, without biases, batch or mask: where lessons begin."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.query = keras.layers.Dense(d_model, use_bias=False)
+        self.key = keras.layers.Dense(d_model, use_bias=False)
+        self.value = keras.layers.Dense(d_model, use_bias=False)
+
+    def call(self, x):
+        """Let x [T D] attend to itself."""
+        # [1] query [T D]: x W_Q
+        query = tap(self, "query", self.query(x))
+        # [2] key [T D]: x W_K
+        key = tap(self, "key", self.key(x))
+        # [3] value [T D]: x W_V
+        value = tap(self, "value", self.value(x))
+        # [4] raw_scores [T T]: Q Kᵀ
+        raw_scores = tap(self, "raw_scores", query @ ops.swapaxes(key, -1, -2))
+        # [5] scores [T T]: Q Kᵀ / √d_k  (eq. 1)
+        scores = tap(self, "scores", raw_scores / math.sqrt(query.shape[-1]))
+        # [6] weights [T T]: softmax over keys  (eq. 1)
+        weights = tap(self, "weights", softmax(scores))
+        # [7] context [T D]: weights V  (eq. 1)
+        context = tap(self, "context", weights @ value)
+        return context
+
+
+class MultiHeadAttention(keras.layers.MultiHeadAttention):
+    """H heads side by side. Self-attention when ``memory`` is ``x``.
+
+    The maths is all Keras': methods that it calls on the way are overridden
+    only to look. The sub-layers are query_dense, key_dense, value_dense and
+    output_dense.
+    """
+
+    def __init__(self, config):
+        super().__init__(config.n_heads, config.d_k)
+        self.n_heads, self.d_k = config.n_heads, config.d_k
+        # keras: its own is a Python float, which reaches float64 by float32.
+        self._inverse_sqrt_key_dim = np.float64(1 / math.sqrt(config.d_k))
+        # keras: else a mask given by name would stick to the output.
+        self.supports_masking = False
+
+    def build(self, x_shape, memory_shape):
+        """Make the sub-layers (keras: named for the arguments of call)."""
+        super().build(x_shape, memory_shape)
+
+    def compute_output_spec(self, x, memory, mask):
+        """What call returns (keras: as its own, but for the arguments)."""
+        return keras.KerasTensor(x.shape, self.compute_dtype)
+
+    def split(self, x):
+        """See Keras' [B T H K] as [B H T K]."""
+        return ops.swapaxes(x, 1, 2)
+
+    def merge(self, x):
+        """Give Keras its [B T H K] back: [B H T K] to [B T H K]."""
+        return ops.swapaxes(x, 1, 2)
+
+    def _compute_attention(self, query, key, value, *settings):
+        # keras: calls this with the three projections, split into heads.
+        # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
+        query = tap(self, "query", self.split(query))
+        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        key = tap(self, "key", self.split(key))
+        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        value = tap(self, "value", self.split(value))
+        context, weights = super()._compute_attention(
+            self.merge(query), self.merge(key), self.merge(value), *settings)
+        # Step 3 of scaled_dot_product_attention.
+        context = tap(self, "context", self.split(context))
+        return self.merge(context), weights
+
+    def _masked_softmax(self, scores, mask):
+        # keras: calls this from its own _compute_attention.
+        # Steps 1 and 2 of scaled_dot_product_attention.
+        scores = tap(self, "scores", scores)
+        weights = tap(self, "weights", super()._masked_softmax(scores, mask))
+        return weights
+
+    def call(self, x, memory, mask):
+        """Let x [B T D] attend to memory [B S D] where mask allows."""
+        checks.mask(mask, (*x.shape[:1], self.n_heads, x.shape[1],
+                           memory.shape[1]))
+        # keras: asked for its weights it takes the path that has them, on
+        # which a query that may attend to nothing has weights 0 (R2).
+        # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
+        output = tap(self, "output", super().call(
+            x, memory, attention_mask=mask, return_attention_scores=True)[0])
+        return output

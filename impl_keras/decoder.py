@@ -1,0 +1,67 @@
+"""The decoder: N layers that also read the encoder's output (section 3.1)."""
+
+import keras
+
+from contract.trace import tap
+from impl_keras.attention import MultiHeadAttention
+from impl_keras.feed_forward import FeedForward
+from impl_keras.layer_norm import NORMS, NoNorm
+from impl_keras.residual import RESIDUALS
+
+
+class DecoderLayer(keras.layers.Layer):
+    """Masked self-attention, cross-attention, feed-forward."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        Residual = RESIDUALS[config.residual]
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_residual = Residual(config)
+        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def call(self, x, memory, memory_mask, mask):
+        """Map x [B T D], reading memory [B S D]."""
+
+        def self_attention(x):
+            return self.self_attention(x, x, mask)
+
+        def cross_attention(x):
+            return self.cross_attention(x, memory, memory_mask)
+
+        def feed_forward(x):
+            return self.feed_forward(x)
+
+        # [1] attended [B T D]: x and its self-attention, in a residual
+        attended = tap(self, "attended", self.self_attention_residual(
+            x, sublayer=self_attention))
+        # [2] informed [B T D]: attended and its cross-attention, in a residual
+        informed = tap(self, "informed", self.cross_attention_residual(
+            attended, sublayer=cross_attention))
+        # [3] output [B T D]: informed and its feed-forward, in a residual
+        output = tap(self, "output", self.feed_forward_residual(
+            informed, sublayer=feed_forward))
+        return output
+
+
+class Decoder(keras.layers.Layer):
+    """N decoder layers and, where the config asks for it, a final norm."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.layers = [
+            DecoderLayer(config) for _ in range(config.n_decoder_layers)]
+        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
+                     if config.final_norm else NoNorm())
+
+    def call(self, x, memory, memory_mask, mask):
+        """Map x [B T D], reading memory [B S D]; masks as in a layer."""
+        for layer in self.layers:
+            x = layer(x, memory, memory_mask, mask)
+        # [1] output [B T D]: the last layer's output, normed if R11 says so
+        output = tap(self, "output", self.norm(x))
+        return output

@@ -1,0 +1,59 @@
+"""The encoder: N layers of self-attention and feed-forward (section 3.1)."""
+
+import keras
+
+from contract.trace import tap
+from impl_keras.attention import MultiHeadAttention
+from impl_keras.feed_forward import FeedForward
+from impl_keras.layer_norm import NORMS, NoNorm
+from impl_keras.residual import RESIDUALS
+
+
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention, then feed-forward, each within a residual."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        Residual = RESIDUALS[config.residual]
+        self.self_attention = MultiHeadAttention(config)
+        self.self_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def call(self, x, mask):
+        """Map x [B S D], attending where mask [B 1 1 S] allows."""
+
+        def self_attention(x):
+            return self.self_attention(x, x, mask)
+
+        def feed_forward(x):
+            return self.feed_forward(x)
+
+        # [1] attended [B S D]: x and its self-attention, in a residual
+        attended = tap(self, "attended", self.self_attention_residual(
+            x, sublayer=self_attention))
+        # [2] output [B S D]: attended and its feed-forward, in a residual
+        output = tap(self, "output", self.feed_forward_residual(
+            attended, sublayer=feed_forward))
+        return output
+
+
+class Encoder(keras.layers.Layer):
+    """N encoder layers and, where the config asks for it, a final norm."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.layers = [
+            EncoderLayer(config) for _ in range(config.n_encoder_layers)]
+        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
+                     if config.final_norm else NoNorm())
+
+    def call(self, x, mask):
+        """Map x [B S D], attending where mask [B 1 1 S] allows."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        # [1] output [B S D]: the last layer's output, normed if R11 says so
+        output = tap(self, "output", self.norm(x))
+        return output

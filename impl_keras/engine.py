@@ -1,0 +1,265 @@
+"""The port's one face to the harness."""
+
+import contextlib
+import importlib
+import inspect
+import operator
+
+import keras
+import numpy as np
+from keras import ops
+
+from contract.batch import check_inputs
+from contract.trace import tracing
+from contract.weights import check
+from impl_keras.attention import MultiHeadAttention, SingleHeadAttention
+from impl_keras.decoder import Decoder, DecoderLayer
+from impl_keras.embedding import TokenEmbedding
+from impl_keras.encoder import Encoder, EncoderLayer
+from impl_keras.feed_forward import FeedForward
+from impl_keras.layer_norm import (
+    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_keras.loss import cross_entropy
+from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.positional import PositionalEncoding
+from impl_keras.projection import Projection
+from impl_keras.residual import RESIDUALS
+from impl_keras.transformer import Transformer
+
+NAME = "keras"
+
+#: How to make each component alone, from a config.
+COMPONENTS = {
+    "token_embedding": lambda c: TokenEmbedding(c.source_vocab, c.d_model),
+    "positional_encoding": PositionalEncoding,
+    "norm": lambda c: NORMS[c.norm](c.d_model, c.norm_eps),
+    "single_head_attention": lambda c: SingleHeadAttention(c.d_model),
+    "multi_head_attention": MultiHeadAttention,
+    "feed_forward": FeedForward,
+    "residual": lambda c: RESIDUALS[c.residual](c),
+    "encoder_layer": EncoderLayer,
+    "decoder_layer": DecoderLayer,
+    "encoder": Encoder,
+    "decoder": Decoder,
+    "projection": lambda c: Projection(c.d_model, c.target_vocab),
+    "transformer": Transformer,
+}
+
+
+def _join_last(array):
+    """[D H K] to [D H·K]; a matrix stays as it is."""
+    return array.reshape(len(array), -1)
+
+
+def _join_first(array):
+    """[H K D] to [H·K D]; a matrix stays as it is."""
+    return array.reshape(-1, array.shape[-1])
+
+
+_DENSE = {"kernel": ("kernel", np.asarray), "bias": ("bias", np.asarray)}
+_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
+
+#: The arrays that a layer of each type holds: canonical leaf -> attribute, and
+#: what turns theirs into ours; ours is reshaped into theirs.
+PARAMETERS = {
+    keras.layers.Dense: _DENSE,
+    Projection: _DENSE,
+    keras.layers.Embedding: {"": ("embeddings", np.asarray)},
+    MultiHeadAttention: {
+        "query.kernel": ("query_dense.kernel", _join_last),
+        "query.bias": ("query_dense.bias", np.ravel),
+        "key.kernel": ("key_dense.kernel", _join_last),
+        "key.bias": ("key_dense.bias", np.ravel),
+        "value.kernel": ("value_dense.kernel", _join_last),
+        "value.bias": ("value_dense.bias", np.ravel),
+        "output.kernel": ("output_dense.kernel", _join_first),
+        "output.bias": ("output_dense.bias", np.asarray),
+    },
+    LayerNorm: _NORM,
+    StdLayerNorm: _NORM,
+    ScalarStdLayerNorm: _NORM,
+}
+
+#: Our names of devices -> Keras' names.
+DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}
+
+
+def versions():
+    """What computes here, by name."""
+    backend = keras.backend.backend()
+    return {"keras": keras.__version__,
+            backend: importlib.import_module(backend).__version__}
+
+
+def set_precision():
+    """Full-precision products everywhere; what was set, by name."""
+    # keras: has no switch of its own, so its backend's is set.
+    match keras.backend.backend():
+        case "tensorflow":
+            import tensorflow as tf
+            tf.config.experimental.enable_tensor_float_32_execution(False)
+            tf.config.experimental.enable_op_determinism()
+            return {
+                "tensor_float_32_execution":
+                    tf.config.experimental.tensor_float_32_execution_enabled(),
+                "op_determinism": True,
+            }
+        case "torch":
+            import torch
+            torch.set_float32_matmul_precision("highest")
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            return {
+                "float32_matmul_precision":
+                    torch.get_float32_matmul_precision(),
+                "cuda.matmul.allow_tf32":
+                    torch.backends.cuda.matmul.allow_tf32,
+                "cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
+                "deterministic_algorithms": True,
+            }
+        case "jax":
+            import jax
+            jax.config.update("jax_enable_x64", True)
+            jax.config.update("jax_default_matmul_precision", "highest")
+            return {
+                "jax_enable_x64": jax.config.jax_enable_x64,
+                "jax_default_matmul_precision":
+                    jax.config.jax_default_matmul_precision,
+            }
+    return {}
+
+
+def devices():
+    """The devices that a real computation ran on."""
+    found = []
+    for name, theirs in DEVICES.items():
+        with contextlib.suppress(Exception), keras.device(theirs):
+            x = ops.ones((2, 2))
+            y = x @ x
+            # keras: TensorFlow may fall back to the CPU without a word.
+            at = str(y.device).lower()
+            if (name in at or theirs in at) and float(ops.sum(y)) == 8:
+                found.append(name)
+    return found
+
+
+def to_native(value, device):
+    """An array as a tensor of the same dtype; functions stay as they are."""
+    if callable(value):
+        return value
+    value = np.ascontiguousarray(value)
+    with keras.device(DEVICES[device]):
+        return ops.convert_to_tensor(value, value.dtype.name)
+
+
+def to_numpy(tensor):
+    """A tensor as an array of the same dtype."""
+    return ops.convert_to_numpy(tensor)
+
+
+def modules(module, path="", seen=None):
+    """Yield (path, layer) of a layer and all below it, each once."""
+    seen = set() if seen is None else seen
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    yield path, module
+    # keras: on torch a layer is an nn.Module, which keeps layers in _modules.
+    held = vars(module) | vars(module).get("_modules", {})
+    for name, value in held.items():
+        below = {name: value}
+        if isinstance(value, list):
+            below = {f"{name}.{i}": item for i, item in enumerate(value)}
+        for name, item in below.items():
+            if isinstance(item, keras.layers.Layer) and name[0] != "_":
+                inner = f"{path}.{name}" if path else name
+                yield from modules(item, inner, seen)
+
+
+def leaves(module):
+    """Yield (canonical name, variable, conversion) of every weight."""
+    for path, owner in modules(module):
+        for leaf, (attribute, convert) in PARAMETERS.get(
+                type(owner), {}).items():
+            if (variable := operator.attrgetter(attribute)(owner)) is not None:
+                name = ".".join(part for part in (path, leaf) if part)
+                yield name, variable, convert
+
+
+def _call_once(module, config):
+    """Have Keras make the weights, which it does on a first call."""
+    ids = ops.zeros((1, 1), "int32")
+    x = ops.zeros((1, 1, config.d_model))
+    mask = ops.ones((1, 1, 1, 1), "bool")
+    tiny = {"tokens": ids, "source": ids, "target": ids, "x": x, "memory": x}
+    names = list(inspect.signature(module.call).parameters)
+    keywords = {"sublayer": lambda x: x} if "sublayer" in names else {}
+    module(*(tiny.get(name, mask) for name in names if name not in keywords),
+           **keywords)
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component and load its weights; see the reference's engine."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(dtype)
+    try:
+        with keras.device(DEVICES[device]):
+            module = COMPONENTS[component](config)
+            _call_once(module, config)
+    finally:
+        keras.config.set_dtype_policy(before)
+    module.home = device
+    native = {name: (variable, convert)
+              for name, variable, convert in leaves(module)}
+    check(weights, {name: convert(np.empty(variable.shape, bool)).shape
+                    for name, (variable, convert) in native.items()})
+    for name, (variable, _) in native.items():
+        variable.assign(to_native(
+            weights[name].reshape(variable.shape), device))
+    return module
+
+
+def export(module):
+    """The weights under their canonical names, as arrays."""
+    return {name: np.ascontiguousarray(convert(to_numpy(variable)))
+            for name, variable, convert in leaves(module)}
+
+
+def run(module, *inputs, method="__call__", **keywords):
+    """Run a module on arrays; return every step by name."""
+    paths = {id(layer): path for path, layer in modules(module)}
+    with keras.device(DEVICES[module.home]), tracing(paths) as trace:
+        getattr(module, method)(
+            *(to_native(value, module.home) for value in inputs), **keywords)
+    return {name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def forward(model, source, target, source_mask, target_mask):
+    """Check a Transformer's inputs, run it, return every step by name."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    return run(model, *inputs)
+
+
+def masks(source, target, pad_id):
+    """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
+    source, target = to_native(source, "cpu"), to_native(target, "cpu")
+    return {
+        "source_mask": to_numpy(padding_mask(source, pad_id)),
+        "target_mask": to_numpy(padding_mask(target, pad_id)
+                                & causal_mask(target.shape[1])),
+    }
+
+
+def loss(logits, labels, pad_id, label_smoothing):
+    """The mean cross-entropy of arrays, as an array."""
+    with keras.device(DEVICES["cpu"]):
+        return to_numpy(cross_entropy(
+            to_native(logits, "cpu"), to_native(labels, "cpu"), pad_id,
+            label_smoothing))
+
+
+def matmul(a, b, device="cpu"):
+    """a @ b as the models compute it, for the precision canary."""
+    return to_numpy(to_native(a, device) @ to_native(b, device))

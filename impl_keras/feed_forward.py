@@ -1,0 +1,42 @@
+"""The feed-forward network, on keras.layers.Dense (section 3.3)."""
+
+import math
+
+import keras
+from keras import ops
+
+from contract.trace import tap
+
+
+def relu(x):
+    """max(0, x)."""
+    return ops.relu(x)
+
+
+def gelu(x):
+    """x Φ(x) by erfc (R17); ops.gelu says 1 + erf and √2 in float32."""
+    return x * (ops.erfc(-x / math.sqrt(2)) / 2)
+
+
+ACTIVATIONS = {"relu": relu, "gelu": gelu}
+
+
+class FeedForward(keras.layers.Layer):
+    """Two linear maps with an activation between."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.inner = keras.layers.Dense(config.d_ff)
+        self.outer = keras.layers.Dense(config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def call(self, x):
+        """Map x [B T D] position by position."""
+        # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
+        inner = tap(self, "inner", self.inner(x))
+        # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
+        activated = tap(self, "activated", self.activation(inner))
+        # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
+        output = tap(self, "output", self.outer(activated))
+        return output

@@ -1,0 +1,85 @@
+"""Three normalisations; test_native.py shows what Keras' own equals."""
+
+import keras
+from keras import ops
+
+from contract.trace import tap
+
+
+class LayerNorm(keras.layers.Layer):
+    """Ba et al. 2016. Parameters: ``scale`` [D] and ``bias`` [D]."""
+
+    def __init__(self, d_model, eps):
+        super().__init__()
+        self.eps = eps
+        self.scale = self.add_weight((d_model,), "ones", name="scale")
+        self.bias = self.add_weight((d_model,), "zeros", name="bias")
+        self.built = True  # keras: nothing is left to build
+
+    def call(self, x):
+        """Normalise x [B T D] over D."""
+        # [1] mean [B T 1]: Σ x / D
+        mean = tap(self, "mean", ops.mean(x, axis=-1, keepdims=True))
+        # [2] centered [B T D]: x - mean
+        centered = tap(self, "centered", x - mean)
+        # [3] variance [B T 1]: Σ centered² / D  (R3)
+        variance = tap(self, "variance", ops.mean(
+            centered * centered, axis=-1, keepdims=True))
+        # [4] normalized [B T D]: centered / √(variance + ε)  (R3)
+        normalized = tap(self, "normalized",
+                         centered / ops.sqrt(variance + self.eps))
+        # [5] output [B T D]: normalized · scale + bias
+        output = tap(self, "output", normalized * self.scale + self.bias)
+        return output
+
+
+class StdLayerNorm(keras.layers.Layer):
+    """Divided by the unbiased deviation. ``scale`` [D] and ``bias`` [D]."""
+
+    def __init__(self, d_model, eps):
+        super().__init__()
+        self.eps = eps
+        self.scale = self.add_weight((d_model,), "ones", name="scale")
+        self.bias = self.add_weight((d_model,), "zeros", name="bias")
+        self.built = True  # keras: nothing is left to build
+
+    def call(self, x):
+        """Normalise x [B T D] over D."""
+        # [1] mean [B T 1]: Σ x / D
+        mean = tap(self, "mean", ops.mean(x, axis=-1, keepdims=True))
+        # [2] centered [B T D]: x - mean
+        centered = tap(self, "centered", x - mean)
+        # [3] std [B T 1]: √(Σ centered² / (D - 1))  (R4)
+        std = tap(self, "std", ops.sqrt(ops.sum(
+            centered * centered, axis=-1, keepdims=True) / (x.shape[-1] - 1)))
+        # [4] normalized [B T D]: centered / (std + ε)  (R4)
+        normalized = tap(self, "normalized", centered / (std + self.eps))
+        # [5] output [B T D]: normalized · scale + bias
+        output = tap(self, "output", normalized * self.scale + self.bias)
+        return output
+
+
+class ScalarStdLayerNorm(StdLayerNorm):
+    """StdLayerNorm with ``scale`` [1] and ``bias`` [1] (R5)."""
+
+    def __init__(self, d_model, eps):
+        super().__init__(d_model=1, eps=eps)
+
+
+NORMS = {
+    "layer": LayerNorm,
+    "std": StdLayerNorm,
+    "scalar_std": ScalarStdLayerNorm,
+}
+
+
+class NoNorm(keras.layers.Layer):
+    """The identity, where a stack ends without a norm (R11)."""
+
+    def __init__(self):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+
+    def call(self, x):
+        """Return x [B T D] as it is."""
+        return x

@@ -1,0 +1,41 @@
+"""Residual connections, with the norm inside or after (section 3.1)."""
+
+import keras
+
+from contract.trace import tap
+from impl_keras.layer_norm import NORMS
+
+
+class PreNorm(keras.layers.Layer):
+    """x + Sublayer(norm(x)). Parameters: those of ``norm``."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+
+    def call(self, x, sublayer):
+        """Add to x [B T D] what ``sublayer`` makes of its norm."""
+        normed = self.norm(x)
+        # [1] output [B T D]: x + Sublayer(norm(x))
+        output = tap(self, "output", x + sublayer(normed))
+        return output
+
+
+class PostNorm(keras.layers.Layer):
+    """norm(x + Sublayer(x)). Parameters: those of ``norm``."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+
+    def call(self, x, sublayer):
+        """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
+        # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
+        summed = tap(self, "summed", x + sublayer(x))
+        output = self.norm(summed)
+        return output
+
+
+RESIDUALS = {"pre": PreNorm, "post": PostNorm}

@@ -1,0 +1,62 @@
+"""The Transformer: source tokens in, a score for every target token out."""
+
+import keras
+
+from contract.trace import tap
+from impl_keras.decoder import Decoder
+from impl_keras.embedding import TiedEmbedding, TokenEmbedding
+from impl_keras.encoder import Encoder
+from impl_keras.positional import PositionalEncoding
+from impl_keras.projection import OUTPUTS, Projection, TiedProjection
+
+
+class Transformer(keras.Model):
+    """Vaswani et al. 2017, figure 1, and the variants that a config names."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.config = config
+        self.source_embedding = TokenEmbedding(
+            config.source_vocab, config.d_model)
+        self.source_positions = PositionalEncoding(config)
+        self.target_embedding = (
+            TiedEmbedding(self.source_embedding) if config.tied
+            else TokenEmbedding(config.target_vocab, config.d_model))
+        self.target_positions = PositionalEncoding(config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self.projection = (
+            TiedProjection(self.source_embedding) if config.tied
+            else Projection(config.d_model, config.target_vocab))
+        self.output_function = OUTPUTS[config.output]
+
+    def encode(self, source, source_mask):
+        """Source tokens [B S] to the memory, [B S D]."""
+        x = self.source_embedding(source)
+        x = self.source_positions(x)
+        # [1] memory [B S D]: the encoder's output
+        memory = tap(self, "memory", self.encoder(x, source_mask))
+        return memory
+
+    def decode(self, target, memory, source_mask, target_mask):
+        """Target tokens [B T], reading the memory, to vectors [B T D]."""
+        x = self.target_embedding(target)
+        x = self.target_positions(x)
+        # [2] decoded [B T D]: the decoder's output
+        decoded = tap(self, "decoded", self.decoder(
+            x, memory, source_mask, target_mask))
+        return decoded
+
+    def project(self, decoded):
+        """Vectors [B T D] to a score for every token, [B T V]."""
+        logits = self.projection(decoded)
+        # [3] output [B T V]: the logits, or their log-softmax  (R16)
+        output = tap(self, "output", self.output_function(logits))
+        return output
+
+    def call(self, source, target, source_mask, target_mask):
+        """Score every next target token: [B T V]."""
+        memory = self.encode(source, source_mask)
+        decoded = self.decode(target, memory, source_mask, target_mask)
+        return self.project(decoded)
