@@ -28,7 +28,9 @@ def scaled_dot_product_attention(query, key, value, mask, owner):
 
     MultiHeadAttention does without it, having Keras' own.
     """
-    checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    # keras: a tensor that says its dtype alike on every backend.
+    checks.mask(keras.KerasTensor(mask.shape, mask.dtype), (
+        *query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
     scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
                  / math.sqrt(query.shape[-1]))
@@ -123,8 +125,9 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
 
     def call(self, x, memory, mask):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        checks.mask(mask, (*x.shape[:1], self.n_heads, x.shape[1],
-                           memory.shape[1]))
+        # keras: a tensor that says its dtype alike on every backend.
+        checks.mask(keras.KerasTensor(mask.shape, mask.dtype), (
+            x.shape[0], self.n_heads, x.shape[1], memory.shape[1]))
         # keras: asked for its weights it takes the path that has them, on
         # which a query that may attend to nothing has weights 0 (R2).
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)

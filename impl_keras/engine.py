@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import inspect
 import operator
+import warnings
 
 import keras
 import numpy as np
@@ -144,12 +145,21 @@ def devices():
     return found
 
 
+@contextlib.contextmanager
+def _on(device):
+    """Work on a device."""
+    with keras.device(DEVICES[device]), warnings.catch_warnings():
+        # keras: warns of a softmax over one key, whose weight is rightly 1.
+        warnings.filterwarnings("ignore", "You are using a softmax over axis")
+        yield
+
+
 def to_native(value, device):
     """An array as a tensor of the same dtype; functions stay as they are."""
     if callable(value):
         return value
     value = np.ascontiguousarray(value)
-    with keras.device(DEVICES[device]):
+    with _on(device):
         return ops.convert_to_tensor(value, value.dtype.name)
 
 
@@ -204,7 +214,7 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(dtype)
     try:
-        with keras.device(DEVICES[device]):
+        with _on(device):
             module = COMPONENTS[component](config)
             _call_once(module, config)
     finally:
@@ -222,14 +232,14 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: np.ascontiguousarray(convert(to_numpy(variable)))
+    return {name: np.ascontiguousarray(convert(to_numpy(variable.value)))
             for name, variable, convert in leaves(module)}
 
 
 def run(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays; return every step by name."""
     paths = {id(layer): path for path, layer in modules(module)}
-    with keras.device(DEVICES[module.home]), tracing(paths) as trace:
+    with _on(module.home), tracing(paths) as trace:
         getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
     return {name: to_numpy(value) for name, value in trace.values.items()}
@@ -254,7 +264,7 @@ def masks(source, target, pad_id):
 
 def loss(logits, labels, pad_id, label_smoothing):
     """The mean cross-entropy of arrays, as an array."""
-    with keras.device(DEVICES["cpu"]):
+    with _on("cpu"):
         return to_numpy(cross_entropy(
             to_native(logits, "cpu"), to_native(labels, "cpu"), pad_id,
             label_smoothing))
