@@ -54,7 +54,7 @@ class Batch:
                      self.source_mask, self.target_mask))
 
     def check(self, config):
-        """Raise InputError where a model of ``config`` cannot read the batch."""
+        """Raise InputError where a model of ``config`` cannot read it."""
         check_inputs(config, *self)
         return self
 

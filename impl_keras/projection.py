@@ -43,6 +43,6 @@ class TiedProjection(keras.layers.Layer):
     def call(self, x):
         """Map x [B T D] to logits."""
         # [1] logits [B T V]: x Eᵀ  (§3.4, R13)
-        logits = tap(self, "logits", ops.matmul(
-            x, ops.transpose(self.embedding.table.embeddings)))
+        logits = tap(self, "logits",
+                     x @ ops.transpose(self.embedding.table.embeddings))
         return logits

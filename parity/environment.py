@@ -11,7 +11,8 @@ def blas():
     """The BLAS libraries at hand: [{"library", "architecture", "threads"}]."""
     from threadpoolctl import threadpool_info
     return [{
-        "library": f"{info['internal_api']} {info.get('version') or ''}".strip(),
+        "library": " ".join(filter(None, (
+            info["internal_api"], info.get("version")))),
         "architecture": info.get("architecture"),
         "threads": info["num_threads"],
     } for info in threadpool_info() if info["user_api"] == "blas"]

@@ -15,7 +15,7 @@ from reference_numpy.linear import Linear, LinearWithoutBias
 
 
 def softmax(x):
-    """exp(x) / Σ exp(x) over the last axis, shifted so that nothing overflows."""
+    """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
     e = np.exp(x - np.max(x, axis=-1, keepdims=True))
     return e / np.sum(e, axis=-1, keepdims=True)
 

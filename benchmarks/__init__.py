@@ -1,0 +1,1 @@
+"""How fast the implementations are, beside each other and beside a peer."""

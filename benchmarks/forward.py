@@ -1,0 +1,264 @@
+"""Time the forward pass: ``python -m benchmarks.forward``."""
+
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import statistics
+import tempfile
+import time
+from typing import Annotated, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import workload
+from benchmarks.implementations import IMPLEMENTATIONS
+from benchmarks.worker import Worker
+from contract import weights
+
+#: The relative L2 distance from the truth at which a figure counts.
+LIMIT = 1e-5
+
+#: What every time is divided by.
+PEER = "peer"
+
+#: Seconds between turns, so that threads of the last one have gone to sleep.
+PAUSE = 0.1
+
+COLUMNS = (
+    "implementation", "ms", "ratio", "GFLOP/s", "own matmul", "share of own",
+    "share of best", "peak MB", "error",
+)
+
+
+def cpu_model():
+    """The processor's name."""
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def relative_l2(found, truth):
+    """|found - truth| / |truth|, in float64."""
+    found = found.astype(np.float64)
+    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+
+
+def write_weights(folder):
+    """The model's weights in float64 and float32; two paths."""
+    arrays = weights.probe_weights(workload.config())
+    paths = []
+    for dtype in ("float64", "float32"):
+        paths.append(folder / f"{dtype}.safetensors")
+        weights.save(paths[-1], {name: array.astype(np.float32).astype(dtype)
+                                 for name, array in arrays.items()})
+    return paths
+
+
+def output_of(worker, folder):
+    """A worker's output, by way of a file."""
+    path = folder / "output.npy"
+    worker.ask("validate", path=str(path))
+    output = np.load(path)
+    path.unlink()
+    return output
+
+
+def truth_of(path, threads, folder):
+    """The reference's output in float64."""
+    worker = Worker("numpy", path, threads)
+    try:
+        return output_of(worker, folder)
+    finally:
+        worker.close()
+
+
+def measure(workers, truth, folder, rounds, repeats, progress):
+    """Validate every worker, then time them in turn.
+
+    Returns:
+        name -> {"error", "turns", "rates", "peak", "versions", "blas"}; a
+        turn is the median of its repeats, in seconds.
+    """
+    results = {}
+    for worker in workers:
+        error = relative_l2(output_of(worker, folder), truth)
+        progress(f"{worker.name}: relative L2 {error:.1e}")
+        if not error < LIMIT:
+            raise SystemExit(f"{worker.name} is off by {error:.1e}, over "
+                             f"{LIMIT:.0e}: it computes something else.")
+        results[worker.name] = {
+            "error": error, "turns": [], "rates": [],
+            **worker.ask("describe")}
+    for number in range(rounds):
+        for worker in workers:
+            time.sleep(PAUSE)
+            result = results[worker.name]
+            result["turns"].append(statistics.median(
+                worker.ask("turn", repeats=repeats)))
+        progress(f"round {number + 1} of {rounds}")
+    for worker in workers:
+        results[worker.name]["peak"] = worker.ask("peak")
+    for _ in range(3):
+        for worker in workers:
+            time.sleep(PAUSE)
+            results[worker.name]["rates"].append(
+                worker.ask("multiply", repeats=5))
+    return results
+
+
+def rows(results, flops):
+    """The table's rows as plain data."""
+    rates = {name: max(map(max, result["rates"]))
+             for name, result in results.items()}
+    best = max(rates.values())
+    for name, result in results.items():
+        median = statistics.median(result["turns"])
+        ratios = [ours / theirs for ours, theirs in zip(
+            result["turns"], results[PEER]["turns"])]
+        yield {
+            "name": name,
+            "title": IMPLEMENTATIONS[name][1],
+            "median": median,
+            "fastest": min(result["turns"]),
+            "ratio": statistics.median(ratios),
+            "rate": flops / median,
+            "own": rates[name],
+            "share_of_own": flops / median / rates[name],
+            "share_of_best": flops / median / best,
+            "peak": result["peak"],
+            "error": result["error"],
+        }
+
+
+def cells(row):
+    """A row of the table as text."""
+    peak = "" if row["peak"] is None else f"{row['peak'] / 1e6:.0f}"
+    return (
+        row["title"], f"{row['median'] * 1e3:.0f}", f"{row['ratio']:.2f}",
+        f"{row['rate'] / 1e9:.0f}", f"{row['own'] / 1e9:.0f}",
+        f"{row['share_of_own']:.0%}", f"{row['share_of_best']:.0%}",
+        peak, f"{row['error']:.0e}",
+    )
+
+
+def caption(report):
+    """What was measured and on what, as lines."""
+    c = report["workload"]
+    cores = "1 core" if report["threads"] == 1 else (
+        f"{report['threads']} threads on {report['cores']} cores")
+    yield (f"{c['preset']}, vocabulary {c['vocab']}, "
+           f"{'tied' if c['tied'] else 'not tied'}, batch {c['rows']}, "
+           f"{c['length']} + {c['length']} tokens, float32: "
+           f"{c['flops'] / 1e9:.1f} GFLOP of matrix products.")
+    yield (f"{cores}, {report['cpu']}; {report['rounds']} rounds of "
+           f"{report['repeats']}.")
+    versions = {}
+    for result in report["results"].values():
+        versions |= result["versions"]
+    yield ", ".join(f"{name} {version}" for name, version in versions.items())
+    yield f"NumPy's BLAS: {', '.join(report['results']['numpy']['blas'])}."
+
+
+def markdown(report):
+    """The table in Markdown, its caption below it."""
+    lines = ["| " + " | ".join(COLUMNS) + " |",
+             "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
+    lines += ["| " + " | ".join(cells(row)) + " |" for row in report["rows"]]
+    return "\n".join([*lines, "", *caption(report)])
+
+
+def replace_between(path, mark, text):
+    """Replace what stands between two comments of a Markdown file."""
+    begin, end = f"<!-- {mark} -->", f"<!-- end {mark} -->"
+    before, found, rest = path.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise SystemExit(f"{path} lacks the comments {begin} and {end}.")
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
+def show(report, console):
+    """Print the table and its caption."""
+    table = Table(*COLUMNS)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in report["rows"]:
+        table.add_row(*cells(row))
+    console.print(table)
+    for line in caption(report):
+        console.print(line, highlight=False)
+
+
+def main(
+    json_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--json", metavar="FILE", help="Write everything as JSON.")] = None,
+    markdown_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--markdown", metavar="FILE", help="Put the table into FILE, between "
+        "the comments 'forward threads N' and 'end forward threads N'.")
+    ] = None,
+    threads: Annotated[Optional[int], typer.Option(
+        min=1, help="Threads of each library; 1 also pins all to one core.  "
+        "[default: one a core]", show_default=False)] = None,
+    rounds: Annotated[int, typer.Option(
+        min=1, help="Turns of each implementation.")] = 15,
+    repeats: Annotated[int, typer.Option(
+        min=1, help="Timed passes in a turn.")] = 3,
+    quick: Annotated[bool, typer.Option(
+        "--quick", help="3 rounds of 1, for a first look.")] = False,
+    only: Annotated[Optional[list[str]], typer.Option(
+        metavar="NAME", help=f"Of {', '.join(IMPLEMENTATIONS)}; {PEER} and "
+        "numpy always take part.")] = None,
+):
+    """Time the forward pass of every implementation, validated first."""
+    if quick:
+        rounds, repeats = 3, 1
+    if unknown := set(only or ()) - set(IMPLEMENTATIONS):
+        raise typer.BadParameter(f"no implementation is named {min(unknown)}.")
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(
+        os, "sched_getaffinity") else list(range(os.cpu_count()))
+    threads = threads or len(cores)
+    if threads == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores[-1:])  # the workers inherit it
+    console, notes = Console(), Console(stderr=True)
+    config = workload.config()
+    flops = workload.matmul_flops(config)
+    names = [name for name in IMPLEMENTATIONS
+             if not only or name in (*only, PEER, "numpy")]
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(
+            tempfile.TemporaryDirectory()))
+        exact, rounded = write_weights(folder)
+        truth = truth_of(exact, threads, folder)
+        workers = []
+        for name in names:
+            workers.append(Worker(name, rounded, threads))
+            stack.callback(workers[-1].close)
+        results = measure(
+            workers, truth, folder, rounds, repeats, notes.print)
+    report = {
+        "workload": {
+            "preset": workload.PRESET, "vocab": workload.VOCAB,
+            "tied": config.tied, "rows": workload.ROWS,
+            "length": workload.LENGTH, "flops": flops},
+        "threads": threads, "cores": len(cores), "cpu": cpu_model(),
+        "platform": platform.platform(), "rounds": rounds,
+        "repeats": repeats, "results": results,
+        "rows": list(rows(results, flops)),
+    }
+    show(report, console)
+    if json_file:
+        json_file.write_text(json.dumps(report, indent=1) + "\n")
+    if markdown_file:
+        replace_between(markdown_file, f"forward threads {threads}",
+                        markdown(report))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,146 @@
+"""What is timed: each makes a forward pass and a product, ready to call."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """An implementation with its weights loaded.
+
+    Attributes:
+        forward: runs one forward pass to its end.
+        to_numpy: what forward returned, as an array.
+        product: (a, b) arrays -> a function that multiplies them to its end.
+        versions: library -> version.
+    """
+
+    forward: typing.Callable
+    to_numpy: typing.Callable
+    product: typing.Callable
+    versions: dict
+
+
+def numpy(config, weights, batch, threads):
+    """The reference, every step kept in its cache."""
+    import numpy as np
+
+    from reference_numpy import engine
+    model = engine.build("transformer", config, weights, weights[
+        "source_embedding.table"].dtype.name)
+
+    def product(a, b):
+        out = np.empty((len(a), b.shape[1]), a.dtype)
+        return lambda: np.matmul(a, b, out=out)
+
+    return Ready(lambda: model.forward(*batch)[0], np.asarray, product,
+                 engine.versions())
+
+
+def _torch_ready(forward, threads):
+    import torch
+    torch.set_num_threads(threads)
+
+    def product(a, b):
+        a, b = torch.from_numpy(a), torch.from_numpy(b)
+        out = torch.empty(len(a), b.shape[1])
+        return lambda: torch.mm(a, b, out=out)
+
+    def without_gradients():
+        with torch.no_grad():
+            return forward()
+
+    return Ready(without_gradients, lambda y: y.numpy(), product, {
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability()})
+
+
+def torch(config, weights, batch, threads):
+    """Our port, eager, without gradients."""
+    from impl_torch import engine
+    model = engine.build("transformer", config, weights, "float32")
+    inputs = [engine.to_native(value, "cpu") for value in batch]
+    return _torch_ready(lambda: model(*inputs), threads)
+
+
+def peer(config, weights, batch, threads):
+    """torch.nn.Transformer in eval mode, its encoder on the fast path."""
+    import torch
+
+    from benchmarks.peer import PeerTransformer, load
+    from impl_torch.positional import TABLES
+    positions = TABLES[config.positions](
+        config.max_length, config.d_model).to(torch.float32)
+    model = load(PeerTransformer(config, positions), weights).eval()
+    source, target = (torch.from_numpy(ids)
+                      for ids in (batch.source, batch.target))
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(
+        target.shape[1])
+    return _torch_ready(lambda: model(source, target, causal), threads)
+
+
+def peer_slow(config, weights, batch, threads):
+    """The same with the fast path off: Python calls, as in training."""
+    import torch
+    torch.backends.mha.set_fastpath_enabled(False)
+    return peer(config, weights, batch, threads)
+
+
+def keras(config, weights, batch, threads, xla=False):
+    """Our port on TensorFlow, traced to a graph."""
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+    from impl_keras import engine
+    model = engine.build("transformer", config, weights, "float32")
+    inputs = [engine.to_native(value, "cpu") for value in batch]
+    forward = tf.function(lambda *inputs: model(*inputs), jit_compile=xla)
+
+    def product(a, b):
+        a, b = tf.constant(a), tf.constant(b)
+        multiply = tf.function(tf.matmul, jit_compile=xla)
+        return lambda: multiply(a, b)
+
+    return Ready(lambda: forward(*inputs), engine.to_numpy, product,
+                 engine.versions())
+
+
+def keras_xla(config, weights, batch, threads):
+    """Our port on TensorFlow, compiled by XLA."""
+    return keras(config, weights, batch, threads, xla=True)
+
+
+def jax(config, weights, batch, threads):
+    """Our port under jit, its parameters handed in as arguments."""
+    import jax
+    from flax import nnx
+
+    from impl_jax import engine
+    model = engine.build("transformer", config, weights, "float32")
+    inputs = [engine.to_native(value, "cpu") for value in batch]
+    graph, state = nnx.split(model)
+
+    @jax.jit
+    def forward(state, inputs):
+        return nnx.merge(graph, state)(*inputs)
+
+    def product(a, b):
+        a, b = jax.numpy.asarray(a), jax.numpy.asarray(b)
+        multiply = jax.jit(jax.numpy.matmul)
+        return lambda: multiply(a, b).block_until_ready()
+
+    return Ready(lambda: forward(state, inputs).block_until_ready(),
+                 engine.to_numpy, product, engine.versions())
+
+
+#: Name -> what makes it ready, and how a table says it.
+IMPLEMENTATIONS = {
+    "peer": (peer, "torch.nn.Transformer"),
+    "peer_slow": (peer_slow, "torch.nn.Transformer, fast path off"),
+    "numpy": (numpy, "NumPy reference"),
+    "torch": (torch, "PyTorch port, eager"),
+    "keras": (keras, "Keras port, tf.function"),
+    "keras_xla": (keras_xla, "Keras port, XLA"),
+    "jax": (jax, "JAX port, jit"),
+}

@@ -1,0 +1,91 @@
+"""torch.nn.Transformer, made to compute the same function as ours."""
+
+import math
+
+import torch
+from torch import nn
+
+from contract.weights import part
+
+
+class PeerTransformer(nn.Module):
+    """nn.Transformer between embeddings and a projection, tied.
+
+    nn.Transformer has neither; both stand here as PyTorch's tutorials write
+    them. It ends each stack in a norm that the paper does not have; where the
+    config has none, they are taken out, as the constructor of
+    nn.TransformerEncoder allows.
+    """
+
+    def __init__(self, config, positions):
+        super().__init__()
+        if config.residual != "post" or config.norm != "layer":
+            raise ValueError("nn.Transformer is compared as post-norm here")
+        self.scale = math.sqrt(config.d_model)
+        self.embedding = nn.Embedding(config.source_vocab, config.d_model)
+        self.register_buffer("positions", positions)
+        self.transformer = nn.Transformer(
+            config.d_model, config.n_heads, config.n_encoder_layers,
+            config.n_decoder_layers, config.d_ff, config.dropout,
+            config.activation, layer_norm_eps=config.norm_eps,
+            batch_first=True)
+        if not config.final_norm:
+            self.transformer.encoder.norm = None
+            self.transformer.decoder.norm = None
+
+    def embed(self, tokens):
+        """Tokens [B T] to vectors [B T D]."""
+        x = self.embedding(tokens) * self.scale
+        return x + self.positions[:tokens.shape[1]]
+
+    def forward(self, source, target, causal):
+        """Score every next target token: [B T V]."""
+        decoded = self.transformer(
+            self.embed(source), self.embed(target), tgt_mask=causal,
+            tgt_is_causal=True)
+        return nn.functional.linear(decoded, self.embedding.weight)
+
+
+def _copy_linear(linear, weights):
+    linear.weight.copy_(torch.from_numpy(weights["kernel"].T))
+    linear.bias.copy_(torch.from_numpy(weights["bias"]))
+
+
+def _copy_attention(attention, weights):
+    parts = [part(weights, f"{name}.") for name in ("query", "key", "value")]
+    attention.in_proj_weight.copy_(torch.cat(
+        [torch.from_numpy(p["kernel"].T) for p in parts]))
+    attention.in_proj_bias.copy_(torch.cat(
+        [torch.from_numpy(p["bias"]) for p in parts]))
+    _copy_linear(attention.out_proj, part(weights, "output."))
+
+
+def _copy_norm(norm, weights):
+    norm.weight.copy_(torch.from_numpy(weights["norm.scale"]))
+    norm.bias.copy_(torch.from_numpy(weights["norm.bias"]))
+
+
+@torch.no_grad()
+def load(model, weights):
+    """Load our weights, by canonical name, into a PeerTransformer."""
+    model.embedding.weight.copy_(
+        torch.from_numpy(weights["source_embedding.table"]))
+    attentions = {
+        "encoder": ["self_attention"],
+        "decoder": ["self_attention", "cross_attention"],
+    }
+    theirs = {"self_attention": "self_attn",
+              "cross_attention": "multihead_attn"}
+    for stack, names in attentions.items():
+        layers = getattr(model.transformer, stack).layers
+        for i, layer in enumerate(layers):
+            ours = part(weights, f"{stack}.layers.{i}.")
+            for name in names:
+                _copy_attention(getattr(layer, theirs[name]),
+                                part(ours, f"{name}."))
+            _copy_linear(layer.linear1, part(ours, "feed_forward.inner."))
+            _copy_linear(layer.linear2, part(ours, "feed_forward.outer."))
+            for number, name in enumerate([*names, "feed_forward"], start=1):
+                _copy_norm(getattr(layer, f"norm{number}"),
+                           part(ours, f"{name}_residual."))
+    return model

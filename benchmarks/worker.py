@@ -1,0 +1,141 @@
+"""One implementation in a process of its own, and the pipe to it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+#: The products whose rate is measured: rows, inner, columns.
+PRODUCTS = ((512, 512, 2048), (512, 512, 32_000))
+
+
+class Worker:
+    """The near end: starts the process and asks it, one thing at a time."""
+
+    def __init__(self, name, weights, threads, root=ROOT):
+        settings = {"name": name, "weights": str(weights), "threads": threads}
+        limits = {variable: str(threads) for variable in (
+            "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+            "NPROC")}
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker", json.dumps(settings)],
+            cwd=root, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=os.environ | limits | {
+                "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3",
+                "JAX_PLATFORMS": "cpu"})
+
+    def ask(self, request, **arguments):
+        """Send a request and wait for its answer, as plain data."""
+        print(json.dumps({"request": request, **arguments}),
+              file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the process of {self.name} ended; its last "
+                               "words are above")
+        return json.loads(answer)
+
+    def close(self):
+        """End the process."""
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def seconds(function):
+    """How long one call takes."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
+def memory(field):
+    """A field of /proc/self/status in bytes, such as VmHWM; None elsewhere."""
+    try:
+        lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split()[1] for line in lines if line.startswith(field)]
+    return int(found[0]) * 1024 if found else None
+
+
+def forget_peak():
+    """Have VmHWM begin again at what is held now, where the system can."""
+    try:
+        pathlib.Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        pass
+
+
+def blas():
+    """The BLAS libraries that threadpoolctl sees in this process."""
+    from threadpoolctl import threadpool_info
+    return [f"{info['internal_api']} {info['version']} "
+            f"{info.get('architecture') or ''} x{info['num_threads']}"
+            for info in threadpool_info() if info["user_api"] == "blas"]
+
+
+class Far:
+    """The far end: one method for each request."""
+
+    def __init__(self, name, weights, threads):
+        from benchmarks.implementations import IMPLEMENTATIONS
+        from benchmarks.workload import batch, config
+        from contract.weights import load
+        make, _ = IMPLEMENTATIONS[name]
+        self.ready = make(config(), load(weights)[0], batch(), threads)
+        self.products = None
+
+    def describe(self):
+        """What computes in this process."""
+        return {"versions": self.ready.versions, "blas": blas()}
+
+    def validate(self, path):
+        """Write the output of a forward pass to a file."""
+        import numpy as np
+        np.save(path, self.ready.to_numpy(self.ready.forward()))
+        forget_peak()
+        return path
+
+    def turn(self, repeats):
+        """One forward pass that does not count, then the times of some."""
+        self.ready.forward()
+        return [seconds(self.ready.forward) for _ in range(repeats)]
+
+    def multiply(self, repeats):
+        """Operations per second of each product, the best of some."""
+        if self.products is None:
+            import numpy as np
+            generator = np.random.default_rng(0)
+            self.products = [self.ready.product(
+                generator.standard_normal((n, k), np.float32),
+                generator.standard_normal((k, m), np.float32))
+                for n, k, m in PRODUCTS]
+        rates = []
+        for (n, k, m), product in zip(PRODUCTS, self.products):
+            product()
+            best = min(seconds(product) for _ in range(repeats))
+            rates.append(2 * n * k * m / best)
+        return rates
+
+    def peak(self):
+        """The most memory held since validation, in bytes."""
+        return memory("VmHWM")
+
+
+def main():
+    """Answer requests until the pipe is closed."""
+    pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints must not enter the pipe
+    far = Far(**json.loads(sys.argv[1]))
+    for line in sys.stdin:
+        arguments = json.loads(line)
+        answer = getattr(far, arguments.pop("request"))(**arguments)
+        print(json.dumps(answer), file=pipe, flush=True)
+
+
+if __name__ == "__main__":
+    main()

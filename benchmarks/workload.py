@@ -1,0 +1,45 @@
+"""What is computed: one model, one batch, and how many operations that is."""
+
+import numpy as np
+
+from contract import random
+from contract.batch import Batch
+from contract.config import preset
+
+PRESET = "vaswani2017_base"
+VOCAB = 32_000
+ROWS = 8
+LENGTH = 64
+
+
+def config():
+    """The preset with both vocabularies at 32 000."""
+    return preset(PRESET).replace(source_vocab=VOCAB, target_vocab=VOCAB)
+
+
+def batch(seed=0):
+    """8 pairs of 64 + 64 random ids, none of them padding; a Batch."""
+    def ids(name):
+        key = random.fold_in(random.key(seed), name)
+        return random.uniform(key, (ROWS, LENGTH), 1, VOCAB).astype(np.int64)
+
+    return Batch.of_ids(ids("source"), ids("target")).check(config())
+
+
+def matmul_flops(c, rows=ROWS, s=LENGTH, t=LENGTH):
+    """Operations of every matrix product of a forward pass, 2 each.
+
+    All scores count, those that the causal mask hides included, since every
+    implementation here computes them.
+    """
+    d, f = c.d_model, c.d_ff
+    square, network = 2 * d * d, 2 * 2 * d * f
+
+    def attention(queries, keys):
+        linears = rows * (2 * queries + 2 * keys) * square
+        return linears + rows * 2 * (2 * queries * keys * d)
+
+    encoder = attention(s, s) + rows * s * network
+    decoder = attention(t, t) + attention(t, s) + rows * t * network
+    return (c.n_encoder_layers * encoder + c.n_decoder_layers * decoder
+            + rows * t * 2 * d * c.target_vocab)

@@ -1,0 +1,325 @@
+"""Layout and mirroring: four folders that can be read side by side.
+
+Nothing here imports a framework; the files are read as text and as syntax.
+"""
+
+import ast
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from contract.config import PRESETS
+from contract.steps import AXES, assigned, read_steps
+from parity import cases, ports
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "reference_numpy"
+PORTS = {name: ROOT / f"impl_{name}" for name in ports.known_ports()}
+
+#: In the reference alone: a framework has its own.
+REFERENCE_ONLY = {"linear.py"}
+
+#: engine.py has the same functions, but talks to its framework.
+MIRRORED = sorted(path.name for path in REFERENCE.glob("*.py")
+                  if path.name not in REFERENCE_ONLY)
+READ_SIDE_BY_SIDE = [name for name in MIRRORED if name != "engine.py"]
+
+#: Names that one framework forces, by port and file.
+FORCED = {
+    ("keras", "attention.py"): {
+        "MultiHeadAttention.build", "MultiHeadAttention.compute_output_spec",
+        "MultiHeadAttention._compute_attention",
+        "MultiHeadAttention._masked_softmax"},
+    ("jax", "embedding.py"): {"as_stored"},
+    ("jax", "positional.py"): {"PositionalEncoding.table"},
+    ("jax", "projection.py"): set(),
+}
+
+#: What a call is called, and parameters that mean the same.
+CALLS = {"forward": "call", "__call__": "call", "call": "call"}
+SAME_PARAMETER = {"c": "owner"}
+
+#: Folder -> the folders of this project that it may import.
+MAY_IMPORT = {
+    "contract": set(),
+    "reference_numpy": {"contract"},
+    **{f"impl_{name}": {"contract"} for name in PORTS},
+    "parity": {"contract"},
+}
+
+LIBRARIES = {
+    "contract": {"numpy", "safetensors", "tokenizers"},
+    "reference_numpy": {"numpy"},
+}
+
+
+def files(*folders):
+    return [path for folder in folders
+            for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def signature(function):
+    """Parameter names, without self and what is keyword-only in NNX."""
+    names = [a.arg for a in function.args.args if a.arg != "self"]
+    if function.args.vararg:
+        names.append("*" + function.args.vararg.arg)
+    return [SAME_PARAMETER.get(name, name) for name in names]
+
+
+def public(path):
+    """{qualified name: parameters} of a file's classes and functions."""
+    found = {}
+    for node in tree(path).body:
+        if isinstance(node, ast.FunctionDef) and node.name[0] != "_":
+            found[node.name] = signature(node)
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = None
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef):
+                    name = CALLS.get(item.name, item.name)
+                    found[f"{node.name}.{name}"] = signature(item)
+    return found
+
+
+@pytest.mark.parametrize("port", PORTS)
+def test_same_files(port):
+    there = {path.name for path in PORTS[port].glob("*.py")}
+    assert there == set(MIRRORED)
+
+
+@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
+@pytest.mark.parametrize("port", PORTS)
+def test_same_names_and_signatures(port, name):
+    """Every public name of the reference, called alike, and no other.
+
+    The reference may leave out an __init__ where a framework's base class
+    needs to be told, and its own ``__call__``, ``parameters`` and ``backward``
+    have no counterpart.
+    """
+    ours, theirs = public(REFERENCE / name), public(PORTS[port] / name)
+    forced = FORCED.get((port, name), set())
+    extra = {n for n in theirs.keys() - ours.keys() - forced
+             if not n.endswith(".__init__")}
+    lacking = {n for n in ours.keys() - theirs.keys()
+               if not n.endswith((".backward", ".table", "_backward"))}
+    assert not extra and not lacking
+    for qualified in ours.keys() & theirs.keys():
+        assert theirs[qualified] == ours[qualified], qualified
+
+
+@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
+@pytest.mark.parametrize("port", PORTS)
+def test_same_order(port, name):
+    """What stands in both stands in the same order."""
+    ours, theirs = list(public(REFERENCE / name)), public(PORTS[port] / name)
+    theirs = [n for n in theirs if n in ours and "." not in n]
+    assert theirs == [n for n in ours if n in theirs]
+
+
+def engine_functions(path):
+    return {node.name for node in tree(path).body
+            if isinstance(node, ast.FunctionDef) and node.name[0] != "_"}
+
+
+#: What the harness calls.
+FACE = {"versions", "set_precision", "devices", "build", "export", "run",
+        "forward", "masks", "loss", "matmul"}
+
+
+@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                         ids=lambda folder: folder.name)
+def test_engines_have_one_face(folder):
+    assert FACE <= engine_functions(folder / "engine.py")
+
+
+def markers(path):
+    return [(s.owner, s.number, s.name, s.dims, s.text)
+            for s in read_steps(path) if not s.backward]
+
+
+@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
+@pytest.mark.parametrize("port", PORTS)
+def test_same_markers(port, name):
+    """Forward markers are byte-identical and stand in the same order."""
+    assert markers(PORTS[port] / name) == markers(REFERENCE / name)
+
+
+@pytest.mark.parametrize("path", files("reference_numpy", *(
+    folder.name for folder in PORTS.values())),
+    ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_markers_are_numbered_and_name_what_follows(path):
+    last = {}
+    for step in read_steps(path):
+        if step.backward:
+            continue
+        assert step.number == last.get(step.owner, 0) + 1, step
+        last[step.owner] = step.number
+        assert step.name in assigned(step), step
+        assert set(step.dims) <= {*AXES, "1"}, step
+
+
+def test_there_are_markers():
+    """The tests above are not passed by files without markers."""
+    count = sum(len(markers(REFERENCE / name)) for name in READ_SIDE_BY_SIDE)
+    assert count == 44
+
+
+def dims_of_steps():
+    """(owner, step name) -> dims."""
+    return {(s.owner, s.name): s.dims for name in READ_SIDE_BY_SIDE
+            for s in read_steps(REFERENCE / name) if not s.backward}
+
+
+#: Which class or function each component's own steps are marked in.
+OWNERS = {
+    "token_embedding": ("TokenEmbedding",),
+    "positional_encoding": ("PositionalEncoding",),
+    "single_head_attention": ("SingleHeadAttention",),
+    "multi_head_attention": ("MultiHeadAttention",
+                             "scaled_dot_product_attention"),
+    "feed_forward": ("FeedForward",),
+    "encoder_layer": ("EncoderLayer",),
+    "decoder_layer": ("DecoderLayer",),
+    "encoder": ("Encoder",),
+    "decoder": ("Decoder",),
+    "projection": ("Projection",),
+    "transformer": ("Transformer",),
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_traced_shapes_are_what_the_markers_say(preset):
+    """Within one case every letter stands for one size."""
+    from parity.check import Runner
+    config = cases.test_size(preset)
+    known = {"D": config.d_model, "H": config.n_heads, "K": config.d_k,
+             "F": config.d_ff, "V": config.target_vocab, "1": 1}
+    dims = dims_of_steps()
+    norms = {"layer": "LayerNorm", "std": "StdLayerNorm",
+             "scalar_std": "StdLayerNorm"}
+    owners = {**OWNERS, "norm": (norms[config.norm],),
+              "residual": ({"pre": "PreNorm", "post": "PostNorm"}[
+                  config.residual],)}
+    from contract.weights import probe_weights
+    runner = Runner(ports.engine("numpy"), config, probe_weights(config),
+                    "float64")
+    seen = 0
+    for case in cases.component_cases(config):
+        if case.kind != "run":
+            continue
+        sizes = dict(known)
+        for name, value in runner.steps(case, case.inputs).items():
+            if "." in name:
+                continue
+            letters = next(dims[owner, name] for owner
+                           in owners[case.component] if (owner, name) in dims)
+            assert len(letters) == value.ndim, (case.name, name)
+            for letter, size in zip(letters, value.shape):
+                assert sizes.setdefault(letter, size) == size, (
+                    case.name, name, letters, value.shape)
+                seen += 1
+    assert seen > 100
+
+
+def imports(path):
+    """The top-level modules that a file imports, anywhere in it."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield node.module.split(".")[0]
+
+
+OURS = {*MAY_IMPORT, "parity_tests", "benchmarks"}
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_dependencies_run_one_way(folder):
+    allowed = MAY_IMPORT[folder] | {folder}
+    for path in files(folder):
+        for module in imports(path):
+            assert module not in OURS or module in allowed, (
+                f"{path.relative_to(ROOT)} imports {module}")
+
+
+@pytest.mark.parametrize("folder", LIBRARIES)
+def test_contract_and_reference_need_no_framework(folder):
+    import sys
+    for path in files(folder):
+        for module in imports(path):
+            assert (module in LIBRARIES[folder] or module in OURS
+                    or module in sys.stdlib_module_names), (
+                f"{path.relative_to(ROOT)} imports {module}")
+
+
+@pytest.mark.parametrize("path", files(
+    "contract", "reference_numpy", "parity", "parity_tests", "benchmarks",
+    *(folder.name for folder in PORTS.values())),
+    ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_eighty_columns(path):
+    for number, line in enumerate(
+            path.read_text(encoding="utf-8").splitlines(), start=1):
+        assert len(line) <= 80, f"line {number}: {line}"
+
+
+@pytest.mark.parametrize("path", [
+    folder / name for folder in (REFERENCE, *PORTS.values())
+    for name in READ_SIDE_BY_SIDE],
+    ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_no_default_arguments_in_mirrored_files(path):
+    """Every number that touches the maths is a field of the config."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.FunctionDef):
+            assert not node.args.defaults, f"{node.name} has a default"
+
+
+def rulings():
+    text = (ROOT / "RULINGS.md").read_text(encoding="utf-8")
+    parts = re.split(r"^## R(\d+)\. ", text, flags=re.M)[1:]
+    return {int(n): body for n, body in zip(parts[::2], parts[1::2])}
+
+
+def test_rulings_are_numbered_without_gaps():
+    assert list(rulings()) == list(range(1, len(rulings()) + 1))
+
+
+def test_every_ruling_that_is_cited_stands():
+    known = rulings()
+    for path in files("contract", "reference_numpy", "parity", *(
+            folder.name for folder in PORTS.values())):
+        for number in re.findall(r"\bR(\d+)\b", path.read_text()):
+            assert int(number) in known, f"{path} cites R{number}"
+
+
+@pytest.mark.parametrize("number", rulings())
+def test_every_ruling_names_a_test_that_is_there(number):
+    tests = re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", rulings()[number])
+    assert tests, f"R{number} names no test"
+    for file, function in tests:
+        path = ROOT / "parity_tests" / file
+        assert path.is_file(), f"R{number} names {file}"
+        if function:
+            assert f"def {function}(" in path.read_text(), (
+                f"R{number} names {file}::{function}")
+
+
+def test_sizes_at_test_size_differ():
+    """A swapped or transposed axis cannot hide behind an equal size."""
+    for preset in PRESETS:
+        config = cases.test_size(preset)
+        sizes = [cases.BATCH, cases.SOURCE, cases.TARGET, config.d_model,
+                 config.n_heads, config.d_k, config.d_ff,
+                 config.source_vocab, config.n_encoder_layers,
+                 config.n_decoder_layers]
+        if not config.tied:
+            sizes.append(config.target_vocab)
+        assert len(set(sizes)) == len(sizes)
+        for size in (config.d_model, config.d_k):
+            assert not np.log2(size).is_integer() or np.log2(size) % 2
