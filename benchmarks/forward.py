@@ -26,12 +26,13 @@ LIMIT = 1e-5
 #: What every time is divided by.
 PEER = "peer"
 
-#: Seconds between turns, so that threads of the last one have gone to sleep.
-PAUSE = 0.1
+#: Seconds between turns, so that threads of the last one have gone to sleep,
+#: and the longest wait for other programs to leave the processor idle.
+PAUSE, PATIENCE = 0.1, 3.0
 
 COLUMNS = (
-    "implementation", "ms", "ratio", "GFLOP/s", "own matmul", "share of own",
-    "share of best", "peak MB", "error",
+    "implementation", "ms", "best ms", "ratio", "GFLOP/s", "own matmul",
+    "of own", "of best", "MB", "error",
 )
 
 
@@ -48,6 +49,26 @@ def relative_l2(found, truth):
     """|found - truth| / |truth|, in float64."""
     found = found.astype(np.float64)
     return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+
+
+def processor_times():
+    """Jiffies of all cores since the start: idle, and in all."""
+    times = [int(word) for word in pathlib.Path(
+        "/proc/stat").read_text().split()[1:9]]
+    return times[3], sum(times)
+
+
+def await_quiet(clock):
+    """Pause; where wall time counts, until the machine is nearly idle."""
+    deadline = time.monotonic() + PATIENCE
+    with contextlib.suppress(OSError):
+        while clock == "wall" and time.monotonic() < deadline:
+            idle, total = processor_times()
+            time.sleep(PAUSE)
+            idle_then, total_then = processor_times()
+            if idle_then - idle > 0.9 * (total_then - total):
+                return
+    time.sleep(PAUSE)
 
 
 def write_weights(folder):
@@ -70,16 +91,16 @@ def output_of(worker, folder):
     return output
 
 
-def truth_of(path, threads, folder):
+def truth_of(path, threads, folder, loud):
     """The reference's output in float64."""
-    worker = Worker("numpy", path, threads)
+    worker = Worker("numpy", path, threads, loud=loud)
     try:
         return output_of(worker, folder)
     finally:
         worker.close()
 
 
-def measure(workers, truth, folder, rounds, repeats, progress):
+def measure(workers, truth, folder, rounds, repeats, clock, progress):
     """Validate every worker, then time them in turn.
 
     Returns:
@@ -98,18 +119,18 @@ def measure(workers, truth, folder, rounds, repeats, progress):
             **worker.ask("describe")}
     for number in range(rounds):
         for worker in workers:
-            time.sleep(PAUSE)
+            await_quiet(clock)
             result = results[worker.name]
             result["turns"].append(statistics.median(
-                worker.ask("turn", repeats=repeats)))
+                worker.ask("turn", repeats=repeats, clock=clock)))
         progress(f"round {number + 1} of {rounds}")
     for worker in workers:
         results[worker.name]["peak"] = worker.ask("peak")
     for _ in range(3):
         for worker in workers:
-            time.sleep(PAUSE)
+            await_quiet(clock)
             results[worker.name]["rates"].append(
-                worker.ask("multiply", repeats=5))
+                worker.ask("multiply", repeats=5, clock=clock))
     return results
 
 
@@ -141,7 +162,8 @@ def cells(row):
     """A row of the table as text."""
     peak = "" if row["peak"] is None else f"{row['peak'] / 1e6:.0f}"
     return (
-        row["title"], f"{row['median'] * 1e3:.0f}", f"{row['ratio']:.2f}",
+        row["title"], f"{row['median'] * 1e3:.0f}",
+        f"{row['fastest'] * 1e3:.0f}", f"{row['ratio']:.2f}",
         f"{row['rate'] / 1e9:.0f}", f"{row['own'] / 1e9:.0f}",
         f"{row['share_of_own']:.0%}", f"{row['share_of_best']:.0%}",
         peak, f"{row['error']:.0e}",
@@ -151,8 +173,8 @@ def cells(row):
 def caption(report):
     """What was measured and on what, as lines."""
     c = report["workload"]
-    cores = "1 core" if report["threads"] == 1 else (
-        f"{report['threads']} threads on {report['cores']} cores")
+    cores = "1 thread on 1 core, CPU time" if report["threads"] == 1 else (
+        f"{report['threads']} threads on {report['cores']} cores, wall time")
     yield (f"{c['preset']}, vocabulary {c['vocab']}, "
            f"{'tied' if c['tied'] else 'not tied'}, batch {c['rows']}, "
            f"{c['length']} + {c['length']} tokens, float32: "
@@ -210,6 +232,8 @@ def main(
         min=1, help="Turns of each implementation.")] = 15,
     repeats: Annotated[int, typer.Option(
         min=1, help="Timed passes in a turn.")] = 3,
+    loud: Annotated[bool, typer.Option(
+        "--loud", help="Show what the libraries print.")] = False,
     quick: Annotated[bool, typer.Option(
         "--quick", help="3 rounds of 1, for a first look.")] = False,
     only: Annotated[Optional[list[str]], typer.Option(
@@ -226,6 +250,7 @@ def main(
     threads = threads or len(cores)
     if threads == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores[-1:])  # the workers inherit it
+    clock = "cpu" if threads == 1 else "wall"
     console, notes = Console(), Console(stderr=True)
     config = workload.config()
     flops = workload.matmul_flops(config)
@@ -235,19 +260,21 @@ def main(
         folder = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory()))
         exact, rounded = write_weights(folder)
-        truth = truth_of(exact, threads, folder)
+        truth = truth_of(exact, threads, folder, loud)
         workers = []
         for name in names:
-            workers.append(Worker(name, rounded, threads))
+            workers.append(Worker(
+                name, rounded, threads, loud=loud))
             stack.callback(workers[-1].close)
         results = measure(
-            workers, truth, folder, rounds, repeats, notes.print)
+            workers, truth, folder, rounds, repeats, clock, notes.print)
     report = {
         "workload": {
             "preset": workload.PRESET, "vocab": workload.VOCAB,
             "tied": config.tied, "rows": workload.ROWS,
             "length": workload.LENGTH, "flops": flops},
         "threads": threads, "cores": len(cores), "cpu": cpu_model(),
+        "clock": clock,
         "platform": platform.platform(), "rounds": rounds,
         "repeats": repeats, "results": results,
         "rows": list(rows(results, flops)),

@@ -16,7 +16,7 @@ PRODUCTS = ((512, 512, 2048), (512, 512, 32_000))
 class Worker:
     """The near end: starts the process and asks it, one thing at a time."""
 
-    def __init__(self, name, weights, threads, root=ROOT):
+    def __init__(self, name, weights, threads, root=ROOT, loud=False):
         settings = {"name": name, "weights": str(weights), "threads": threads}
         limits = {variable: str(threads) for variable in (
             "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
@@ -27,7 +27,8 @@ class Worker:
             cwd=root, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             env=os.environ | limits | {
                 "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3",
-                "JAX_PLATFORMS": "cpu"})
+                "JAX_PLATFORMS": "cpu"},
+            stderr=None if loud else subprocess.DEVNULL)
 
     def ask(self, request, **arguments):
         """Send a request and wait for its answer, as plain data."""
@@ -35,8 +36,8 @@ class Worker:
               file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the process of {self.name} ended; its last "
-                               "words are above")
+            raise RuntimeError(f"the process of {self.name} ended; start it "
+                               "with --loud to see why")
         return json.loads(answer)
 
     def close(self):
@@ -45,11 +46,14 @@ class Worker:
         self.process.wait()
 
 
-def seconds(function):
-    """How long one call takes."""
-    start = time.perf_counter()
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+def seconds(function, clock):
+    """How long one call takes by a clock; "cpu" adds up all threads."""
+    start = CLOCKS[clock]()
     function()
-    return time.perf_counter() - start
+    return CLOCKS[clock]() - start
 
 
 def memory(field):
@@ -100,12 +104,12 @@ class Far:
         forget_peak()
         return path
 
-    def turn(self, repeats):
+    def turn(self, repeats, clock):
         """One forward pass that does not count, then the times of some."""
         self.ready.forward()
-        return [seconds(self.ready.forward) for _ in range(repeats)]
+        return [seconds(self.ready.forward, clock) for _ in range(repeats)]
 
-    def multiply(self, repeats):
+    def multiply(self, repeats, clock):
         """Operations per second of each product, the best of some."""
         if self.products is None:
             import numpy as np
@@ -117,7 +121,7 @@ class Far:
         rates = []
         for (n, k, m), product in zip(PRODUCTS, self.products):
             product()
-            best = min(seconds(product) for _ in range(repeats))
+            best = min(seconds(product, clock) for _ in range(repeats))
             rates.append(2 * n * k * m / best)
         return rates
 

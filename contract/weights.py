@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 
+import ml_dtypes  # teaches NumPy, and so safetensors, bfloat16
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
@@ -19,6 +20,9 @@ from contract.errors import InputError
 #: The only metadata key that we write; safetensors stores several in random
 #: order, and then two equal files would hash differently.
 METADATA_KEY = "parity"
+
+#: The dtypes that weights may have, most exact first.
+FLOATS = ("float64", "float32", "float16", np.dtype(ml_dtypes.bfloat16).name)
 
 PROJECTIONS = ("query", "key", "value", "output")
 
@@ -118,7 +122,7 @@ def check(weights, shapes, what="the weights"):
 
 def finite(name, array, what):
     """Raise InputError unless ``array`` is floating point and finite."""
-    if array.dtype.name not in ("float64", "float32", "float16", "bfloat16"):
+    if array.dtype.name not in FLOATS:
         raise InputError(
             f"the array {name!r} in {what} is {array.dtype}; weights must be "
             "floating point."
@@ -221,8 +225,8 @@ def load(path):
         The arrays by name, and the metadata as a dict of text.
 
     Raises:
-        InputError: it is not there, not safetensors, cut short, or holds a
-            dtype that NumPy lacks.
+        InputError: it is not there, not safetensors, cut short, or holds an
+            array of a dtype that cannot be read.
     """
     try:
         with safe_open(path, framework="numpy") as file:
@@ -239,7 +243,7 @@ def load(path):
         ) from None
     except (TypeError, AttributeError, KeyError):
         raise InputError(
-            f"{str(path)!r} holds a dtype that NumPy lacks, such as bfloat16; "
+            f"{str(path)!r} holds an array of a dtype that cannot be read; "
             "store it as float32."
         ) from None
 

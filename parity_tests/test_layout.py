@@ -50,7 +50,7 @@ MAY_IMPORT = {
 }
 
 LIBRARIES = {
-    "contract": {"numpy", "safetensors", "tokenizers"},
+    "contract": {"ml_dtypes", "numpy", "safetensors", "tokenizers"},
     "reference_numpy": {"numpy"},
 }
 

@@ -1,0 +1,203 @@
+"""Bad input: one sentence that names the thing, and nothing half-written."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from contract import checks
+from contract.batch import Batch
+from contract.errors import InputError
+from parity import cases, golden, ports
+from parity.cli import app
+from parity.ports import NotChecked
+
+CONFIG = cases.test_size("complete")
+
+
+def model(engine):
+    return engine.build("transformer", CONFIG, golden.shipped("complete"))
+
+
+def batch(**changes):
+    found = cases.padded_batch(CONFIG)
+    return [changes.get(name, value)
+            for name, value in zip(golden.INPUTS, found)]
+
+
+def ids(value, at=(1, 2), which=0):
+    found = cases.padded_batch(CONFIG)
+    array = (found.source, found.target)[which].copy()
+    array[at] = value
+    return array
+
+
+@pytest.mark.parametrize("which, name, value", [
+    (0, "source", 37), (0, "source", -1), (1, "target", 41),
+    (1, "target", 10**9)])
+def test_ids_outside_the_vocabulary(engine, which, name, value):
+    """JAX and Keras would answer NaN, and say nothing."""
+    with pytest.raises(InputError, match=rf"the {name} id {value} at \[1, 2\]"):
+        engine.forward(model(engine), *batch(**{name: ids(value, which=which)}))
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (np.ones((5, 11)), "float64"),
+    (np.ones(11, int), "shape"),
+    (np.ones((0, 11), int), "empty"),
+    (np.ones((5, 0), int), "empty"),
+    (np.ones((4, 11), int), "as many"),
+])
+def test_ids_that_are_none(engine, wrong, words):
+    with pytest.raises(InputError, match=words):
+        engine.forward(model(engine), *batch(source=wrong))
+
+
+def test_a_sequence_longer_than_the_position_table(engine):
+    long = Batch.of_ids(np.ones((5, 65), int), np.ones((5, 9), int))
+    with pytest.raises(InputError, match="65 tokens.*64 rows"):
+        engine.forward(model(engine), *long)
+    module = engine.build("positional_encoding", CONFIG, {})
+    with pytest.raises(InputError, match="65 tokens.*64 rows"):
+        engine.run(module, np.ones((1, 65, CONFIG.d_model)))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
+def test_mask_must_be_boolean(engine, kind):
+    """0 and 1, or 0 and -inf: nobody can tell what a number means."""
+    given = batch()
+    wrong = batch(source_mask=given[2].astype(kind))
+    with pytest.raises(InputError, match="True where a query may attend"):
+        engine.forward(model(engine), *wrong)
+    attention = engine.build("multi_head_attention", CONFIG, {
+        name.removeprefix("encoder.layers.0.self_attention."): array
+        for name, array in golden.shipped("complete").items()
+        if name.startswith("encoder.layers.0.self_attention.")})
+    x = np.ones((5, 11, CONFIG.d_model))
+    with pytest.raises(InputError, match="True where a query may attend"):
+        engine.run(attention, x, x, given[2].astype(kind))
+
+
+@pytest.mark.parametrize("name, shape", [
+    ("source_mask", (5, 11)), ("source_mask", (5, 1, 1, 10)),
+    ("source_mask", (5, 1, 11, 1)), ("target_mask", (5, 1, 1, 11)),
+    ("target_mask", (5, 1, 10, 10)), ("target_mask", (1, 5, 9, 9)),
+])
+def test_mask_of_the_wrong_shape(engine, name, shape):
+    """Each of these would broadcast, or fail deep inside, in some port."""
+    with pytest.raises(InputError, match="mask has shape"):
+        engine.forward(
+            model(engine), *batch(**{name: np.ones(shape, bool)}))
+
+
+def test_the_checks_let_good_inputs_through():
+    checks.tokens(np.zeros((1, 1), int), 1, 1, "source")
+    checks.mask(np.ones((1, 1, 1, 3), bool), (2, 4, 5, 3))
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def told(done, *words):
+    """Exit 2 and one sentence on standard error, with these words in it."""
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith("parity: ")
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith(".\n")
+    assert "Traceback" not in done.output
+    for word in words:
+        assert word in done.stderr
+    return True
+
+
+@pytest.mark.parametrize("option, value", [
+    ("--preset", "annotated"), ("--port", "mxnet"), ("--dtype", "float128"),
+    ("--device", "abacus"), ("--require", "mxnet"), ("--preset", "lesson,no"),
+    ("--preset", ","), ("--port", "numpy")])
+def test_unknown_words(option, value):
+    unknown = value.split(",")[-1]
+    assert told(run("check", option, value), unknown, "choose")
+
+
+@pytest.mark.parametrize("command", ["check", "vectors"])
+@pytest.mark.parametrize("name", ["no/such/folder/r.json", "."])
+def test_a_report_that_cannot_be_written(tmp_path, command, name):
+    """Said before the work, not after it."""
+    words = [command, "--json", tmp_path / name]
+    if command == "vectors":
+        words.insert(1, "parity_tests/vectors")
+    assert told(run(*words), name.split("/")[0].strip("."))
+
+
+@pytest.mark.parametrize("content", [None, b"", b"text"])
+def test_unreadable_vectors(tmp_path, content):
+    path = tmp_path / "v.safetensors"
+    if content is not None:
+        path.write_bytes(content)
+    report = tmp_path / "r.json"
+    assert told(run("vectors", path, "--json", report), "v.safetensors")
+    assert not report.exists()
+
+
+def test_usage_errors_exit_with_2():
+    for words in (["check", "--no-such-option"], ["no-such-command"],
+                  ["vectors"]):
+        assert run(*words).exit_code == 2
+
+
+@pytest.fixture
+def without_torch(monkeypatch):
+    """A machine on which torch is not installed."""
+    real = ports.engine
+
+    def engine(name):
+        if name == "torch":
+            return NotChecked("torch", "torch is not installed")
+        return real(name)
+    monkeypatch.setattr(ports, "engine", engine)
+
+
+def test_a_required_port_that_is_missing(without_torch, tmp_path):
+    report = tmp_path / "r.json"
+    done = run("check", "--require", "torch,keras", "--json", report)
+    assert done.exit_code == 3
+    assert done.stderr == ("parity: torch is required and cannot be checked: "
+                           "torch is not installed.\n")
+    assert not report.exists()
+
+
+def test_nothing_compared(without_torch, tmp_path):
+    report = tmp_path / "r.json"
+    done = run("check", "--port", "torch", "--preset", "lesson",
+               "--no-full-size", "--json", report)
+    assert done.exit_code == 4
+    found = json.loads(report.read_text())
+    assert found["verdict"] == "nothing compared"
+    assert found["compared"] == 0 and found["expected"] > 0
+    assert found["not_checked"] == [
+        {"port": "torch", "reason": "torch is not installed"}]
+
+
+def test_a_device_that_is_not_here(port):
+    missing = next(d for d in ("tpu", "xpu") if d not in port.devices())
+    done = run("check", "--port", port.NAME, "--preset", "lesson", "--device",
+               missing, "--no-full-size")
+    assert done.exit_code == 4
+    assert f"no device {missing}" in done.output
+
+
+def test_a_missing_port_does_not_count_as_passed(without_torch, tmp_path):
+    """The others are compared; torch stands as not checked."""
+    names = [n for n in ports.known_ports()
+             if not isinstance(ports.engine(n), NotChecked)]
+    if not names:
+        pytest.skip("not checked: no framework is installed")
+    report = tmp_path / "r.json"
+    done = run("check", "--port", f"torch,{names[0]}", "--preset", "lesson",
+               "--dtype", "float64", "--no-full-size", "--json", report)
+    assert done.exit_code == 0
+    assert "not checked: torch, torch is not installed" in done.output
+    found = json.loads(report.read_text())
+    assert found["expected"] == 2 * found["compared"] > 0
+    assert {c["port"] for c in found["comparisons"]} == {names[0]}
