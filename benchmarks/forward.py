@@ -209,8 +209,9 @@ def replace_between(path, mark, text):
 def show(report, console):
     """Print the table and its caption."""
     table = Table(*COLUMNS)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    for column in table.columns:
+        column.no_wrap = True
+        column.justify = "left" if column.header == COLUMNS[0] else "right"
     for row in report["rows"]:
         table.add_row(*cells(row))
     console.print(table)
@@ -252,6 +253,8 @@ def main(
         os.sched_setaffinity(0, cores[-1:])  # the workers inherit it
     clock = "cpu" if threads == 1 else "wall"
     console, notes = Console(), Console(stderr=True)
+    if not console.is_terminal:
+        console.width = 120
     config = workload.config()
     flops = workload.matmul_flops(config)
     names = [name for name in IMPLEMENTATIONS

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from contract import checks
-from reference_numpy.linear import Linear, LinearWithoutBias
+from reference_numpy.linear import Linear, LinearWithoutBias, under
 
 
 def softmax(x):
@@ -30,6 +30,17 @@ def masked_softmax(scores, mask):
     """
     lowest = np.finfo(scores.dtype).min
     return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
+
+
+def softmax_backward(dweights, weights):
+    """The gradient of the scores, whatever their number.
+
+    A weight grows at the cost of all the others: its score's gradient is the
+    weight times how much its own gradient is above the weighted mean. Masked
+    weights are 0, and so are the gradients of their scores.
+    """
+    mean = np.sum(dweights * weights, axis=-1, keepdims=True)
+    return weights * (dweights - mean)
 
 
 def scaled_dot_product_attention(query, key, value, mask, c):
@@ -53,6 +64,21 @@ def scaled_dot_product_attention(query, key, value, mask, c):
     # [3] context [B H T K]: weights V  (eq. 1)
     context = c["context"] = weights @ value
     return context
+
+
+def scaled_dot_product_attention_backward(dcontext, query, key, value, c, g):
+    """From dcontext [B H T K]: dquery, dkey, dvalue; steps are put into g."""
+    root = math.sqrt(query.shape[-1])
+    g["context"] = dcontext
+    # [3'] weights, value: context = weights V
+    dweights = g["weights"] = dcontext @ value.mT
+    dvalue = c["weights"].mT @ dcontext
+    # [2'] scores: weights = softmax(scores), 0 where masked
+    dscores = g["scores"] = softmax_backward(dweights, c["weights"])
+    # [1'] query, key: scores = Q Kᵀ / √d_k
+    dquery = dscores @ key / root
+    dkey = dscores.mT @ query / root
+    return dquery, dkey, dvalue
 
 
 class SingleHeadAttention:
@@ -84,6 +110,30 @@ class SingleHeadAttention:
         # [7] context [T D]: weights V  (eq. 1)
         context = c["context"] = weights @ value
         return context, c
+
+    def backward(self, dcontext, c):
+        """From dcontext [T D]: dx and g."""
+        (x,), g = c["inputs"], {"context": dcontext}
+        # [7'] weights, value: context = weights V
+        dweights = g["weights"] = dcontext @ c["value"].mT
+        dvalue = g["value"] = c["weights"].mT @ dcontext
+        # [6'] scores: weights = softmax(scores)
+        dscores = g["scores"] = softmax_backward(dweights, c["weights"])
+        # [5'] raw_scores: scores = raw_scores / √d_k
+        draw_scores = g["raw_scores"] = dscores / math.sqrt(x.shape[-1])
+        # [4'] query, key: raw_scores = Q Kᵀ
+        dquery = g["query"] = draw_scores @ c["key"]
+        dkey = g["key"] = draw_scores.mT @ c["query"]
+        # [3'] x, W_V: value = x W_V
+        dx, gradients = self.value.backward(dvalue, x)
+        g |= under("value", gradients)
+        # [2'] x, W_K: key = x W_K
+        dx_k, gradients = self.key.backward(dkey, x)
+        g |= under("key", gradients)
+        # [1'] x, W_Q: query = x W_Q
+        dx_q, gradients = self.query.backward(dquery, x)
+        g |= under("query", gradients)
+        return dx + dx_k + dx_q, g
 
 
 class MultiHeadAttention:
@@ -122,3 +172,28 @@ class MultiHeadAttention:
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
         output = c["output"] = self.output(self.merge(context))
         return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx, dmemory and g.
+
+        In self-attention x and memory are one array, whose gradient is the sum
+        of the two.
+        """
+        (x, memory, _), g = c["inputs"], {"output": doutput}
+        # [4'] context, W_O, b_O: output = heads side by side, times W_O + b_O
+        dmerged, gradients = self.output.backward(
+            doutput, self.merge(c["context"]))
+        g |= under("output", gradients)
+        dquery, dkey, dvalue = scaled_dot_product_attention_backward(
+            self.split(dmerged), c["query"], c["key"], c["value"], c, g)
+        g |= {"query": dquery, "key": dkey, "value": dvalue}
+        # [3'] memory, W_V, b_V: value = memory W_V + b_V, split into heads
+        dmemory, gradients = self.value.backward(self.merge(dvalue), memory)
+        g |= under("value", gradients)
+        # [2'] memory, W_K, b_K: key = memory W_K + b_K, split into heads
+        dmemory_k, gradients = self.key.backward(self.merge(dkey), memory)
+        g |= under("key", gradients)
+        # [1'] x, W_Q, b_Q: query = x W_Q + b_Q, split into heads
+        dx, gradients = self.query.backward(self.merge(dquery), x)
+        g |= under("query", gradients)
+        return dx, dmemory + dmemory_k, g

@@ -57,6 +57,43 @@ class DecoderLayer:
         c["output"] = output
         return output, c
 
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx, dmemory and g."""
+        g = {"output": doutput}
+
+        def self_attention(dy):
+            dx, dx_memory, g["self_attention"] = self.self_attention.backward(
+                dy, c["self_attention"])
+            return dx + dx_memory
+
+        def cross_attention(dy):
+            nonlocal dmemory
+            dx, dmemory, g["cross_attention"] = self.cross_attention.backward(
+                dy, c["cross_attention"])
+            return dx
+
+        def feed_forward(dy):
+            dx, g["feed_forward"] = self.feed_forward.backward(
+                dy, c["feed_forward"])
+            return dx
+
+        dmemory = None
+        # [3'] informed: output = informed and its feed-forward, in a residual
+        dinformed, g["feed_forward_residual"] = (
+            self.feed_forward_residual.backward(
+                doutput, c["feed_forward_residual"], feed_forward))
+        g["informed"] = dinformed
+        # [2'] attended: informed = attended and its cross-attention, likewise
+        dattended, g["cross_attention_residual"] = (
+            self.cross_attention_residual.backward(
+                dinformed, c["cross_attention_residual"], cross_attention))
+        g["attended"] = dattended
+        # [1'] x: attended = x and its self-attention, in a residual
+        dx, g["self_attention_residual"] = (
+            self.self_attention_residual.backward(
+                dattended, c["self_attention_residual"], self_attention))
+        return dx, dmemory, g
+
 
 class Decoder:
     """N decoder layers and, where the config asks for it, a final norm.
@@ -79,3 +116,18 @@ class Decoder:
         output, c["norm"] = self.norm.forward(x)
         c["output"] = output
         return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx, dmemory and g.
+
+        Every layer read the memory, so its gradient is a sum over layers.
+        """
+        g = {"output": doutput}
+        # [1'] x: output = the last layer's output, normed if R11 says so
+        dx, g["norm"] = self.norm.backward(doutput, c["norm"])
+        dmemory = 0
+        for i, layer in reversed(list(enumerate(self.layers))):
+            dx, dlayer, g[f"layers.{i}"] = layer.backward(
+                dx, c[f"layers.{i}"])
+            dmemory = dmemory + dlayer
+        return dx, dmemory, g

@@ -25,6 +25,17 @@ class TokenEmbedding:
         embedded = c["embedded"] = self.table[tokens] * math.sqrt(self.d_model)
         return embedded, c
 
+    def backward(self, dembedded, c):
+        """From dembedded [B T D]: g. Tokens have no gradient.
+
+        A row's gradient is the sum over all places where its token stood.
+        """
+        (tokens,), g = c["inputs"], {"embedded": dembedded}
+        # [1'] table: embedded = E[tokens] · √d_model
+        dtable = g["table"] = np.zeros_like(self.table)
+        np.add.at(dtable, tokens, dembedded * math.sqrt(self.d_model))
+        return g
+
 
 class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""

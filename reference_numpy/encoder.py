@@ -42,6 +42,31 @@ class EncoderLayer:
         c["output"] = output
         return output, c
 
+    def backward(self, doutput, c):
+        """From doutput [B S D]: dx and g."""
+        g = {"output": doutput}
+
+        def self_attention(dy):
+            dx, dx_memory, g["self_attention"] = self.self_attention.backward(
+                dy, c["self_attention"])
+            return dx + dx_memory
+
+        def feed_forward(dy):
+            dx, g["feed_forward"] = self.feed_forward.backward(
+                dy, c["feed_forward"])
+            return dx
+
+        # [2'] attended: output = attended and its feed-forward, in a residual
+        dattended, g["feed_forward_residual"] = (
+            self.feed_forward_residual.backward(
+                doutput, c["feed_forward_residual"], feed_forward))
+        g["attended"] = dattended
+        # [1'] x: attended = x and its self-attention, in a residual
+        dx, g["self_attention_residual"] = (
+            self.self_attention_residual.backward(
+                dattended, c["self_attention_residual"], self_attention))
+        return dx, g
+
 
 class Encoder:
     """N encoder layers and, where the config asks for it, a final norm.
@@ -64,3 +89,12 @@ class Encoder:
         output, c["norm"] = self.norm.forward(x)
         c["output"] = output
         return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B S D]: dx and g."""
+        g = {"output": doutput}
+        # [1'] x: output = the last layer's output, normed if R11 says so
+        dx, g["norm"] = self.norm.backward(doutput, c["norm"])
+        for i, layer in reversed(list(enumerate(self.layers))):
+            dx, g[f"layers.{i}"] = layer.backward(dx, c[f"layers.{i}"])
+        return dx, g

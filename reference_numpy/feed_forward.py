@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from reference_numpy.linear import Linear
+from reference_numpy.linear import Linear, under
 
 
 def relu(x):
@@ -15,18 +15,35 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-def gelu(x):
-    """x Φ(x), Hendrycks and Gimpel 2016, in its exact form (R17).
+def relu_backward(dy, x):
+    """dy where x > 0, else 0; at 0 itself, where no slope is right, 0."""
+    return np.where(x > 0, dy, 0)
 
-    Φ(x) = erfc(-x / √2) / 2. The usual 1 + erf(x / √2) cancels where x is
-    very negative and leaves 2 % of relative error there. NumPy has no erfc,
-    so the standard library's is called number by number, in float64.
+
+def normal_cdf(x):
+    """Φ(x) = erfc(-x / √2) / 2, the share of a normal below x.
+
+    The usual 1 + erf(x / √2) cancels where x is very negative and leaves 2 %
+    of relative error there. NumPy has no erfc, so the standard library's is
+    called number by number, in float64.
     """
     z = np.asarray(-x / math.sqrt(2), np.float64)
-    return x * (np.vectorize(math.erfc, otypes="d")(z) / 2).astype(x.dtype)
+    return (np.vectorize(math.erfc, otypes="d")(z) / 2).astype(x.dtype)
+
+
+def gelu(x):
+    """x Φ(x), Hendrycks and Gimpel 2016, in its exact form (R17)."""
+    return x * normal_cdf(x)
+
+
+def gelu_backward(dy, x):
+    """dy (Φ(x) + x φ(x)), φ being the normal density."""
+    density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return dy * (normal_cdf(x) + x * density)
 
 
 ACTIVATIONS = {"relu": relu, "gelu": gelu}
+ACTIVATIONS_BACKWARD = {"relu": relu_backward, "gelu": gelu_backward}
 
 
 class FeedForward:
@@ -40,6 +57,7 @@ class FeedForward:
         self.inner = Linear(config.d_model, config.d_ff)
         self.outer = Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
+        self.activation_backward = ACTIVATIONS_BACKWARD[config.activation]
 
     def forward(self, x):
         """Map x [B T D] position by position."""
@@ -51,3 +69,16 @@ class FeedForward:
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
         output = c["output"] = self.outer(activated)
         return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx and g."""
+        (x,), g = c["inputs"], {"output": doutput}
+        # [3'] activated, W₂, b₂: output = activated W₂ + b₂
+        dactivated, gradients = self.outer.backward(doutput, c["activated"])
+        g |= {"activated": dactivated, **under("outer", gradients)}
+        # [2'] inner: activated = max(0, inner), or its GELU
+        dinner = g["inner"] = self.activation_backward(dactivated, c["inner"])
+        # [1'] x, W₁, b₁: inner = x W₁ + b₁
+        dx, gradients = self.inner.backward(dinner, x)
+        g |= under("inner", gradients)
+        return dx, g

@@ -15,6 +15,12 @@ mean(x²) - mean(x)², loses every digit when the mean is large.
 import numpy as np
 
 
+def sum_to(shape, x):
+    """Sum x over all axes but the last, and over that too for shape [1]."""
+    rows = x.reshape(-1, x.shape[-1]).sum(axis=0)
+    return rows if rows.shape == shape else rows.sum().reshape(shape)
+
+
 class LayerNorm:
     """Ba et al. 2016. Parameters: ``scale`` [D] and ``bias`` [D]."""
 
@@ -38,6 +44,32 @@ class LayerNorm:
         # [5] output [B T D]: normalized · scale + bias
         output = c["output"] = normalized * self.scale + self.bias
         return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx and g.
+
+        x reaches the output by three ways, and each adds its part: as itself,
+        through the variance, and through the mean.
+        """
+        g = {"output": doutput}
+        centered, root = c["centered"], np.sqrt(c["variance"] + self.eps)
+        # [5'] normalized, scale, bias: output = normalized · scale + bias
+        dnormalized = g["normalized"] = doutput * self.scale
+        g["scale"] = sum_to(self.scale.shape, doutput * c["normalized"])
+        g["bias"] = sum_to(self.bias.shape, doutput)
+        # [4'] centered, variance: normalized = centered / √(variance + ε)
+        dcentered = dnormalized / root
+        dvariance = g["variance"] = -np.sum(
+            dnormalized * centered, axis=-1, keepdims=True) / (2 * root**3)
+        # [3'] centered: variance = Σ centered² / D
+        dcentered = dcentered + 2 * centered * dvariance / centered.shape[-1]
+        g["centered"] = dcentered
+        # [2'] x, mean: centered = x - mean
+        dx = dcentered
+        dmean = g["mean"] = -np.sum(dcentered, axis=-1, keepdims=True)
+        # [1'] x: mean = Σ x / D
+        dx = dx + dmean / centered.shape[-1]
+        return dx, g
 
 
 class StdLayerNorm:
@@ -64,6 +96,30 @@ class StdLayerNorm:
         output = c["output"] = normalized * self.scale + self.bias
         return output, c
 
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx and g; as in LayerNorm, through the std."""
+        g = {"output": doutput}
+        centered, std = c["centered"], c["std"]
+        # [5'] normalized, scale, bias: output = normalized · scale + bias
+        dnormalized = g["normalized"] = doutput * self.scale
+        g["scale"] = sum_to(self.scale.shape, doutput * c["normalized"])
+        g["bias"] = sum_to(self.bias.shape, doutput)
+        # [4'] centered, std: normalized = centered / (std + ε)
+        dcentered = dnormalized / (std + self.eps)
+        dstd = g["std"] = -np.sum(
+            dnormalized * centered, axis=-1, keepdims=True
+        ) / (std + self.eps)**2
+        # [3'] centered: std = √(Σ centered² / (D - 1))
+        dcentered = dcentered + dstd * centered / (
+            std * (centered.shape[-1] - 1))
+        g["centered"] = dcentered
+        # [2'] x, mean: centered = x - mean
+        dx = dcentered
+        dmean = g["mean"] = -np.sum(dcentered, axis=-1, keepdims=True)
+        # [1'] x: mean = Σ x / D
+        dx = dx + dmean / centered.shape[-1]
+        return dx, g
+
 
 class ScalarStdLayerNorm(StdLayerNorm):
     """StdLayerNorm with ``scale`` [1] and ``bias`` [1] (R5)."""
@@ -85,3 +141,7 @@ class NoNorm:
     def forward(self, x):
         """Return x [B T D] as it is."""
         return x, {}
+
+    def backward(self, doutput, c):
+        """Return doutput [B T D] as it is."""
+        return doutput, {}

@@ -22,6 +22,17 @@ class Linear:
         y += self.bias
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
+    def backward(self, dy, x):
+        """From dy [... out] and the input x: dx and g, by parameter.
+
+        Every row of x met the same kernel, so its gradient is a sum over rows,
+        which is one product again: dW = xᵀ dy.
+        """
+        flat = dy.reshape(-1, dy.shape[-1])
+        g = {"kernel": x.reshape(-1, x.shape[-1]).T @ flat,
+             "bias": flat.sum(axis=0)}
+        return (flat @ self.kernel.T).reshape(x.shape), g
+
 
 class LinearWithoutBias:
     """y = x W, as the first lessons on attention write it.
@@ -35,3 +46,12 @@ class LinearWithoutBias:
     def __call__(self, x):
         """Map x [... in] to [... out]."""
         return x @ self.kernel
+
+    def backward(self, dy, x):
+        """From dy [T out] and the input x [T in]: dx and g, by parameter."""
+        return dy @ self.kernel.T, {"kernel": x.T @ dy}
+
+
+def under(name, g):
+    """Gradients of a linear map's parameters, named from its owner."""
+    return {f"{name}.{leaf}": array for leaf, array in g.items()}

@@ -31,3 +31,18 @@ def cross_entropy(logits, labels, pad_id, label_smoothing):
     kept = labels != pad_id
     count = np.maximum(np.sum(kept), 1).astype(logits.dtype)
     return np.sum(np.where(kept, losses, 0)) / count
+
+
+def cross_entropy_backward(logits, labels, pad_id, label_smoothing):
+    """The gradient of cross_entropy with respect to the logits: [B T V].
+
+    It is p - q over the number of kept tokens: what the model says too much.
+    Where labels are padding it is 0.
+    """
+    p = np.exp(log_softmax(logits))
+    q = np.full_like(p, label_smoothing / logits.shape[-1])
+    at_label = np.take_along_axis(q, labels[..., None], axis=-1)
+    np.put_along_axis(
+        q, labels[..., None], at_label + (1 - label_smoothing), axis=-1)
+    kept = (labels != pad_id)[..., None]
+    return np.where(kept, p - q, 0) / max(np.sum(kept), 1)

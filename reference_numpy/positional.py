@@ -56,3 +56,14 @@ class PositionalEncoding:
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = c["positioned"] = x + positions
         return positioned, c
+
+    def backward(self, dpositioned, c):
+        """From dpositioned [B T D]: dx and g.
+
+        The table is a constant; its gradient is shown because it is a step.
+        """
+        g = {"positioned": dpositioned}
+        # [2'] x, positions: positioned = x + positions
+        dx = dpositioned
+        g["positions"] = dpositioned.sum(axis=0)
+        return dx, g

@@ -20,7 +20,19 @@ def identity(x):
     return x
 
 
+def log_softmax_backward(dy, y):
+    """From dy and y = log_softmax(x): dx = dy - softmax(x) Σ dy."""
+    return dy - np.exp(y) * np.sum(dy, axis=-1, keepdims=True)
+
+
+def identity_backward(dy, y):
+    """dy as it is."""
+    return dy
+
+
 OUTPUTS = {"logits": identity, "log_probs": log_softmax}
+OUTPUTS_BACKWARD = {
+    "logits": identity_backward, "log_probs": log_softmax_backward}
 
 
 class Projection(Linear):
@@ -36,6 +48,12 @@ class Projection(Linear):
         logits = c["logits"] = self(x)
         return logits, c
 
+    def backward(self, dlogits, c):
+        """From dlogits [B T V]: dx and g."""
+        # [1'] x, W, b: logits = x W + b
+        dx, g = super().backward(dlogits, *c["inputs"])
+        return dx, {"logits": dlogits, **g}
+
 
 class TiedProjection:
     """x Eᵀ, E being the embedding's table; no bias (§3.4, R13)."""
@@ -50,3 +68,15 @@ class TiedProjection:
         # [1] logits [B T V]: x Eᵀ  (§3.4, R13)
         logits = c["logits"] = flat.reshape(*x.shape[:-1], -1)
         return logits, c
+
+    def backward(self, dlogits, c):
+        """From dlogits [B T V]: dx and g, in which ``table`` is a part.
+
+        The table's gradient has another part from each embedding.
+        """
+        (x,), table = c["inputs"], self.embedding.table
+        flat = dlogits.reshape(-1, dlogits.shape[-1])
+        # [1'] x, E: logits = x Eᵀ
+        dx = (flat @ table).reshape(x.shape)
+        dtable = flat.T @ x.reshape(-1, x.shape[-1])
+        return dx, {"logits": dlogits, "table": dtable}

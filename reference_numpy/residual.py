@@ -22,6 +22,17 @@ class PreNorm:
         output = c["output"] = x + sublayer(normed)
         return output, c
 
+    def backward(self, doutput, c, sublayer):
+        """From doutput [B T D]: dx and g.
+
+        ``sublayer`` takes the gradient of its output to that of its input. The
+        sum hands doutput on unchanged beside it, however deep the stack is.
+        """
+        g = {"output": doutput}
+        # [1'] x: output = x + Sublayer(norm(x))
+        dx, g["norm"] = self.norm.backward(sublayer(doutput), c["norm"])
+        return doutput + dx, g
+
 
 class PostNorm:
     """norm(x + Sublayer(x)). Parameters: those of ``norm``."""
@@ -36,6 +47,14 @@ class PostNorm:
         summed = c["summed"] = x + sublayer(x)
         output, c["norm"] = self.norm.forward(summed)
         return output, c
+
+    def backward(self, doutput, c, sublayer):
+        """From doutput [B T D]: dx and g; ``sublayer`` as in PreNorm."""
+        g = {}
+        dsummed, g["norm"] = self.norm.backward(doutput, c["norm"])
+        g["summed"] = dsummed
+        # [1'] x: summed = x + Sublayer(x)
+        return dsummed + sublayer(dsummed), g
 
 
 RESIDUALS = {"pre": PreNorm, "post": PostNorm}

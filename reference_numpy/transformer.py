@@ -4,7 +4,8 @@ from reference_numpy.decoder import Decoder
 from reference_numpy.embedding import TiedEmbedding, TokenEmbedding
 from reference_numpy.encoder import Encoder
 from reference_numpy.positional import PositionalEncoding
-from reference_numpy.projection import OUTPUTS, Projection, TiedProjection
+from reference_numpy.projection import (
+    OUTPUTS, OUTPUTS_BACKWARD, Projection, TiedProjection)
 
 
 class Transformer:
@@ -30,6 +31,7 @@ class Transformer:
             TiedProjection(self.source_embedding) if config.tied
             else Projection(config.d_model, config.target_vocab))
         self.output_function = OUTPUTS[config.output]
+        self.output_backward = OUTPUTS_BACKWARD[config.output]
 
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
@@ -74,3 +76,30 @@ class Transformer:
             target, memory, source_mask, target_mask)
         output, projecting = self.project(decoded)
         return output, {**encoding, **decoding, **projecting}
+
+    def backward(self, doutput, c):
+        """From doutput [B T V]: g, every parameter's and every step's."""
+        g = {"output": doutput}
+        # [3'] logits: output = the logits, or their log-softmax
+        dlogits = self.output_backward(doutput, c["output"])
+        ddecoded, g["projection"] = self.projection.backward(
+            dlogits, c["projection"])
+        # [2'] memory, x: decoded = the decoder's output
+        g["decoded"] = ddecoded
+        dx, dmemory, g["decoder"] = self.decoder.backward(
+            ddecoded, c["decoder"])
+        dx, g["target_positions"] = self.target_positions.backward(
+            dx, c["target_positions"])
+        g["target_embedding"] = self.target_embedding.backward(
+            dx, c["target_embedding"])
+        # [1'] x: memory = the encoder's output
+        g["memory"] = dmemory
+        dx, g["encoder"] = self.encoder.backward(dmemory, c["encoder"])
+        dx, g["source_positions"] = self.source_positions.backward(
+            dx, c["source_positions"])
+        g["source_embedding"] = self.source_embedding.backward(
+            dx, c["source_embedding"])
+        if self.config.tied:
+            for user in ("target_embedding", "projection"):
+                g["source_embedding"]["table"] += g[user].pop("table")
+        return g
