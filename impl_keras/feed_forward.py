@@ -14,7 +14,7 @@ def relu(x):
 
 
 def gelu(x):
-    """x Φ(x) by erfc (R17); ops.gelu says 1 + erf and √2 in float32."""
+    """x Φ(x) by erfc (R17); on TensorFlow ops.gelu is not float64's."""
     return x * (ops.erfc(-x / math.sqrt(2)) / 2)
 
 

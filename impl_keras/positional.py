@@ -1,7 +1,6 @@
-"""Positional encoding; the table is NumPy's, in float64 (R7).
+"""Positional encoding; the table is made by NumPy, in float64 (R7).
 
-Keras has no dtype scope, and its own trigonometry takes Python numbers for
-float32, so the table is made by NumPy and handed over once it is complete.
+keras.ops brings float64 down to float32 in places, on JAX and on torch.
 """
 
 import functools

@@ -1,0 +1,140 @@
+"""Text to token ids and back, over the ``tokenizers`` library.
+
+The committed tokenizer is a byte-level BPE (Sennrich et al. 2016; bytes as in
+GPT-2), so that no text is unknown to it, trained on both columns of
+``data/sentences.tsv``: one vocabulary for source and target, as in section 5.1
+of the paper. ``python -m contract.tokenizer`` trains it again.
+"""
+
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+import tokenizers
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from contract.errors import InputError
+
+DATA = pathlib.Path(__file__).parent / "data"
+TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"
+
+#: The special tokens, by id from 0.
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+
+VOCAB_SIZE = 1000
+
+
+class Tokenizer:
+    """A tokenizer and the ids of its special tokens.
+
+    Attributes:
+        pad_id, begin_id, end_id, unknown_id: ids of ``SPECIAL``.
+        vocab_size: V.
+    """
+
+    def __init__(self, inner):
+        ids = [inner.token_to_id(token) for token in SPECIAL]
+        if None in ids:
+            raise InputError(
+                f"the tokenizer has no token {SPECIAL[ids.index(None)]!r}; it "
+                f"needs {', '.join(SPECIAL)}.")
+        self.inner = inner
+        self.pad_id, self.begin_id, self.end_id, self.unknown_id = ids
+        self.vocab_size = inner.get_vocab_size()
+
+    @classmethod
+    def load(cls, path=TOKENIZER):
+        """Read a ``tokenizer.json``; InputError if it cannot be read."""
+        try:
+            return cls(tokenizers.Tokenizer.from_file(str(path)))
+        except InputError:
+            raise
+        except Exception as error:  # the library raises Exception itself
+            raise InputError(
+                f"{str(path)!r} cannot be read as a tokenizer ({error}); give "
+                "a tokenizer.json.") from None
+
+    @classmethod
+    def train(cls, texts, vocab_size=VOCAB_SIZE):
+        """Train a byte-level BPE; equal texts give equal tokenizers."""
+        inner = tokenizers.Tokenizer(models.BPE(unk_token=SPECIAL[3]))
+        inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        inner.decoder = decoders.ByteLevel()
+        inner.train_from_iterator(list(texts), trainers.BpeTrainer(
+            vocab_size=vocab_size, special_tokens=list(SPECIAL),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False))
+        return cls(inner)
+
+    def save(self, path):
+        """Write ``tokenizer.json``, whole or not at all."""
+        path = pathlib.Path(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(self.inner.to_str(pretty=True) + "\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+
+    def encode(self, text):
+        """The ids of a text, without begin or end."""
+        return self.inner.encode(text, add_special_tokens=False).ids
+
+    def decode(self, ids):
+        """The text of ids; special tokens are left out."""
+        return self.inner.decode([int(i) for i in ids],
+                                 skip_special_tokens=True)
+
+    def tokens(self, ids):
+        """Each id's piece as text, for display."""
+        return [self.inner.id_to_token(int(i)) if i < len(SPECIAL)
+                else self.inner.decode([int(i)]) for i in ids]
+
+    def pad(self, sequences, side="right"):
+        """Sequences of ids as int64 [B T], filled with padding on a side."""
+        if not sequences:
+            raise InputError("there is no sequence; give at least one.")
+        length = max(1, *map(len, sequences))
+        out = np.full((len(sequences), length), self.pad_id, np.int64)
+        for row, ids in zip(out, sequences):
+            start = 0 if side == "right" else length - len(ids)
+            row[start:start + len(ids)] = ids
+        return out
+
+
+def read_pairs(path=SENTENCES):
+    """The two columns of a file of pairs, a pair a line, parted by a tab.
+
+    Raises:
+        InputError: it cannot be read, or a line is not a pair; the file and
+            the line's number are named.
+    """
+    try:
+        lines = pathlib.Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read ({error.strerror}); check the path."
+        ) from None
+    sources, targets = [], []
+    for number, line in enumerate(lines, start=1):
+        try:
+            columns = line.decode("utf-8").split("\t")
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{path}:{number}: the line is not UTF-8; save the file as "
+                "UTF-8.") from None
+        if len(columns) != 2 or not all(text.strip() for text in columns):
+            raise InputError(
+                f"{path}:{number}: the line is not a pair; write source, one "
+                "tab, target.")
+        sources.append(columns[0])
+        targets.append(columns[1])
+    if not sources:
+        raise InputError(f"{path} holds no pair; write at least one line.")
+    return sources, targets
+
+
+if __name__ == "__main__":
+    everything = [text for column in read_pairs() for text in column]
+    Tokenizer.train(everything).save(TOKENIZER)
+    print(f"made {TOKENIZER}")
