@@ -30,8 +30,11 @@ PEER = "peer"
 #: and the longest wait for other programs to leave the processor idle.
 PAUSE, PATIENCE = 0.1, 3.0
 
+#: The share of the processor that other programs may have had in a turn.
+QUIET = 0.05
+
 COLUMNS = (
-    "implementation", "ms", "best ms", "ratio", "GFLOP/s", "own matmul",
+    "implementation", "turns", "ms", "best ms", "ratio", "GFLOP/s", "own matmul",
     "of own", "of best", "MB", "error",
 )
 
@@ -51,24 +54,43 @@ def relative_l2(found, truth):
     return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
 
 
-def processor_times():
-    """Jiffies of all cores since the start: idle, and in all."""
-    times = [int(word) for word in pathlib.Path(
-        "/proc/stat").read_text().split()[1:9]]
-    return times[3], sum(times)
+def busy_seconds():
+    """CPU seconds that all programs have had; 0 where Linux does not say."""
+    try:
+        words = pathlib.Path("/proc/stat").read_text().split()
+    except OSError:
+        return 0.0
+    user, nice, system, _idle, _wait, *interrupts = map(int, words[1:9])
+    return sum((user, nice, system, *interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def await_quiet(clock):
     """Pause; where wall time counts, until the machine is nearly idle."""
     deadline = time.monotonic() + PATIENCE
-    with contextlib.suppress(OSError):
-        while clock == "wall" and time.monotonic() < deadline:
-            idle, total = processor_times()
-            time.sleep(PAUSE)
-            idle_then, total_then = processor_times()
-            if idle_then - idle > 0.9 * (total_then - total):
-                return
-    time.sleep(PAUSE)
+    while True:
+        before = busy_seconds()
+        time.sleep(PAUSE)
+        idle = busy_seconds() - before < QUIET * os.cpu_count() * PAUSE
+        if idle or clock == "cpu" or time.monotonic() > deadline:
+            return
+
+
+def take_turn(worker, repeats, clock):
+    """The median time of a turn, and the share that other programs had."""
+    await_quiet(clock)
+    start, before = time.monotonic(), busy_seconds()
+    times, own = worker.ask("turn", repeats=repeats, clock=clock)
+    others = busy_seconds() - before - own
+    share = others / (os.cpu_count() * (time.monotonic() - start))
+    return statistics.median(times), max(share, 0.0)
+
+
+def quiet_turns(result, clock):
+    """The turns that other programs left alone; all, if those are few."""
+    kept = [seconds for seconds, others in result["turns"]
+            if clock == "cpu" or others < QUIET]
+    return kept if len(kept) >= 3 else [
+        seconds for seconds, _ in result["turns"]]
 
 
 def write_weights(folder):
@@ -105,7 +127,8 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
 
     Returns:
         name -> {"error", "turns", "rates", "peak", "versions", "blas"}; a
-        turn is the median of its repeats, in seconds.
+        turn is the median of its repeats, in seconds, and the share of the
+        processor that other programs had meanwhile.
     """
     results = {}
     for worker in workers:
@@ -119,36 +142,32 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
             **worker.ask("describe")}
     for number in range(rounds):
         for worker in workers:
-            await_quiet(clock)
             result = results[worker.name]
-            result["turns"].append(statistics.median(
-                worker.ask("turn", repeats=repeats, clock=clock)))
+            result["turns"].append(take_turn(worker, repeats, clock))
+            result["rates"].append(
+                worker.ask("multiply", repeats=2, clock=clock))
         progress(f"round {number + 1} of {rounds}")
     for worker in workers:
         results[worker.name]["peak"] = worker.ask("peak")
-    for _ in range(3):
-        for worker in workers:
-            await_quiet(clock)
-            results[worker.name]["rates"].append(
-                worker.ask("multiply", repeats=5, clock=clock))
     return results
 
 
-def rows(results, flops):
+def rows(results, flops, clock):
     """The table's rows as plain data."""
+    turns = {name: quiet_turns(result, clock)
+             for name, result in results.items()}
     rates = {name: max(map(max, result["rates"]))
              for name, result in results.items()}
     best = max(rates.values())
     for name, result in results.items():
-        median = statistics.median(result["turns"])
-        ratios = [ours / theirs for ours, theirs in zip(
-            result["turns"], results[PEER]["turns"])]
+        median = statistics.median(turns[name])
         yield {
             "name": name,
             "title": IMPLEMENTATIONS[name][1],
             "median": median,
-            "fastest": min(result["turns"]),
-            "ratio": statistics.median(ratios),
+            "fastest": min(turns[name]),
+            "turns": len(turns[name]),
+            "ratio": median / statistics.median(turns[PEER]),
             "rate": flops / median,
             "own": rates[name],
             "share_of_own": flops / median / rates[name],
@@ -162,7 +181,7 @@ def cells(row):
     """A row of the table as text."""
     peak = "" if row["peak"] is None else f"{row['peak'] / 1e6:.0f}"
     return (
-        row["title"], f"{row['median'] * 1e3:.0f}",
+        row["title"], f"{row['turns']}", f"{row['median'] * 1e3:.0f}",
         f"{row['fastest'] * 1e3:.0f}", f"{row['ratio']:.2f}",
         f"{row['rate'] / 1e9:.0f}", f"{row['own'] / 1e9:.0f}",
         f"{row['share_of_own']:.0%}", f"{row['share_of_best']:.0%}",
@@ -280,7 +299,7 @@ def main(
         "clock": clock,
         "platform": platform.platform(), "rounds": rounds,
         "repeats": repeats, "results": results,
-        "rows": list(rows(results, flops)),
+        "rows": list(rows(results, flops, clock)),
     }
     show(report, console)
     if json_file:

@@ -130,7 +130,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
     make = functools.partial(COMPONENTS[component], config)
     module = nnx.eval_shape(lambda: make(rngs=nnx.Rngs(0)))
-    module.home = device
+    for _, below in modules(module):
+        below.home = device
     native = dict(leaves(module))
     check(weights, {name: parameter.shape
                     for name, parameter in native.items()})

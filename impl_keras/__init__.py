@@ -1,9 +1,31 @@
 """The Transformer in Keras 3, on TensorFlow unless KERAS_BACKEND says else."""
 
+import contextlib
 import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # keras: errors only
+
+
+@contextlib.contextmanager
+def _without_chatter():
+    """Keep what TensorFlow's C++ says at its start, which no setting stops.
+
+    Errors are exceptions and come through.
+    """
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+with _without_chatter():
+    import keras  # noqa: E402
+    keras.ops.zeros(1)
 
 from impl_keras.transformer import Transformer  # noqa: E402
 

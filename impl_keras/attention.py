@@ -24,7 +24,7 @@ def masked_softmax(scores, mask):
     return ops.where(mask, softmax(ops.where(mask, scores, lowest)), 0)
 
 
-def check_mask(mask, scores_shape):
+def _check_mask(mask, scores_shape):
     """checks.mask, of a tensor of any backend."""
     # keras: a TensorFlow dtype does not print as its name.
     dtype = keras.backend.standardize_dtype(mask.dtype)
@@ -36,7 +36,7 @@ def scaled_dot_product_attention(query, key, value, mask, owner):
 
     MultiHeadAttention does without it, having Keras' own.
     """
-    check_mask(mask, (*query.shape[:-1], key.shape[-2]))
+    _check_mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
     scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
                  / math.sqrt(query.shape[-1]))
@@ -131,7 +131,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
 
     def call(self, x, memory, mask):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        check_mask(mask, (
+        _check_mask(mask, (
             x.shape[0], self.n_heads, x.shape[1], memory.shape[1]))
         # keras: asked for its weights it takes the path that has them, on
         # which a query that may attend to nothing has weights 0 (R2).

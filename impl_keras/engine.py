@@ -165,7 +165,9 @@ def to_native(value, device):
 
 def to_numpy(tensor):
     """A tensor as an array of the same dtype."""
-    return ops.convert_to_numpy(tensor)
+    # keras: on TensorFlow a bfloat16 scalar fails, so it goes as a vector.
+    flat = ops.convert_to_numpy(ops.reshape(tensor, (-1,)))
+    return flat.reshape(tuple(tensor.shape))
 
 
 def modules(module, path="", seen=None):
@@ -199,9 +201,9 @@ def leaves(module):
 
 def _call_once(module, config):
     """Have Keras make the weights, which it does on a first call."""
-    ids = ops.zeros((1, 1), "int32")
-    x = ops.zeros((1, 1, config.d_model))
-    mask = ops.ones((1, 1, 1, 1), "bool")
+    ids = ops.zeros((1, 2), "int32")
+    x = ops.zeros((1, 2, config.d_model))
+    mask = ops.ones((1, 1, 1, 2), "bool")
     tiny = {"tokens": ids, "source": ids, "target": ids, "x": x, "memory": x}
     names = list(inspect.signature(module.call).parameters)
     keywords = {"sublayer": lambda x: x} if "sublayer" in names else {}
@@ -219,7 +221,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
             _call_once(module, config)
     finally:
         keras.config.set_dtype_policy(before)
-    module.home = device
+    for _, layer in modules(module):
+        layer.home = device
     native = {name: (variable, convert)
               for name, variable, convert in leaves(module)}
     check(weights, {name: convert(np.empty(variable.shape, bool)).shape

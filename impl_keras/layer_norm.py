@@ -6,7 +6,7 @@ from keras import ops
 from contract.trace import tap
 
 
-def average(x):
+def _average(x):
     """Σ x / D, kept as an axis of 1."""
     if keras.backend.standardize_dtype(x.dtype) == "float64":
         # keras: ops.mean is float32 inside, on JAX and on torch.
@@ -27,11 +27,11 @@ class LayerNorm(keras.layers.Layer):
     def call(self, x):
         """Normalise x [B T D] over D."""
         # [1] mean [B T 1]: Σ x / D
-        mean = tap(self, "mean", average(x))
+        mean = tap(self, "mean", _average(x))
         # [2] centered [B T D]: x - mean
         centered = tap(self, "centered", x - mean)
         # [3] variance [B T 1]: Σ centered² / D  (R3)
-        variance = tap(self, "variance", average(centered * centered))
+        variance = tap(self, "variance", _average(centered * centered))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)
         normalized = tap(self, "normalized",
                          centered / ops.sqrt(variance + self.eps))
@@ -53,7 +53,7 @@ class StdLayerNorm(keras.layers.Layer):
     def call(self, x):
         """Normalise x [B T D] over D."""
         # [1] mean [B T 1]: Σ x / D
-        mean = tap(self, "mean", average(x))
+        mean = tap(self, "mean", _average(x))
         # [2] centered [B T D]: x - mean
         centered = tap(self, "centered", x - mean)
         # [3] std [B T 1]: √(Σ centered² / (D - 1))  (R4)

@@ -108,9 +108,14 @@ def to_numpy(tensor):
     return tensor.numpy()
 
 
+def modules(module):
+    """Yield (path, module) of a module and all below it, each once."""
+    return module.named_modules()
+
+
 def leaves(module):
     """Yield (canonical name, tensor, conversion) of every weight."""
-    for path, owner in module.named_modules():
+    for path, owner in modules(module):
         for leaf, (attribute, convert) in PARAMETERS.get(
                 type(owner), {}).items():
             if (tensor := getattr(owner, attribute)) is not None:
@@ -122,7 +127,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
     module = COMPONENTS[component](config)
     module = module.to(device, getattr(torch, dtype)).eval()
-    module.home = device
+    for _, below in modules(module):
+        below.home = device
     native = {name: (parameter, convert)
               for name, parameter, convert in leaves(module)}
     check(weights, {name: convert(np.empty(parameter.shape, bool)).shape
@@ -141,7 +147,7 @@ def export(module):
 
 def run(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays; return every step by name."""
-    paths = {id(m): path for path, m in module.named_modules()}
+    paths = {id(m): path for path, m in modules(module)}
     with torch.no_grad(), tracing(paths) as trace:
         getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)

@@ -30,14 +30,15 @@ class Case:
         name: what it is called in tables.
         kind: "run" (a component), "masks" or "loss".
         component: a key of an engine's COMPONENTS.
-        prefix: where the component's weights stand in the model's.
+        path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
         method: which method to run; None for the call itself.
         sublayer: the function that a residual is tried around.
         nested: whether steps of components inside are compared too.
         tiers: the dtypes it is meant for. Inputs that only float64 can tell
             from their rounding are left out elsewhere.
-        config: the component's config, where it is not the model's.
+        alone: whether the component is built by itself, not found in a model.
+        config: its config then, where it is not the model's.
         label_smoothing: of a loss.
     """
 
@@ -45,11 +46,12 @@ class Case:
     component: str
     inputs: tuple
     kind: str = "run"
-    prefix: str = ""
+    path: str = ""
     method: str | None = None
     sublayer: object = None
     nested: bool = True
     tiers: tuple = ALL_TIERS
+    alone: bool = False
     config: TransformerConfig | None = None
     label_smoothing: float = 0.0
 
@@ -99,48 +101,49 @@ def component_cases(config):
     masks = batch.source_mask, batch.target_mask
     deviations = np.array([1, 0.1, 0.01, 0.001, 1, 1, 1, 1, 1])[:, None]
     spread = x * deviations
-    layer, decoder = "encoder.layers.0.", "decoder.layers.0."
+    layer, decoder = "encoder.layers.0", "decoder.layers.0"
     exact = ("float64",)
     norm = functools.partial(
-        Case, component="norm", prefix=f"{layer}self_attention_residual.norm.")
+        Case, component="norm", path=f"{layer}.self_attention_residual.norm")
     attention = functools.partial(
         Case, component="multi_head_attention",
-        prefix=f"{layer}self_attention.")
+        path=f"{layer}.self_attention")
     yield Case("masks", "masks", (batch.source, batch.target), kind="masks")
     yield Case("token_embedding", "token_embedding", (batch.source,),
-               prefix="source_embedding.")
-    yield Case("positional_encoding", "positional_encoding", (x,))
+               path="source_embedding")
+    yield Case("positional_encoding", "positional_encoding", (x,),
+               path="target_positions")
     yield Case("positional_encoding, 5000 positions", "positional_encoding",
-               (values("long", 1, 5000, d),),
+               (values("long", 1, 5000, d),), alone=True,
                config=config.replace(max_length=5000))
     yield norm("norm", inputs=(spread,))
     for ratio in (10, 100):
         yield norm(f"norm, mean {ratio} deviations",
                    inputs=(spread + ratio * deviations,), tiers=exact)
     yield Case("single_head_attention", "single_head_attention", (x[0],),
-               prefix=f"{layer}self_attention.")
+               alone=True,
+               path=f"{layer}.self_attention")
     yield attention("self_attention", inputs=(s, s, masks[0]))
     yield attention("self_attention, causal", inputs=(x, x, masks[1]))
     yield attention("cross_attention", inputs=(x, memory, masks[0]),
-                    prefix=f"{decoder}cross_attention.")
+                    path=f"{decoder}.cross_attention")
     for size in (30, 1000):
         root = size**0.5
         yield attention(f"self_attention, logits times {size}",
                         inputs=(s * root, s * root, masks[0]), tiers=exact)
     yield Case("feed_forward", "feed_forward", (x,),
-               prefix=f"{layer}feed_forward.")
+               path=f"{layer}.feed_forward")
     yield Case("residual", "residual", (x,), sublayer=square,
-               prefix=f"{layer}self_attention_residual.")
-    yield Case("encoder_layer", "encoder_layer", (s, masks[0]), prefix=layer,
+               path=f"{layer}.self_attention_residual")
+    yield Case("encoder_layer", "encoder_layer", (s, masks[0]), path=layer,
                nested=False)
     yield Case("decoder_layer", "decoder_layer", (x, memory, *masks),
-               prefix=decoder, nested=False)
-    yield Case("encoder", "encoder", (s, masks[0]), prefix="encoder.",
+               path=decoder, nested=False)
+    yield Case("encoder", "encoder", (s, masks[0]), path="encoder",
                nested=False)
-    yield Case("decoder", "decoder", (x, memory, *masks), prefix="decoder.",
+    yield Case("decoder", "decoder", (x, memory, *masks), path="decoder",
                nested=False)
-    if not config.tied:
-        yield Case("projection", "projection", (x,), prefix="projection.")
+    yield Case("projection", "projection", (x,), path="projection")
     logits = values("logits", BATCH, TARGET, config.target_vocab)
     for smoothing in (0.0, 0.1):
         yield Case(f"loss, label smoothing {smoothing:g}", "loss",
@@ -160,14 +163,11 @@ def model_case(batch, name="transformer"):
 
 
 def weights_of(case, weights):
-    """The arrays of ``weights`` that a case's component holds."""
-    found = part(weights, case.prefix)
+    """The arrays that a case's component holds when it is built alone."""
     if case.component == "single_head_attention":
-        return {name: array for name, array in found.items()
-                if name.endswith(".kernel") and not name.startswith("output")}
-    if case.kind != "run" or case.component == "positional_encoding":
-        return {}
-    return found
+        return {f"{name}.kernel": weights[f"{case.path}.{name}.kernel"]
+                for name in ("query", "key", "value")}
+    return part(weights, f"{case.path}.") if case.path else {}
 
 
 def test_size(name):

@@ -139,7 +139,8 @@ class Report:
 class Runner:
     """One implementation, in one dtype, on one device, with one model.
 
-    Modules are built once and kept, since several cases share one.
+    A model is built once, and a component's case runs the part of it that
+    stands at the case's path.
     """
 
     def __init__(self, engine, config, weights, dtype, device="cpu"):
@@ -148,12 +149,18 @@ class Runner:
         self._built = {}
 
     def module(self, case):
-        """The module that a case runs."""
-        key = case.component, case.prefix, case.config
+        """The module that a case runs: a part of the model, or one alone."""
+        if case.alone:
+            return self._build(case.component, case.config or self.config,
+                               cases.weights_of(case, self.weights))
+        model = self._build("transformer", self.config, self.weights)
+        return dict(self.engine.modules(model))[case.path]
+
+    def _build(self, component, config, weights):
+        key = component, config
         if key not in self._built:
             self._built[key] = self.engine.build(
-                case.component, case.config or self.config,
-                cases.weights_of(case, self.weights), self.dtype, self.device)
+                component, config, weights, self.dtype, self.device)
         return self._built[key]
 
     def steps(self, case, inputs):
@@ -182,24 +189,31 @@ class Truth:
 
     def limit(self, name, dtype):
         """The limit of a step."""
-        return budgets.limit(dtype, self.own_errors.get(name, 0.0))
+        return budgets.limit(
+            dtype, self.own_errors.get(name, 0.0), inner="." in name)
 
 
 class Reference:
-    """The definition, on numbers that were first rounded to a dtype."""
+    """The definition, on numbers that were first rounded to a dtype.
+
+    Attributes:
+        stored: the rounded weights, which the ports are given.
+        exact: computes with them in float64.
+        same: computes with them in the dtype itself; None for float64.
+    """
 
     def __init__(self, config, weights, dtype):
         engine, self.dtype = ports.engine("numpy"), dtype
-        stored = {name: rounding.rounded(array, dtype)
-                  for name, array in weights.items()}
+        self.stored = {name: rounding.rounded(array, dtype)
+                       for name, array in weights.items()}
         self.exact = Runner(engine, config, {
             name: array.astype(np.float64, copy=False)
-            for name, array in stored.items()}, "float64")
+            for name, array in self.stored.items()}, "float64")
         self.same = None
         if dtype != "float64":
             self.same = Runner(engine, config, {
                 name: rounding.emulated(array, dtype)
-                for name, array in stored.items()}, "float32")
+                for name, array in self.stored.items()}, "float32")
 
     def truth(self, case):
         """The Truth of a case."""
@@ -209,8 +223,8 @@ class Reference:
             for x in inputs])
         own = {}
         if self.same:
-            low = self.same.steps(case, [
-                rounding.emulated(x, self.dtype) for x in case.inputs])
+            low = self.same.steps(
+                case, [rounding.emulated(x, self.dtype) for x in inputs])
             for name, value in low.items():
                 own[name] = own_error(np.asarray(value), steps[name])
         return Truth(steps, own)
@@ -329,20 +343,21 @@ class Check:
         batch = sentence_batch().check(config)
         self.on_case(f"{FULL_SIZE} · weights")
         weights = probe_weights(config)
-        for dtype in self.dtypes:
-            if dtype in ("float64", "float32"):
+        for dtype in budgets.DTYPES[:2]:
+            if dtype in self.dtypes:
+                for name, array in weights.items():  # 500 MB: kept once
+                    weights[name] = rounding.rounded(array, dtype)
                 case = cases.model_case(batch, FULL_SIZE_CASE)
                 yield from self._group(
-                    FULL_SIZE, config, weights, dtype, [case])
+                    FULL_SIZE, config, weights, dtype, [case], keep=False)
 
-    def _group(self, preset, config, weights, dtype, wanted):
-        """Yield the rows of one model in one dtype, a list a device."""
+    def _group(self, preset, config, weights, dtype, wanted, keep=True):
+        """Yield the rows of one model in one dtype, a list a device.
+
+        Models are kept from case to case, or made anew and dropped at once.
+        """
         reference = Reference(config, weights, dtype)
-        stored = reference.exact.weights
-        runners = {
-            (device, name): Runner(engine, config, stored, dtype, device)
-            for device, engines in self.targets.items()
-            for name, engine in engines.items()}
+        runners = {}
         groups = {device: [] for device in self.devices}
         for case in wanted:
             self.on_case(f"{preset} · {dtype} · {case.name}")
@@ -352,17 +367,20 @@ class Check:
             self.report.not_compared += len(truth.steps) * self.missing
             for device in self.devices:
                 found = {}
-                for name in self.targets[device]:
-                    found[name] = self._compare(
-                        runners[device, name], case, truth, dtype)
+                for name, engine in self.targets[device].items():
+                    runner = runners.get((device, name)) or Runner(
+                        engine, config, reference.stored, dtype, device)
+                    if keep:
+                        runners[device, name] = runner
+                    found[name] = self._compare(runner, case, truth, dtype)
+                    del runner
                 for row in merge(found, truth, dtype):
                     row = Row(preset, case.name, *row[:1], dtype, device,
                               *row[1:])
                     groups[device].append(row)
-        for rows in groups.values():
+        for rows in filter(None, groups.values()):
             self.report.rows += rows
-            if rows:
-                yield rows
+            yield rows
         del runners, reference
         gc.collect()
 

@@ -20,7 +20,9 @@ DTYPES = {
 def rounded(array, dtype):
     """A floating point array in ``dtype``; any other array as it is."""
     array = np.asarray(array)
-    return array.astype(DTYPES[dtype]) if array.dtype.kind == "f" else array
+    if array.dtype.kind != "f":
+        return array
+    return array.astype(DTYPES[dtype], copy=False)
 
 
 class _Rounded(np.ndarray):
