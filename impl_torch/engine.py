@@ -125,8 +125,9 @@ def leaves(module):
 
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
-    module = COMPONENTS[component](config)
-    module = module.to(device, getattr(torch, dtype)).eval()
+    with torch.device("meta"):  # no first values: all are loaded
+        module = COMPONENTS[component](config)
+    module = module.to(getattr(torch, dtype)).to_empty(device=device).eval()
     for _, below in modules(module):
         below.home = device
     native = {name: (parameter, convert)

@@ -12,8 +12,9 @@ from contract.trace import tap
 @functools.cache
 def angles(max_length, d_model):
     """pos / 10000^(2i / d_model) for every position and pair: [T D/2]."""
-    position = torch.arange(max_length, dtype=torch.float64)
-    pair = torch.arange(0, d_model, 2, dtype=torch.float64)
+    kind = {"dtype": torch.float64, "device": "cpu"}
+    position = torch.arange(max_length, **kind)
+    pair = torch.arange(0, d_model, 2, **kind)
     return position[:, None] / 10000.0 ** (pair / d_model)
 
 
