@@ -144,11 +144,11 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
         for worker in workers:
             result = results[worker.name]
             result["turns"].append(take_turn(worker, repeats, clock))
+            if "peak" not in result:  # before the products take their part
+                result["peak"] = worker.ask("peak")
             result["rates"].append(
                 worker.ask("multiply", repeats=2, clock=clock))
         progress(f"round {number + 1} of {rounds}")
-    for worker in workers:
-        results[worker.name]["peak"] = worker.ask("peak")
     return results
 
 
@@ -273,7 +273,7 @@ def main(
     clock = "cpu" if threads == 1 else "wall"
     console, notes = Console(), Console(stderr=True)
     if not console.is_terminal:
-        console.width = 120
+        console.width = 132
     config = workload.config()
     flops = workload.matmul_flops(config)
     names = [name for name in IMPLEMENTATIONS

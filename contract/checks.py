@@ -48,7 +48,7 @@ def mask(mask, scores_shape):
 
     Each axis must be 1 or equal; True means "may attend".
     """
-    kind = str(mask.dtype).rpartition(".")[2]
+    kind = getattr(mask.dtype, "name", str(mask.dtype)).rpartition(".")[2]
     if kind not in ("bool", "bool_"):
         raise InputError(
             f"the mask is {kind}; give booleans, True where a query may "

@@ -1,7 +1,6 @@
 """Attention: Keras' own layer, with its inside in view."""
 
 import math
-from types import SimpleNamespace
 
 import keras
 import ml_dtypes
@@ -24,19 +23,12 @@ def masked_softmax(scores, mask):
     return ops.where(mask, softmax(ops.where(mask, scores, lowest)), 0)
 
 
-def _check_mask(mask, scores_shape):
-    """checks.mask, of a tensor of any backend."""
-    # keras: a TensorFlow dtype does not print as its name.
-    dtype = keras.backend.standardize_dtype(mask.dtype)
-    checks.mask(SimpleNamespace(shape=mask.shape, dtype=dtype), scores_shape)
-
-
 def scaled_dot_product_attention(query, key, value, mask, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
     MultiHeadAttention does without it, having Keras' own.
     """
-    _check_mask(mask, (*query.shape[:-1], key.shape[-2]))
+    checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
     scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
                  / math.sqrt(query.shape[-1]))
@@ -131,7 +123,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
 
     def call(self, x, memory, mask):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        _check_mask(mask, (
+        checks.mask(mask, (
             x.shape[0], self.n_heads, x.shape[1], memory.shape[1]))
         # keras: asked for its weights it takes the path that has them, on
         # which a query that may attend to nothing has weights 0 (R2).

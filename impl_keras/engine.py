@@ -201,9 +201,9 @@ def leaves(module):
 
 def _call_once(module, config):
     """Have Keras make the weights, which it does on a first call."""
-    ids = ops.zeros((1, 2), "int32")
-    x = ops.zeros((1, 2, config.d_model))
-    mask = ops.ones((1, 1, 1, 2), "bool")
+    ids = ops.zeros((1, 1), "int32")
+    x = ops.zeros((1, 1, config.d_model))
+    mask = ops.ones((1, 1, 1, 1), "bool")
     tiny = {"tokens": ids, "source": ids, "target": ids, "x": x, "memory": x}
     names = list(inspect.signature(module.call).parameters)
     keywords = {"sublayer": lambda x: x} if "sublayer" in names else {}
