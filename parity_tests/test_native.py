@@ -1,0 +1,575 @@
+"""Conformance with the frameworks' own layers.
+
+The ports write their layers out where a built-in cannot give the definition's
+numbers. Here the built-ins stand beside the reference in float64: with which
+settings they are equal, and where no setting makes them so, how far off they
+are. Gaps are held from both sides, so that a release that changes a default
+does not pass unseen.
+"""
+
+import numpy as np
+import pytest
+
+from contract import weights
+from parity import cases, golden, ports
+from parity.budgets import FLOAT64_LIMIT
+from parity.compare import MATCH, compare, relative_error
+
+CONFIG = cases.test_size("practical")
+D, HEADS, D_K = CONFIG.d_model, CONFIG.n_heads, CONFIG.d_k
+WEIGHTS = golden.shipped("practical")
+BATCH = cases.padded_batch(CONFIG)
+X = cases.values("x", cases.BATCH, cases.TARGET, D)
+MEMORY = cases.values("memory", cases.BATCH, cases.SOURCE, D)
+ATTENTION = weights.part(WEIGHTS, "encoder.layers.0.self_attention.")
+PROJECTIONS = ("query", "key", "value", "output")
+
+#: The pair whose source is padding alone, and all the others.
+EMPTY = 3
+OTHERS = [i for i in range(cases.BATCH) if i != EMPTY]
+
+#: Rows of deviation 0.02 about 0, where epsilon is a part of the variance.
+NARROW = 0.02 * X / X.std(axis=-1, keepdims=True)
+
+torch_only = pytest.mark.parametrize("port", ["torch"], indirect=True)
+keras_only = pytest.mark.parametrize("port", ["keras"], indirect=True)
+jax_only = pytest.mark.parametrize("port", ["jax"], indirect=True)
+
+
+def reference(component, *inputs, config=CONFIG, arrays=ATTENTION):
+    """The steps of a component of the reference."""
+    engine = ports.engine("numpy")
+    return engine.run(engine.build(component, config, arrays), *inputs)
+
+
+def equal(found, truth, limit=FLOAT64_LIMIT):
+    """Whether an array is the truth at float64's limit; shows what is not."""
+    difference = compare(np.asarray(found), truth, limit)
+    assert difference.verdict == MATCH, difference
+    return True
+
+
+def gap(found, truth):
+    """How far an array is off, as the comparator measures it."""
+    found = np.asarray(found)
+    assert found.shape == truth.shape
+    return relative_error(found, truth)[0]
+
+
+def on_tensorflow():
+    """Skip what is true of Keras on TensorFlow only."""
+    import keras
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("not checked: Keras does not run on TensorFlow here")
+
+
+# Layer norm
+
+
+def nn_layer_norm(x, scale, bias, **eps):
+    import torch
+    norm = torch.nn.LayerNorm(D, **eps, dtype=torch.float64)
+    norm.load_state_dict({"weight": torch.from_numpy(scale),
+                          "bias": torch.from_numpy(bias)})
+    return norm(torch.from_numpy(x)).detach()
+
+
+def f_layer_norm(x, scale, bias, **eps):
+    import torch
+    x, scale, bias = map(torch.from_numpy, (x, scale, bias))
+    return torch.nn.functional.layer_norm(x, (D,), scale, bias, **eps)
+
+
+def keras_layer_norm(x, scale, bias, **eps):
+    import keras
+    on_tensorflow()
+    if eps:
+        eps = {"epsilon": eps["eps"]}
+    norm = keras.layers.LayerNormalization(**eps, dtype="float64")
+    norm.build(x.shape)
+    norm.set_weights([scale, bias])
+    return keras.ops.convert_to_numpy(norm(x))
+
+
+def nnx_layer_norm(x, scale, bias, **eps):
+    return nnx_norm(x, scale, bias, fast=False, **eps)
+
+
+def nnx_norm(x, scale, bias, fast=None, **eps):
+    import jax.numpy as jnp
+    from flax import nnx
+    if eps:
+        eps = {"epsilon": eps["eps"]}
+    if fast is not None:
+        eps["use_fast_variance"] = fast
+    norm = nnx.LayerNorm(x.shape[-1], **eps, dtype=x.dtype,
+                         param_dtype=x.dtype, rngs=nnx.Rngs(0))
+    norm.scale.set_value(jnp.asarray(scale))
+    norm.bias.set_value(jnp.asarray(bias))
+    return norm(jnp.asarray(x))
+
+
+EPSILONS = 1e-3, 1e-5, 1e-6
+
+#: Each built-in, and the epsilon that it has by default.
+by_norm = pytest.mark.parametrize("port, norm, default", [
+    pytest.param("torch", nn_layer_norm, 1e-5, id="nn.LayerNorm"),
+    pytest.param("torch", f_layer_norm, 1e-5, id="F.layer_norm"),
+    pytest.param("keras", keras_layer_norm, 1e-3, id="LayerNormalization"),
+    pytest.param("jax", nnx_layer_norm, 1e-6, id="nnx.LayerNorm"),
+], indirect=["port"])
+
+
+@pytest.mark.parametrize("eps", EPSILONS)
+@by_norm
+def test_layer_norm(port, norm, default, eps):
+    """Given epsilon, each is ours, on narrow rows and far from zero (R3)."""
+    arrays = weights.part(
+        WEIGHTS, "encoder.layers.0.self_attention_residual.norm.")
+    config = CONFIG.replace(norm_eps=eps)
+    for x in (X, NARROW, X + 100):
+        truth = reference("norm", x, config=config, arrays=arrays)["output"]
+        assert equal(norm(x, **arrays, eps=eps), truth)
+
+
+@by_norm
+def test_layer_norm_by_default(port, norm, default):
+    """Each has another epsilon, and it shows where rows are narrow (R3)."""
+    arrays = weights.part(
+        WEIGHTS, "encoder.layers.0.self_attention_residual.norm.")
+    found = norm(NARROW, **arrays)
+    for eps in EPSILONS:
+        truth = reference("norm", NARROW, arrays=arrays,
+                          config=CONFIG.replace(norm_eps=eps))["output"]
+        if eps == default:
+            assert equal(found, truth)
+        else:
+            assert 1e-3 < gap(found, truth) < 1
+
+
+@jax_only
+@pytest.mark.parametrize("dtype, fast, low, high", [
+    ("float64", False, 0, 1e-12), ("float64", True, 1e-11, 1e-8),
+    ("float32", False, 0, 1e-3), ("float32", True, 1e-2, 1),
+    ("float32", None, 1e-2, 1)])
+def test_fast_variance(port, dtype, fast, low, high):
+    """mean(x²) - mean(x)² loses its digits at 1000 deviations from 0 (R3).
+
+    It is what NNX does when it is not told otherwise.
+    """
+    x = (X + 1000).astype(dtype)
+    ones, zeros = np.ones(D), np.zeros(D)
+    truth = reference("norm", x.astype(np.float64),
+                      arrays={"scale": ones, "bias": zeros})["output"]
+    found = nnx_norm(x, ones.astype(dtype), zeros.astype(dtype), fast,
+                     eps=CONFIG.norm_eps)
+    assert str(found.dtype) == dtype
+    assert low <= gap(found, truth) < high
+
+
+# Attention
+
+
+def cross_attention():
+    """The steps of attention over a memory, one of which is all padding."""
+    return reference("multi_head_attention", X, MEMORY, BATCH.source_mask)
+
+
+def answer_of_mean(steps):
+    """What attention answers if every weight is 1 / S, masked or not."""
+    mean = np.broadcast_to(steps["value"].mean(axis=2, keepdims=True),
+                           steps["context"].shape)
+    heads = mean.swapaxes(1, 2).reshape(steps["output"].shape)
+    return heads @ ATTENTION["output.kernel"] + ATTENTION["output.bias"]
+
+
+def torch_mask(mask, queries):
+    """Our mask as nn.MultiheadAttention's: [B·H T S], True hides (R1)."""
+    import torch
+    wide = np.broadcast_to(
+        mask, (cases.BATCH, HEADS, queries, mask.shape[-1]))
+    return torch.from_numpy(~wide.reshape(-1, *wide.shape[2:]))
+
+
+def load_torch_attention(module, arrays):
+    """Our arrays into nn.MultiheadAttention's packed ones."""
+    import torch
+    packed = {
+        "in_proj_weight": np.concatenate(
+            [arrays[f"{name}.kernel"].T for name in PROJECTIONS[:3]]),
+        "in_proj_bias": np.concatenate(
+            [arrays[f"{name}.bias"] for name in PROJECTIONS[:3]]),
+        "out_proj.weight": arrays["output.kernel"].T.copy(),
+        "out_proj.bias": arrays["output.bias"],
+    }
+    module.load_state_dict(
+        {name: torch.from_numpy(array) for name, array in packed.items()})
+
+
+def torch_attention():
+    import torch
+    module = torch.nn.MultiheadAttention(
+        D, HEADS, batch_first=True, dtype=torch.float64)
+    load_torch_attention(module, ATTENTION)
+    return module
+
+
+@torch_only
+def test_torch_multi_head_attention(port):
+    """Ours, weights and all, where every query may attend to something."""
+    import torch
+    module = torch_attention()
+    x, memory = torch.from_numpy(X), torch.from_numpy(MEMORY)
+    mask = torch_mask(BATCH.source_mask, cases.TARGET)
+    output, found = module(x, memory, memory, attn_mask=mask,
+                           average_attn_weights=False)
+    truth = cross_attention()
+    assert equal(output.detach()[OTHERS], truth["output"][OTHERS])
+    assert equal(found.detach()[OTHERS], truth["weights"][OTHERS])
+    # By default the weights are those of all heads at once.
+    _, mean = module(x, memory, memory, attn_mask=mask)
+    assert equal(mean.detach()[OTHERS], truth["weights"][OTHERS].mean(axis=1))
+
+
+@torch_only
+@pytest.mark.parametrize("training, need_weights, is_nan", [
+    (True, True, True), (True, False, False),
+    (False, True, True), (False, False, True)])
+def test_torch_attention_without_keys(port, training, need_weights, is_nan):
+    """NaN or 0, as one asks for weights or trains; ours is 0 (R2)."""
+    import torch
+    module = torch_attention().train(training)
+    memory = torch.from_numpy(MEMORY)
+    hidden = torch.from_numpy(~BATCH.source_mask[:, 0, 0])
+    with torch.no_grad():
+        found, _ = module(memory, memory, memory, key_padding_mask=hidden,
+                          need_weights=need_weights)
+    truth = reference(
+        "multi_head_attention", MEMORY, MEMORY, BATCH.source_mask)["output"]
+    assert equal(found[OTHERS], truth[OTHERS])
+    if is_nan:
+        assert found[EMPTY].isnan().all()
+    else:
+        assert equal(found[EMPTY], truth[EMPTY])
+
+
+@torch_only
+def test_torch_scaled_dot_product_attention(port):
+    """Ours: True keeps, and a query without keys has context 0 (R1, R2)."""
+    import torch
+    steps = cross_attention()
+    query, key, value, mask = (torch.from_numpy(array) for array in (
+        steps["query"], steps["key"], steps["value"], BATCH.source_mask))
+    found = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask)
+    assert equal(found, steps["context"])
+    assert not found[EMPTY].any()
+
+
+def keras_attention(n_heads, with_weights):
+    """Keras' own answer: the layer, and its output as an array."""
+    import keras
+    layer = keras.layers.MultiHeadAttention(
+        n_heads, D // n_heads, dtype="float64")
+    layer.build(X.shape, MEMORY.shape)
+    layer.set_weights([
+        ATTENTION[f"{name}.{leaf}"].reshape(weight.shape)
+        for weight, (name, leaf) in zip(layer.weights, (
+            (name, leaf) for name in PROJECTIONS
+            for leaf in ("kernel", "bias")))])
+    found = layer(X, MEMORY, attention_mask=BATCH.source_mask,
+                  return_attention_scores=with_weights)
+    return layer, keras.ops.convert_to_numpy(
+        found[0] if with_weights else found)
+
+
+@keras_only
+@pytest.mark.parametrize("with_weights", [True, False])
+@pytest.mark.parametrize("n_heads", [6, 3])
+def test_keras_multi_head_attention(port, n_heads, with_weights):
+    """Its 1/√d_k passes through float32, unless d_k is a power of 4 (R12).
+
+    Then it is ours, where every query may attend to something.
+    """
+    on_tensorflow()
+    truth = reference(
+        "multi_head_attention", X, MEMORY, BATCH.source_mask,
+        config=CONFIG.replace(n_heads=n_heads))["output"][OTHERS]
+    _, found = keras_attention(n_heads, with_weights)
+    if D // n_heads == 16:
+        assert equal(found[OTHERS], truth)
+    else:
+        assert 1e-9 < gap(found[OTHERS], truth) < 1e-7
+
+
+@keras_only
+@pytest.mark.parametrize("with_weights", [True, False])
+def test_keras_attention_without_keys(port, with_weights):
+    """0 on the path that has weights, the mean of V on the fused one (R2)."""
+    on_tensorflow()
+    steps = cross_attention()
+    _, found = keras_attention(HEADS, with_weights)
+    ours, mean = steps["output"][EMPTY], answer_of_mean(steps)[EMPTY]
+    assert 0.1 < gap(mean, ours)
+    assert equal(found[EMPTY], ours if with_weights else mean)
+
+
+def nnx_attention(**keywords):
+    """NNX' own answer as an array."""
+    import jax.numpy as jnp
+    from flax import nnx
+    module = nnx.MultiHeadAttention(
+        HEADS, D, dtype=jnp.float64, param_dtype=jnp.float64, decode=False,
+        rngs=nnx.Rngs(0))
+    for name in PROJECTIONS:
+        linear = module.out if name == "output" else getattr(module, name)
+        for leaf in ("kernel", "bias"):
+            variable = getattr(linear, leaf)
+            variable.set_value(jnp.asarray(
+                ATTENTION[f"{name}.{leaf}"].reshape(variable.shape)))
+    return np.asarray(module(
+        jnp.asarray(X), jnp.asarray(MEMORY),
+        mask=jnp.asarray(BATCH.source_mask), **keywords))
+
+
+def jax_attention():
+    """jax.nn's own context, [B H T K]."""
+    import jax
+    import jax.numpy as jnp
+    steps = cross_attention()
+    mask = np.broadcast_to(BATCH.source_mask, steps["scores"].shape)
+    query, key, value = (jnp.asarray(steps[name].swapaxes(1, 2))
+                         for name in PROJECTIONS[:3])
+    found = jax.nn.dot_product_attention(
+        query, key, value, mask=jnp.asarray(mask))
+    return np.asarray(found).swapaxes(1, 2)
+
+
+@jax_only
+def test_jax_dot_product_attention(port):
+    """Its softmax is float32, and a query without keys gets the mean of V."""
+    found, steps = jax_attention(), cross_attention()
+    assert found.dtype == np.float64
+    assert 1e-9 < gap(found[OTHERS], steps["context"][OTHERS]) < 1e-6
+    mean = np.broadcast_to(
+        steps["value"].mean(axis=2, keepdims=True), found.shape)
+    assert gap(found[EMPTY], mean[EMPTY]) < 1e-6
+    assert not steps["context"][EMPTY].any()
+
+
+@jax_only
+@pytest.mark.filterwarnings("ignore:Using 'Module.sow")
+@pytest.mark.parametrize("keywords, low, high", [
+    ({}, 1e-9, 1e-6), ({"sow_weights": True}, 0, FLOAT64_LIMIT)])
+def test_nnx_multi_head_attention(port, keywords, low, high):
+    """By default its softmax is float32; asked for weights, it is not."""
+    found, steps = nnx_attention(**keywords), cross_attention()
+    assert found.dtype == np.float64
+    assert low <= gap(found[OTHERS], steps["output"][OTHERS]) < high
+    # A query without keys gets the mean of V either way (R2).
+    assert gap(found[EMPTY], answer_of_mean(steps)[EMPTY]) < high
+    assert gap(found[EMPTY], steps["output"][EMPTY]) > 0.1
+
+
+# Whole layers and models of torch
+
+
+def variant(residual="post", final_norm=True, activation="relu"):
+    """A config that nn.Transformer can have: one epsilon for all norms."""
+    return CONFIG.replace(
+        residual=residual, final_norm=final_norm, activation=activation,
+        norm_eps=1e-5, final_norm_eps=1e-5)
+
+
+def load_torch_layer(layer, arrays):
+    """Our arrays of an encoder or decoder layer into torch's."""
+    import torch
+    attentions = {"self_attention": (layer.self_attn, layer.norm1)}
+    last = layer.norm2
+    if hasattr(layer, "multihead_attn"):
+        attentions["cross_attention"] = layer.multihead_attn, layer.norm2
+        last = layer.norm3
+    norms = {"feed_forward": last}
+    for name, (attention, norm) in attentions.items():
+        load_torch_attention(attention, weights.part(arrays, f"{name}."))
+        norms[name] = norm
+    for name, norm in norms.items():
+        load_torch_norm(norm, weights.part(arrays, f"{name}_residual.norm."))
+    for ours, linear in (("inner", layer.linear1), ("outer", layer.linear2)):
+        linear.load_state_dict({
+            "weight": torch.from_numpy(
+                arrays[f"feed_forward.{ours}.kernel"].T.copy()),
+            "bias": torch.from_numpy(arrays[f"feed_forward.{ours}.bias"])})
+
+
+def load_torch_norm(norm, arrays):
+    import torch
+    norm.load_state_dict({"weight": torch.from_numpy(arrays["scale"]),
+                          "bias": torch.from_numpy(arrays["bias"])})
+
+
+def torch_settings(config):
+    """The keywords by which torch's layers become ours, without dropout."""
+    import torch
+    return {
+        "dim_feedforward": config.d_ff, "dropout": 0.0, "batch_first": True,
+        "norm_first": config.residual == "pre", "dtype": torch.float64,
+        "activation": config.activation, "layer_norm_eps": config.norm_eps}
+
+
+def torch_inputs():
+    """x [B T D], memory, and what may not be attended to in either."""
+    import torch
+    return (torch.from_numpy(X), torch.from_numpy(MEMORY),
+            torch_mask(BATCH.target_mask, cases.TARGET),
+            torch.from_numpy(~BATCH.source_mask[:, 0, 0]))
+
+
+@torch_only
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("residual", ["post", "pre"])
+def test_torch_layers(port, residual, activation):
+    """norm_first=True is our pre-norm; while training, queries without keys
+    are ours too, for then torch takes the path that answers 0 (R2)."""
+    import torch
+    config = variant(residual, activation=activation)
+    settings = torch_settings(config)
+    x, memory, hidden, padding = torch_inputs()
+    part = weights.part(WEIGHTS, "encoder.layers.0.")
+    encoder = torch.nn.TransformerEncoderLayer(D, HEADS, **settings)
+    load_torch_layer(encoder, part)
+    truth = reference("encoder_layer", MEMORY, BATCH.source_mask,
+                      config=config, arrays=part)["output"]
+    found = encoder(memory, src_key_padding_mask=padding).detach()
+    assert equal(found, truth)
+    part = weights.part(WEIGHTS, "decoder.layers.0.")
+    decoder = torch.nn.TransformerDecoderLayer(D, HEADS, **settings)
+    load_torch_layer(decoder, part)
+    truth = reference("decoder_layer", X, MEMORY, BATCH.source_mask,
+                      BATCH.target_mask, config=config, arrays=part)["output"]
+    found = decoder(x, memory, tgt_mask=hidden,
+                    memory_key_padding_mask=padding).detach()
+    assert equal(found, truth)
+
+
+def torch_transformer(config, arrays, with_norms=True):
+    """nn.Transformer's answer to X and MEMORY, with our arrays in it."""
+    import torch
+    model = torch.nn.Transformer(
+        D, HEADS, config.n_encoder_layers, config.n_decoder_layers,
+        **torch_settings(config))
+    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for i, layer in enumerate(stack.layers):
+            load_torch_layer(
+                layer, weights.part(arrays, f"{name}.layers.{i}."))
+        if with_norms:
+            load_torch_norm(stack.norm, weights.part(arrays, f"{name}.norm."))
+        else:
+            stack.norm = None
+    x, memory, hidden, padding = torch_inputs()
+    return model(memory, x, tgt_mask=hidden, src_key_padding_mask=padding,
+                 memory_key_padding_mask=padding).detach().numpy()
+
+
+def stacks(config, arrays):
+    """Our encoder's output read by our decoder."""
+    memory = reference("encoder", MEMORY, BATCH.source_mask, config=config,
+                       arrays=weights.part(arrays, "encoder."))["output"]
+    return reference("decoder", X, memory, BATCH.source_mask,
+                     BATCH.target_mask, config=config,
+                     arrays=weights.part(arrays, "decoder."))["output"]
+
+
+@torch_only
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+@pytest.mark.parametrize("residual", ["post", "pre"])
+def test_transformer(port, residual):
+    """nn.Transformer ends each stack in a norm, after post-norm too (R11).
+
+    It is ours with final_norm=True, and is so without one only when its norms
+    are taken out.
+    """
+    config = variant(residual)
+    bare = config.replace(final_norm=False)
+    arrays = weights.probe_weights(config)
+    without = {name: array for name, array in arrays.items()
+               if name in weights.schema(bare)}
+    found = torch_transformer(config, arrays)
+    assert equal(found, stacks(config, arrays))
+    assert 0.1 < gap(found, stacks(bare, without)) < 10
+    assert equal(torch_transformer(bare, without, with_norms=False),
+                 stacks(bare, without))
+
+
+@torch_only
+def test_a_surplus_norm_can_hardly_be_seen(port):
+    """With its first weights, a norm of what is normed changes 1 in 10⁵."""
+    config = variant()
+    bare = config.replace(final_norm=False)
+    arrays = weights.initial_weights(config)
+    without = {name: array for name, array in arrays.items()
+               if name in weights.schema(bare)}
+    found = torch_transformer(config, arrays)
+    assert 1e-7 < gap(found, stacks(bare, without)) < 1e-4
+
+
+# The loss
+
+LOGITS = cases.values(
+    "logits", cases.BATCH, cases.TARGET, CONFIG.target_vocab)
+
+
+def our_loss(labels, smoothing, pad_id=CONFIG.pad_id):
+    return ports.engine("numpy").loss(LOGITS, labels, pad_id, smoothing)
+
+
+@torch_only
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_torch_cross_entropy(port, smoothing):
+    """Ours, but NaN where all is padding and ours is 0 (R22, R23)."""
+    import torch
+
+    def theirs(labels):
+        return torch.nn.functional.cross_entropy(
+            torch.from_numpy(LOGITS).flatten(0, 1),
+            torch.from_numpy(labels).flatten(), ignore_index=CONFIG.pad_id,
+            label_smoothing=smoothing)
+    assert equal(theirs(BATCH.target), our_loss(BATCH.target, smoothing))
+    nothing = np.full_like(BATCH.target, CONFIG.pad_id)
+    assert theirs(nothing).isnan()
+    assert our_loss(nothing, smoothing) == 0
+
+
+@jax_only
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_optax_cross_entropy(port, smoothing):
+    """Ours, once its losses are averaged over what is not padding (R23)."""
+    optax = pytest.importorskip("optax", reason="not checked: no optax")
+    import jax.numpy as jnp
+    labels = optax.smooth_labels(
+        jnp.eye(CONFIG.target_vocab)[BATCH.target], smoothing)
+    losses = optax.softmax_cross_entropy(jnp.asarray(LOGITS), labels)
+    kept = BATCH.target != CONFIG.pad_id
+    assert equal(np.mean(np.asarray(losses)[kept]),
+                 our_loss(BATCH.target, smoothing))
+
+
+@keras_only
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_keras_cross_entropy(port, smoothing):
+    """Ours without padding; with a sample weight it divides by all (R23)."""
+    import keras
+    on_tensorflow()
+    labels = cases.ids("target", cases.BATCH, cases.TARGET,
+                       CONFIG.target_vocab)
+    loss = keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=smoothing, dtype="float64")
+
+    def theirs(labels, weight=None):
+        return keras.ops.convert_to_numpy(
+            loss(np.eye(CONFIG.target_vocab)[labels], LOGITS, weight))
+    # A label of -1 does not occur, so that nothing is padding.
+    assert equal(theirs(labels), our_loss(labels, smoothing, pad_id=-1))
+    kept = BATCH.target != CONFIG.pad_id
+    share = our_loss(BATCH.target, smoothing) * kept.mean()
+    assert equal(theirs(BATCH.target, kept.astype(float)), share)
