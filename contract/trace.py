@@ -14,10 +14,12 @@ class Trace:
 
     Args:
         paths: id(module) -> its path from the root, "" for the root itself.
+        watch: called with the name and value of every step; what it returns
+            takes the value's place. Gradients of steps are found with it.
     """
 
-    def __init__(self, paths):
-        self.paths = paths
+    def __init__(self, paths, watch=None):
+        self.paths, self.watch = paths, watch
         self.values = {}
 
     def record(self, module, name, value):
@@ -26,6 +28,8 @@ class Trace:
         name = f"{path}.{name}" if path else name
         if name in self.values:
             raise RuntimeError(f"the step {name} was recorded twice in a run")
+        if self.watch:
+            value = self.watch(name, value)
         self.values[name] = value
         return value
 
@@ -36,10 +40,10 @@ def tap(module, name, value):
 
 
 @contextlib.contextmanager
-def tracing(paths):
+def tracing(paths, watch=None):
     """Open a trace for the duration of a ``with`` block."""
     global _open
-    before, _open = _open, Trace(paths)
+    before, _open = _open, Trace(paths, watch)
     try:
         yield _open
     finally:

@@ -187,6 +187,33 @@ def forward(model, source, target, source_mask, target_mask):
     return run(model, *inputs)
 
 
+def gradients(model, source, target, source_mask, target_mask, labels):
+    """The loss and its gradient by everything; see the reference's engine.
+
+    A step's gradient is that of a zero which is added to it.
+    """
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    *inputs, labels = (to_native(a, model.home) for a in (*inputs, labels))
+    graph, state = nnx.split(model)
+
+    def loss_of(state, zeros):
+        traced = nnx.merge(graph, state)
+        paths = {id(m): path for path, m in modules(traced)}
+        with tracing(paths, lambda name, value: value + zeros[name]):
+            output = traced(*inputs)
+        return cross_entropy(output, labels, traced.config.pad_id,
+                             traced.config.label_smoothing)
+
+    zeros = jax.tree.map(
+        jnp.zeros_like, dict(record(model, inputs, "__call__", {})))
+    loss, (by_state, by_step) = jax.value_and_grad(
+        loss_of, argnums=(0, 1))(state, zeros)
+    return to_numpy(loss), {
+        **export(nnx.merge(graph, by_state)),
+        **{name: to_numpy(by_step[name]) for name in zeros}}
+
+
 def masks(source, target, pad_id):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, "cpu"), to_native(target, "cpu")

@@ -255,6 +255,84 @@ def forward(model, source, target, source_mask, target_mask):
     return run(model, *inputs)
 
 
+def gradients(model, source, target, source_mask, target_mask, labels):
+    """The loss and its gradient by everything; see the reference's engine."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    weights = {name: (variable, convert)
+               for name, variable, convert in leaves(model)}
+    with _on(model.home):
+        loss, by_weight, by_step = GRADIENTS[keras.backend.backend()](
+            model, [to_native(value, model.home) for value in inputs],
+            to_native(labels, model.home),
+            [variable for variable, _ in weights.values()])
+    return to_numpy(loss), {
+        **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
+           for (name, (_, convert)), gradient
+           in zip(weights.items(), by_weight)},
+        **{name: to_numpy(gradient) for name, gradient in by_step.items()}}
+
+
+def _loss_of(model, inputs, labels, watch):
+    """The loss of a batch, and the steps on the way to it."""
+    paths = {id(layer): path for path, layer in modules(model)}
+    with tracing(paths, watch) as trace:
+        output = model(*inputs)
+    return cross_entropy(output, labels, model.config.pad_id,
+                         model.config.label_smoothing), trace.values
+
+
+def _gradients_by_tape(model, inputs, labels, variables):
+    # keras: has no gradient of its own, so its backend's is asked.
+    import tensorflow as tf
+
+    def watch(name, value):
+        tape.watch(value)
+        return value
+
+    with tf.GradientTape() as tape:
+        loss, steps = _loss_of(model, inputs, labels, watch)
+    by_weight, by_step = tape.gradient(
+        loss, ([variable.value for variable in variables], steps))
+    return loss, [tf.convert_to_tensor(g) for g in by_weight], by_step
+
+
+def _gradients_by_autograd(model, inputs, labels, variables):
+    import torch
+
+    def watch(name, value):
+        return value if value.requires_grad else value.requires_grad_()
+
+    loss, steps = _loss_of(model, inputs, labels, watch)
+    found = torch.autograd.grad(loss, [
+        *(variable.value for variable in variables), *steps.values()])
+    return (loss, found[:len(variables)],
+            dict(zip(steps, found[len(variables):])))
+
+
+def _gradients_by_trace(model, inputs, labels, variables):
+    import jax
+
+    def loss_of(values, zeros):
+        def watch(name, value):
+            return value + zeros[name]
+        with keras.StatelessScope(zip(variables, values)):
+            return _loss_of(model, inputs, labels, watch)[0]
+
+    _, steps = _loss_of(model, inputs, labels, None)
+    zeros = {name: ops.zeros_like(value) for name, value in steps.items()}
+    loss, (by_weight, by_step) = jax.value_and_grad(
+        loss_of, argnums=(0, 1))([v.value for v in variables], zeros)
+    return loss, by_weight, {name: by_step[name] for name in steps}
+
+
+GRADIENTS = {
+    "tensorflow": _gradients_by_tape,
+    "torch": _gradients_by_autograd,
+    "jax": _gradients_by_trace,
+}
+
+
 def masks(source, target, pad_id):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, "cpu"), to_native(target, "cpu")

@@ -162,6 +162,33 @@ def forward(model, source, target, source_mask, target_mask):
     return run(model, *inputs)
 
 
+def gradients(model, source, target, source_mask, target_mask, labels):
+    """The loss and its gradient by everything; see the reference's engine."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    paths = {id(m): path for path, m in modules(model)}
+    with torch.enable_grad(), tracing(paths, watch) as trace:
+        output = model(*(to_native(value, model.home) for value in inputs))
+        loss = cross_entropy(
+            output, to_native(labels, model.home), model.config.pad_id,
+            model.config.label_smoothing)
+    weights = {name: (parameter, convert)
+               for name, parameter, convert in leaves(model)}
+    found = torch.autograd.grad(loss, [
+        *(parameter for parameter, _ in weights.values()),
+        *trace.values.values()])
+    return to_numpy(loss), {
+        **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
+           for (name, (_, convert)), gradient in zip(weights.items(), found)},
+        **{name: to_numpy(gradient) for name, gradient
+           in zip(trace.values, found[len(weights):])}}
+
+
+def watch(name, value):
+    """Let a step that is a constant, such as positions, have a gradient."""
+    return value if value.requires_grad else value.requires_grad_()
+
+
 def masks(source, target, pad_id):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = torch.from_numpy(source), torch.from_numpy(target)

@@ -52,3 +52,19 @@ def limit(dtype, own_error, inner=False):
             if not math.isfinite(own_error):
                 own_error = 0.0
             return 2 * own_error + 2 * eps
+
+
+def gradient_limit(dtype, own_error, of_one=False):
+    """The limit of a gradient in a whole model; float64 and float32.
+
+    Args:
+        dtype, own_error: as in limit.
+        of_one: of one weight or step, rather than of all weights as one
+            vector. Each carries the rounding of all that lies behind it.
+    """
+    eps = EPS[dtype]
+    if dtype == "float64":
+        return 1e-10 if of_one else FLOAT64_LIMIT
+    if of_one:
+        return 8 * own_error + 64 * eps
+    return min(2 * own_error + 4 * eps, 32 * eps)

@@ -28,7 +28,7 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "masks" or "loss".
+        kind: "run" (a component), "masks", "loss" or "gradients".
         component: a key of an engine's COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
@@ -160,6 +160,17 @@ def component_cases(config):
 def model_case(batch, name="transformer"):
     """The case of a whole model on a batch."""
     return Case(name, "transformer", tuple(batch))
+
+
+def gradients_case(batch, pad_id):
+    """The gradients of a model's loss, by every weight and every step.
+
+    Each position is to predict the next target token, the last one nothing.
+    """
+    labels = np.full_like(batch.target, pad_id)
+    labels[:, :-1] = batch.target[:, 1:]
+    return Case("gradients", "transformer", (*batch, labels),
+                kind="gradients", tiers=("float64", "float32"))
 
 
 def weights_of(case, weights):

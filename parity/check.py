@@ -21,6 +21,9 @@ FULL_SIZE = "vaswani2017_base"
 FULL_SIZE_CASE = "full size, real sentences"
 SENTENCES = 5
 
+#: How many weights are tried to find some that are not near a kink.
+MOST_SEEDS = 100
+
 #: Every device name that any framework here uses.
 DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
 
@@ -172,6 +175,8 @@ class Runner:
         if case.kind == "loss":
             return {"loss": self.engine.loss(
                 *inputs, self.config.pad_id, case.label_smoothing)}
+        if case.kind == "gradients":
+            return self._gradients(case, inputs)
         keywords = {"sublayer": case.sublayer} if case.sublayer else {}
         if case.method:
             keywords["method"] = case.method
@@ -180,6 +185,15 @@ class Runner:
             return steps
         return {name: value for name, value in steps.items()
                 if "." not in name}
+
+
+    def _gradients(self, case, inputs):
+        """The loss, the gradient of all weights as one vector, then each."""
+        loss, found = self.engine.gradients(self.module(case), *inputs)
+        everything = [found[name].ravel() for name in self.weights
+                      if name in found]
+        return {"loss": loss, "all weights": np.concatenate(everything),
+                **{f"grad {name}": array for name, array in found.items()}}
 
 
 @dataclasses.dataclass
@@ -191,8 +205,24 @@ class Truth:
 
     def limit(self, name, dtype):
         """The limit of a step."""
-        return budgets.limit(
-            dtype, self.own_errors.get(name, 0.0), inner="." in name)
+        own = self.own_errors.get(name, 0.0)
+        if name == "all weights":
+            return budgets.gradient_limit(dtype, own)
+        if name.startswith("grad "):
+            return budgets.gradient_limit(dtype, own, of_one=True)
+        return budgets.limit(dtype, own, inner="." in name)
+
+    def zero_scale(self, name):
+        """The scale that a tensor is zero beside, if mathematics says so.
+
+        A key's bias adds the same number to all scores of a query, which a
+        softmax does not see: its gradient is zero, and what is computed is
+        rounding. It is held against the gradient of the query's bias.
+        """
+        if name.startswith("grad ") and name.endswith(".key.bias"):
+            beside = name.removesuffix("key.bias") + "query.bias"
+            return float(np.abs(self.steps[beside]).max())
+        return None
 
 
 class Reference:
@@ -231,6 +261,22 @@ class Reference:
                 own[name] = own_error(np.asarray(value), steps[name])
         return Truth(steps, own)
 
+    def near_a_kink(self, case):
+        """Whether a ReLU's input is so small that rounding decides its sign.
+
+        Then a gradient in low precision may be another function's, in any
+        port, and says nothing; other weights have to be found.
+        """
+        if case.kind != "gradients" or not self.same:
+            return False
+        steps = self.exact.engine.run(
+            self.exact.module(case), *case.inputs[:-1])
+        guard = 256 * budgets.EPS[self.dtype]
+        return any(
+            np.abs(value).min() <= guard * np.sqrt(np.mean(value**2))
+            for name, value in steps.items()
+            if name.endswith("feed_forward.inner"))
+
 
 def own_error(value, truth):
     """The reference's own error in a lower dtype; 0 where it has none."""
@@ -260,7 +306,8 @@ def compare_steps(found, truth, dtype):
             exact = expected.dtype.kind in "biu"
             differences[name] = compare(
                 found[name], expected, 0.0 if exact else limit,
-                expected.dtype.name if exact else dtype)
+                expected.dtype.name if exact else dtype,
+                truth.zero_scale(name))
     return differences
 
 
@@ -277,13 +324,15 @@ class Check:
     Args:
         presets, port_names, dtypes, devices: what to check, by name.
         full_size: whether FULL_SIZE is also run at its full size.
+        gradients: whether gradients are compared too.
         on_case: called with a text before each case, for progress.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
-                 full_size=True, on_case=lambda text: None):
+                 full_size=True, on_case=lambda text: None, gradients=False):
         self.presets, self.dtypes, self.devices = presets, dtypes, devices
         self.full_size, self.on_case = full_size, on_case
+        self.gradients = gradients
         self.report = Report()
         self.engines = self.report.open(port_names)
         self.missing = len(devices) * len(self.report.not_checked)
@@ -315,6 +364,8 @@ class Check:
                     cases.model_case(cases.padded_batch(config))]
                 wanted = [case for case in wanted if dtype in case.tiers]
                 yield from self._group(preset, config, weights, dtype, wanted)
+                if self.gradients:
+                    yield from self._gradients(preset, config, weights, dtype)
         if self.full_size and FULL_SIZE in self.presets:
             yield from self._full_size()
         self.report.seconds = time.perf_counter() - start
@@ -339,6 +390,17 @@ class Check:
                           "float32", device, size, limit * eps, found)
                 self.report.rows.append(row)
                 yield [row]
+
+    def _gradients(self, preset, config, weights, dtype):
+        """Yield the gradients' rows, on weights that are not near a kink."""
+        case = cases.gradients_case(cases.padded_batch(config), config.pad_id)
+        if dtype not in case.tiers:
+            return
+        for seed in range(1, MOST_SEEDS):
+            if not Reference(config, weights, dtype).near_a_kink(case):
+                break
+            weights = probe_weights(config, seed)
+        yield from self._group(preset, config, weights, dtype, [case])
 
     def _full_size(self):
         config = PRESETS[FULL_SIZE]

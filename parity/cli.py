@@ -105,6 +105,9 @@ def check(
         "that are here.  [default: cpu]")] = None,
     require: Require = None,
     json_file: Json = None,
+    gradients: Annotated[bool, typer.Option(
+        "--gradients", help="Also compare the loss's gradient by every weight "
+        "and every step, in float64 and float32.")] = False,
     full_size: Annotated[bool, typer.Option(
         help="Also run vaswani2017_base at its full size on the committed "
         "sentences, in float64 and float32.")] = True,
@@ -132,7 +135,8 @@ def check(
                 devices = checking.devices_here(names)
             run = checking.Check(
                 presets, names, dtypes, devices, full_size,
-                lambda text: progress.update(task, description=text))
+                lambda text: progress.update(task, description=text),
+                gradients)
             run.report.environment = describe(
                 run.engines, run.report.settings, devices)
             for group in run.groups():

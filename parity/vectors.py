@@ -17,14 +17,13 @@ from contract import layouts, weights
 from contract.errors import InputError
 from contract.weights import finite, part
 from parity import ports
-from parity.budgets import FLOAT64_LIMIT
+from parity.budgets import FLOAT64_LIMIT, gradient_limit
 from parity.check import Report, Row
 from parity.compare import DIVERGENCE, Difference, compare
 from parity.ports import NotChecked
 
 #: What is among the answers and cannot be replayed yet, by prefix.
 NOT_YET = {
-    "grad.": "gradients are not replayed yet",
     "losses": "training steps are not replayed yet",
     "final.": "training steps are not replayed yet",
 }
@@ -116,13 +115,51 @@ class Vector:
         module = engine.build(
             self.table.component, self.config, self.weights)
         steps = engine.run(module, *self.inputs())
-        found = {}
+        found = self._gradients(engine, module)
         for name in self.answers:
             if name == "loss":
                 found[name] = self._loss(engine, steps["output"])
             elif step := layouts.step_of(self.layout, name, self.config):
                 found[name] = steps[step][0] if self.unbatched else steps[step]
         return found
+
+    def gradient_names(self):
+        """{our name of a weight: their name of its gradient}."""
+        return {ours: f"grad.{theirs}" for ours, theirs, _
+                in layouts.rows(self.layout, self.config)
+                if f"grad.{theirs}" in self.answers}
+
+    def _gradients(self, engine, module):
+        """Gradients under their names, turned to our orientation."""
+        names = self.gradient_names()
+        if not names:
+            return {}
+        labels = np.full_like(self.given["tgt"], self.config.pad_id)
+        labels[:, :-1] = self.given["tgt"][:, 1:]
+        _, found = engine.gradients(module, *self.inputs(), labels)
+        return {theirs: found[ours] for ours, theirs in names.items()}
+
+    def truths(self):
+        """What each answer should be; gradients turned to our orientation."""
+        names = self.gradient_names()
+        turned = layouts.read(
+            self.layout, {theirs.removeprefix("grad."): self.answers[theirs]
+                          for theirs in names.values()},
+            self.config) if names else {}
+        return {**self.answers, **{
+            theirs: turned[ours] for ours, theirs in names.items()}}
+
+    def limit_and_scale(self, name, truths):
+        """The limit of an answer, and what it is zero beside, if it is."""
+        if not name.startswith("grad."):
+            return FLOAT64_LIMIT, None
+        limit = gradient_limit("float64", 0.0, of_one=True)
+        for ours, theirs in self.gradient_names().items():
+            if theirs == name and ours.endswith(".key.bias"):
+                beside = ours.removesuffix("key.bias") + "query.bias"
+                return limit, float(np.abs(
+                    truths[self.gradient_names()[beside]]).max())
+        return limit, None
 
     def _loss(self, engine, output):
         """The loss of predicting each target token from those before it."""
@@ -164,24 +201,25 @@ def replay(paths, port_names, on_file=lambda text: None):
         report.not_compared += (
             total * (len(vector.answers) - len(replayed))
             + absent * len(replayed))
+        truths = vector.truths()
         for answer in replayed:
-            truth = vector.answers[answer]
+            truth = truths[answer]
+            limit, scale = vector.limit_and_scale(answer, truths)
             found = {}
             for name, answered in answers.items():
                 if isinstance(answered, str):
-                    found[name] = Difference(
-                        None, FLOAT64_LIMIT, DIVERGENCE, answered)
+                    found[name] = Difference(None, limit, DIVERGENCE, answered)
                 elif answer not in answered:
                     found[name] = Difference(
-                        None, FLOAT64_LIMIT, DIVERGENCE,
+                        None, limit, DIVERGENCE,
                         f"the layout {vector.layout} does not say which step "
                         "this is")
                 else:
                     found[name] = compare(
-                        answered[answer], truth, FLOAT64_LIMIT)
+                        answered[answer], truth, limit, zero_scale=scale)
             report.rows.append(Row(
                 vector.layout, vector.name, answer, "float64", "cpu",
-                truth.shape, FLOAT64_LIMIT, found))
+                truth.shape, limit, found))
     for reason, count in left_out.items():
         for name in engines:
             report.not_checked.append(

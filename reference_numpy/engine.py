@@ -13,7 +13,7 @@ from reference_numpy.feed_forward import FeedForward
 from reference_numpy.layer_norm import (
     NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
-from reference_numpy.loss import cross_entropy
+from reference_numpy.loss import cross_entropy, cross_entropy_backward
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.positional import PositionalEncoding
 from reference_numpy.projection import Projection
@@ -140,6 +140,27 @@ def forward(model, source, target, source_mask, target_mask):
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     return run(model, *inputs)
+
+
+def gradients(model, source, target, source_mask, target_mask, labels):
+    """The loss of a batch, and its gradient by everything.
+
+    Args:
+        model: a Transformer.
+        source, target, source_mask, target_mask: as ``forward`` takes them.
+        labels: int [B T], what each target position should predict.
+
+    Returns:
+        The loss, a scalar array, and the gradient of every weight and of every
+        step, by name.
+    """
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    convention = (model.config.pad_id, model.config.label_smoothing)
+    output, cache = model.forward(*inputs)
+    doutput = cross_entropy_backward(output, labels, *convention)
+    return (np.asarray(cross_entropy(output, labels, *convention)),
+            flatten(model.backward(doutput, cache)))
 
 
 def masks(source, target, pad_id):
