@@ -34,8 +34,8 @@ PAUSE, PATIENCE = 0.1, 3.0
 QUIET = 0.05
 
 COLUMNS = (
-    "implementation", "turns", "ms", "best ms", "ratio", "GFLOP/s", "own matmul",
-    "of own", "of best", "MB", "error",
+    "implementation", "turns", "ms", "best ms", "ratio", "GFLOP/s",
+    "own matmul", "of own", "of best", "MB", "error",
 )
 
 
@@ -147,7 +147,7 @@ def measure(workers, truth, folder, rounds, repeats, clock, progress):
             if "peak" not in result:  # before the products take their part
                 result["peak"] = worker.ask("peak")
             result["rates"].append(
-                worker.ask("multiply", repeats=2, clock=clock))
+                worker.ask("multiply", repeats=4, clock=clock))
         progress(f"round {number + 1} of {rounds}")
     return results
 

@@ -188,12 +188,13 @@ class Runner:
 
 
     def _gradients(self, case, inputs):
-        """The loss, the gradient of all weights as one vector, then each."""
+        """The loss, each gradient, and those of all weights as one vector."""
         loss, found = self.engine.gradients(self.module(case), *inputs)
         everything = [found[name].ravel() for name in self.weights
                       if name in found]
-        return {"loss": loss, "all weights": np.concatenate(everything),
-                **{f"grad {name}": array for name, array in found.items()}}
+        return {"loss": loss,
+                **{f"grad {name}": array for name, array in found.items()},
+                "all weights": np.concatenate(everything)}
 
 
 @dataclasses.dataclass

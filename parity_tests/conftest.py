@@ -1,9 +1,15 @@
 """Fixtures: the engines that can run here."""
 
+import os
+
 import pytest
 
-from parity import ports
-from parity.ports import NotChecked
+#: More threads gain nothing at test size, and where other programs run as
+#: well they wait for each other: torch then takes a hundred times as long.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from parity import ports  # noqa: E402
+from parity.ports import NotChecked  # noqa: E402
 
 
 def usable(name):

@@ -16,8 +16,10 @@ from reference_numpy.linear import Linear, LinearWithoutBias, under
 
 def softmax(x):
     """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
-    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
-    return e / np.sum(e, axis=-1, keepdims=True)
+    e = x - np.max(x, axis=-1, keepdims=True)
+    np.exp(e, out=e)
+    e /= np.sum(e, axis=-1, keepdims=True)
+    return e
 
 
 def masked_softmax(scores, mask):
@@ -29,7 +31,9 @@ def masked_softmax(scores, mask):
     the mask is False once more: its context is 0 (R2).
     """
     lowest = np.finfo(scores.dtype).min
-    return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
+    weights = softmax(np.where(mask, scores, lowest))
+    np.copyto(weights, 0, where=~mask)
+    return weights
 
 
 def softmax_backward(dweights, weights):

@@ -45,4 +45,4 @@ def cross_entropy_backward(logits, labels, pad_id, label_smoothing):
     np.put_along_axis(
         q, labels[..., None], at_label + (1 - label_smoothing), axis=-1)
     kept = (labels != pad_id)[..., None]
-    return np.where(kept, p - q, 0) / max(np.sum(kept), 1)
+    return np.where(kept, p - q, 0) / max(int(np.sum(kept)), 1)

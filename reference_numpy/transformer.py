@@ -84,16 +84,16 @@ class Transformer:
         dlogits = self.output_backward(doutput, c["output"])
         ddecoded, g["projection"] = self.projection.backward(
             dlogits, c["projection"])
-        # [2'] memory, x: decoded = the decoder's output
         g["decoded"] = ddecoded
+        # [2'] memory, x: decoded = the decoder's output
         dx, dmemory, g["decoder"] = self.decoder.backward(
             ddecoded, c["decoder"])
         dx, g["target_positions"] = self.target_positions.backward(
             dx, c["target_positions"])
         g["target_embedding"] = self.target_embedding.backward(
             dx, c["target_embedding"])
-        # [1'] x: memory = the encoder's output
         g["memory"] = dmemory
+        # [1'] x: memory = the encoder's output
         dx, g["encoder"] = self.encoder.backward(dmemory, c["encoder"])
         dx, g["source_positions"] = self.source_positions.backward(
             dx, c["source_positions"])

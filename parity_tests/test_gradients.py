@@ -1,0 +1,247 @@
+"""Gradients: the hand-written ones by finite differences, the ports' by them.
+
+A dot-product test takes one random direction u through everything at once: the
+slope of the loss along u must be the sum of gradient times u. Three directions
+leave no single derivative unseen.
+"""
+
+import numpy as np
+import pytest
+
+from contract.config import PRESETS
+from contract.steps import assigned, read_steps
+from contract.weights import probe_weights
+from parity import cases, golden, ports
+from parity.check import Check
+from parity.compare import MATCH
+from reference_numpy import engine as reference
+from reference_numpy.layer_norm import NORMS
+from reference_numpy.loss import cross_entropy, cross_entropy_backward
+from test_layout import READ_SIDE_BY_SIDE, REFERENCE
+
+VARIANTS = {
+    **{name: (name, {}) for name in PRESETS},
+    "halves and gelu": ("complete", {"positions": "halves",
+                                     "activation": "gelu"}),
+    "pre-norm with layer norm": ("practical", {
+        "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3}),
+    "tied log-probabilities": ("vaswani2017_base", {"output": "log_probs"}),
+}
+
+
+def configured(variant):
+    preset, changes = VARIANTS[variant]
+    return cases.test_size(preset).replace(**changes)
+
+
+def slope(function, step):
+    """f'(0) by central differences of fourth order: error ~ step⁴."""
+    near = function(step) - function(-step)
+    far = function(2 * step) - function(-2 * step)
+    return (8 * near - far) / (12 * step)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_loss_along_random_directions(variant):
+    config = configured(variant)
+    weights, batch = probe_weights(config), cases.padded_batch(config)
+    labels = np.roll(batch.target, -1, axis=1)
+    model = reference.build("transformer", config, weights)
+    _, g = reference.gradients(model, *batch, labels)
+    for direction in range(3):
+        u = {name: cases.values(f"{direction} {name}", *array.shape)
+             for name, array in weights.items()}
+
+        def loss(t):
+            moved = {name: array + t * u[name]
+                     for name, array in weights.items()}
+            output, _ = reference.build(
+                "transformer", config, moved).forward(*batch)
+            return float(cross_entropy(output, labels, config.pad_id,
+                                       config.label_smoothing))
+        expected = sum(float((g[name] * u[name]).sum()) for name in u)
+        # A longer step would cross the kinks of some ReLUs.
+        assert slope(loss, 1e-8) == pytest.approx(expected, rel=1e-6)
+
+
+def case_of(component, config):
+    """A component, its inputs, and which of them have gradients."""
+    x = cases.values("gx", 3, 5, config.d_model)
+    memory = cases.values("gm", 3, 7, config.d_model)
+    mask = np.ones((3, 1, 5, 7), bool)
+    mask[0, :, :, 4:] = mask[1, :, 2] = False
+    build = reference.COMPONENTS[component](config)
+    for name, owner, leaf in reference.leaves(build):
+        shape = getattr(owner, leaf).shape
+        setattr(owner, leaf, cases.values(f"w {name}", *shape) + 0.1)
+    return build, x, memory, mask
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_norms_one_by_one(norm):
+    """By each element of x, at rows of deviation 1 to 1e-3 off the origin."""
+    module = NORMS[norm](6, 1e-6)
+    module.scale = module.scale * 1.5
+    x = cases.values("x", 2, 4, 6) * np.array([1, .1, .01, .001])[:, None] + 1
+    dy = cases.values("dy", *x.shape)
+    _, c = module.forward(x)
+    dx, _ = module.backward(dy, c)
+    for index in np.ndindex(x.shape):
+        def moved(t):
+            shifted = x.copy()
+            shifted[index] += t
+            return float((module.forward(shifted)[0] * dy).sum())
+        step = 1e-3 * np.std(x[index[:2]])
+        assert slope(moved, step) == pytest.approx(
+            dx[index], rel=1e-6, abs=1e-7 * np.abs(dx[index[:2]]).max())
+
+
+def test_cross_attention_by_both_inputs():
+    """x and memory have gradients of their own; masked rows are among them."""
+    module, x, memory, mask = case_of(
+        "multi_head_attention", cases.test_size("complete"))
+    y, c = module.forward(x, memory, mask)
+    dy = cases.values("dy", *y.shape)
+    dx, dmemory, _ = module.backward(dy, c)
+    u, v = cases.values("u", *x.shape), cases.values("v", *memory.shape)
+
+    def moved(t):
+        return float((module.forward(x + t * u, memory + t * v, mask)[0]
+                      * dy).sum())
+    expected = float((dx * u).sum() + (dmemory * v).sum())
+    assert slope(moved, 1e-4) == pytest.approx(expected, rel=1e-8)
+    assert not dmemory[0, 4:].any()  # nobody may attend there
+    assert dmemory[0, :4].all()
+
+
+def test_single_head_attention():
+    module, x, _, _ = case_of(
+        "single_head_attention", cases.test_size("complete"))
+    x = x[0]
+    y, c = module.forward(x)
+    dy, u = cases.values("dy", *y.shape), cases.values("u", *x.shape)
+    dx, g = module.backward(dy, c)
+    kernel = module.query.kernel
+
+    def moved(t):
+        module.query.kernel = kernel + t
+        return float((module.forward(x + t * u)[0] * dy).sum())
+    expected = float((dx * u).sum() + g["query.kernel"].sum())
+    assert slope(moved, 1e-4) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_loss_by_logits(smoothing):
+    logits = cases.values("logits", 2, 3, 7)
+    labels = np.array([[1, 6, 0], [0, 0, 3]])
+    g = cross_entropy_backward(logits, labels, 0, smoothing)
+    u = cases.values("u", *logits.shape)
+    found = slope(lambda t: float(cross_entropy(
+        logits + t * u, labels, 0, smoothing)), 1e-3)
+    assert found == pytest.approx(float((g * u).sum()), rel=1e-9)
+    assert not g[labels == 0].any()
+    assert np.abs(g.sum(axis=-1)).max() < 1e-16
+    nothing = cross_entropy_backward(logits, labels * 0, 0, smoothing)
+    assert not nothing.any()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_step_and_every_weight_has_a_gradient(variant):
+    """Of its own shape and dtype, and no other names."""
+    config = configured(variant)
+    weights, batch = probe_weights(config), cases.padded_batch(config)
+    model = reference.build("transformer", config, weights)
+    steps = reference.forward(model, *batch)
+    _, g = reference.gradients(model, *batch, batch.target)
+    assert g.keys() == steps.keys() | weights.keys()
+    for name, array in {**steps, **weights}.items():
+        assert g[name].shape == array.shape and g[name].dtype == array.dtype
+
+
+def test_float32_stays_float32():
+    config = cases.test_size("lesson")
+    weights = {name: array.astype(np.float32)
+               for name, array in golden.shipped("lesson").items()}
+    model = reference.build("transformer", config, weights, "float32")
+    batch = cases.padded_batch(config)
+    loss, g = reference.gradients(model, *batch, batch.target)
+    assert loss.dtype == np.float32
+    assert {array.dtype for array in g.values()} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_ports_against_the_reference(port, preset):
+    """Loss and all weights at 1e-12, each weight and each step at 1e-10."""
+    run = Check([preset], [port.NAME], ["float64"], full_size=False,
+                gradients=True)
+    rows = [row for group in run.groups() for row in group
+            if row.case == "gradients"]
+    assert run.report.verdict == MATCH, run.report.divergences()[:3]
+    limits = {row.name: row.limit for row in rows}
+    assert limits["loss"] == limits["all weights"] == 1e-12
+    weights = {f"grad {name}" for name in golden.shipped(preset)}
+    assert weights < limits.keys()
+    assert len(limits) - len(weights) > 170
+    zero = {row.name for row in rows
+            if row.found[port.NAME].verdict == "zero"}
+    attentions = 2 + 2 * 3
+    assert len(zero) == attentions
+    assert all(name.endswith("key.bias") for name in zero)
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if v not in PRESETS])
+def test_variants_against_the_reference(port, variant):
+    config = configured(variant)
+    weights, batch = probe_weights(config), cases.padded_batch(config)
+    _, expected = reference.gradients(
+        reference.build("transformer", config, weights), *batch, batch.target)
+    _, found = port.gradients(
+        port.build("transformer", config, weights), *batch, batch.target)
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        scale = np.linalg.norm(expected[name.replace("key.bias", "query.bias")])
+        assert np.linalg.norm(found[name] - array) <= 1e-10 * scale, name
+
+
+def test_float32_gradients(port):
+    """Under the kink guard, in float32's own limits."""
+    run = Check(["practical"], [port.NAME], ["float32"], full_size=False,
+                gradients=True)
+    rows = [row for group in run.groups() for row in group]
+    assert any(row.case == "gradients" for row in rows)
+    assert run.report.verdict == MATCH, run.report.divergences()[:3]
+
+
+def test_backward_steps_quote_the_forward_ones():
+    """In reverse order, each with a number and a name that stand forward."""
+    count = 0
+    for file in READ_SIDE_BY_SIDE:
+        steps = read_steps(REFERENCE / file)
+        for owner in dict.fromkeys(step.owner for step in steps):
+            own = [s for s in steps if s.owner == owner]
+            back = [s for s in own if s.backward]
+            numbers = [s.number for s in back]
+            assert numbers == sorted(numbers, reverse=True)
+            forward = {s.number: s.name for s in steps if not s.backward
+                       and s.owner == owner.removesuffix("_backward")}
+            for step in back:
+                assert step.text.startswith(f"{forward[step.number]} = "), step
+                assert assigned(step) or "return" in step.code, step
+                count += 1
+    assert count == 43
+
+
+def test_a_wrong_derivative_is_seen(port, monkeypatch):
+    """Doubling one gradient in a port turns the verdict."""
+    real = port.gradients
+
+    def doubled(*inputs):
+        loss, found = real(*inputs)
+        name = "decoder.layers.1.cross_attention.value.kernel"
+        return loss, {**found, name: found[name] * (1 + 1e-9)}
+    monkeypatch.setattr(ports.engine(port.NAME), "gradients", doubled)
+    run = Check(["practical"], [port.NAME], ["float64"], full_size=False,
+                gradients=True)
+    list(run.groups())
+    row, _, _ = run.report.divergences()[0]
+    assert row.name == "grad decoder.layers.1.cross_attention.value.kernel"
