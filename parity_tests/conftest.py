@@ -4,12 +4,12 @@ import os
 
 import pytest
 
+from parity import ports
+from parity.ports import NotChecked
+
 #: More threads gain nothing at test size, and where other programs run as
 #: well they wait for each other: torch then takes a hundred times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-from parity import ports  # noqa: E402
-from parity.ports import NotChecked  # noqa: E402
 
 
 def usable(name):
