@@ -1,0 +1,315 @@
+"""The reference, checked by others than itself.
+
+mpmath with 50 digits for scalar functions, long double for attention, formulas
+written out a second time for what is put together from parts.
+"""
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contract.config import PRESETS
+from contract.weights import probe_weights
+from parity import cases, golden
+from reference_numpy import engine
+from reference_numpy.attention import (
+    MultiHeadAttention, masked_softmax, scaled_dot_product_attention, softmax)
+from reference_numpy.embedding import TokenEmbedding
+from reference_numpy.feed_forward import gelu
+from reference_numpy.layer_norm import NORMS
+from reference_numpy.linear import Linear
+from reference_numpy.loss import cross_entropy
+from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.positional import halves_table, interleaved_table
+from reference_numpy.projection import log_softmax
+from reference_numpy.residual import PostNorm, PreNorm
+
+mpmath.mp.dps = 50
+EPS = 2.0**-52
+
+
+def exactly(row):
+    return [mpmath.mpf(float(x)) for x in row]
+
+
+def off(found, truth, scale=None):
+    """The largest error of a row of floats, relative to each or to a scale."""
+    return max(abs(float((mpmath.mpf(float(f)) - t) / (scale or t or 1)))
+               for f, t in zip(found, truth))
+
+
+ROWS = [[0.3, -1.2, 5.5, 2.0], [700.0, 710.0, 1.0, -50.0],
+        [1e-8, 2e-8, 0.0, -1e-8], [-1e4, -1e4, -1e4 + 1, -1e4]]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_softmax_against_mpmath(row):
+    terms = [mpmath.exp(x) for x in exactly(row)]
+    total = sum(terms)
+    truth = [t / total for t in terms]
+    assert off(softmax(np.array(row)), truth, scale=1) < 2 * EPS
+    logs = [mpmath.log(t) for t in truth]
+    largest = max(map(abs, logs))
+    assert off(log_softmax(np.array(row)), logs, scale=largest) < 4 * EPS
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_masked_softmax_against_mpmath(row):
+    """As if the masked keys were not there."""
+    mask = np.array([True, False, True, True])
+    terms = [mpmath.exp(x) if m else 0 for x, m in zip(exactly(row), mask)]
+    truth = [t / sum(terms) for t in terms]
+    found = masked_softmax(np.array(row), mask)
+    assert found[1] == 0
+    assert off(found, truth, scale=1) < 2 * EPS
+
+
+def test_fully_masked_row():
+    """Weights 0, context 0, and the output is the output's bias (R2)."""
+    config = cases.test_size("complete")
+    weights = cases.weights_of(
+        cases.Case("", "multi_head_attention", (),
+                   path="encoder.layers.0.self_attention"),
+        golden.shipped("complete"))
+    attention = engine.build("multi_head_attention", config, weights)
+    x = cases.values("x", 2, 3, config.d_model)
+    mask = np.ones((2, 1, 3, 3), bool)
+    mask[1, 0, 2] = False
+    y, c = attention.forward(x, x, mask)
+    assert not c["weights"][1, :, 2].any() and not c["context"][1, :, 2].any()
+    np.testing.assert_array_equal(y[1, 2], weights["output.bias"])
+    assert np.allclose(c["weights"].sum(axis=-1)[0], 1, rtol=0, atol=4 * EPS)
+
+
+def test_gelu_against_mpmath():
+    """Every element, the left tail too, where 1 + erf would leave nothing."""
+    x = np.concatenate([np.linspace(-37, 8, 181), [0.0, 1e-300, -1e-10]])
+    truth = [v * mpmath.erfc(-v / mpmath.sqrt(2)) / 2 for v in exactly(x)]
+    # erfc's argument is rounded: near -37 that is 37² units of rounding.
+    assert off(gelu(x)[x > -5], [t for t, v in zip(truth, x) if v > -5]) < (
+        40 * EPS)
+    assert off(gelu(x), truth) < 2000 * EPS
+
+
+def norm_by_mpmath(kind, row, scale, bias, eps):
+    row = exactly(row)
+    mean = sum(row) / len(row)
+    squares = sum((v - mean)**2 for v in row)
+    eps = mpmath.mpf(eps)
+    spread = (mpmath.sqrt(squares / len(row) + eps) if kind == "layer"
+              else mpmath.sqrt(squares / (len(row) - 1)) + eps)
+    return [(v - mean) / spread * float(s) + float(b)
+            for v, s, b in zip(row, scale, bias)]
+
+
+@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize("deviation", [1, 1e-3])
+@pytest.mark.parametrize("ratio", [0, 100])
+def test_norms_against_mpmath(kind, deviation, ratio):
+    d, eps = 48, 1e-6
+    row = deviation * (cases.values("row", d) + ratio)
+    norm = NORMS[kind](d, eps)
+    norm.scale = cases.values("scale", *norm.scale.shape)
+    norm.bias = cases.values("bias", *norm.bias.shape)
+    scale, bias = (np.broadcast_to(a, d) for a in (norm.scale, norm.bias))
+    found, _ = norm.forward(row[None, None])
+    truth = norm_by_mpmath(kind, row, scale, bias, eps)
+    assert off(found[0, 0], truth, scale=1) < 10 * EPS * (1 + ratio)
+
+
+def test_the_three_norms_are_three_functions():
+    """They differ by √((D - 1)/D) and by where ε stands."""
+    x = cases.values("x", 2, 3, 6) * 1e-3
+    layer, std = (NORMS[name](6, 1e-6).forward(x)[0]
+                  for name in ("layer", "std"))
+    assert np.abs(layer - std).max() > 0.1
+
+
+@pytest.mark.parametrize("position", [0, 1, 2, 257, 4097, 4999])
+@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+def test_position_table_against_mpmath(position, layout):
+    d = 48
+    angles = [position / mpmath.mpf(10000)**(mpmath.mpf(2 * i) / d)
+              for i in range(d // 2)]
+    sines, cosines = ([f(a) for a in angles] for f in (mpmath.sin, mpmath.cos))
+    truth = (sines + cosines if layout == "halves"
+             else [v for pair in zip(sines, cosines) for v in pair])
+    table = {"interleaved": interleaved_table, "halves": halves_table}[layout]
+    assert off(table(5000, d)[position], truth, scale=1) < (
+        2 * EPS * max(1, position))
+
+
+def test_why_position_tables_are_not_computed_in_float32():
+    d, position = 512, np.arange(5000, dtype=np.float32)
+    divisor = np.float32(10000) ** (np.arange(0, d, 2, dtype=np.float32) / d)
+    wrong = np.sin(position[:, None] / divisor)
+    right = interleaved_table(5000, d)[:, ::2]
+    assert 1e-4 < np.abs(wrong - right).max() < 1e-2
+
+
+def test_embedding_is_scaled():
+    module = TokenEmbedding(5, 6)
+    module.table = cases.values("table", 5, 6)
+    found, _ = module.forward(np.array([[3, 0, 3]]))
+    truth = [v * mpmath.sqrt(6) for v in exactly(module.table[3])]
+    assert off(found[0, 0], truth) < 2 * EPS
+    np.testing.assert_array_equal(found[0, 0], found[0, 2])
+    assert found[0, 1].any()  # padding has a row like any other
+
+
+def cross_entropy_by_mpmath(logits, labels, pad_id, smoothing):
+    losses = []
+    for row, label in zip(logits.reshape(-1, logits.shape[-1]),
+                          labels.reshape(-1)):
+        if label == pad_id:
+            continue
+        row = exactly(row)
+        total = mpmath.log(sum(mpmath.exp(v) for v in row))
+        share = mpmath.mpf(smoothing) / len(row)
+        losses.append(-sum(
+            (share + (1 - mpmath.mpf(smoothing) if i == label else 0))
+            * (v - total) for i, v in enumerate(row)))
+    return sum(losses) / len(losses)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cross_entropy_against_mpmath(smoothing):
+    logits = 3 * cases.values("logits", 3, 4, 7)
+    labels = np.array([[1, 2, 0, 0], [6, 6, 6, 0], [0, 3, 0, 5]])
+    found = cross_entropy(logits, labels, 0, smoothing)
+    truth = cross_entropy_by_mpmath(logits, labels, 0, smoothing)
+    assert off([found], [truth]) < 4 * EPS
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_loss_of_padding_alone_is_zero(smoothing):
+    found = cross_entropy(np.ones((2, 3, 5)), np.zeros((2, 3), int), 0,
+                          smoothing)
+    assert found == 0
+
+
+def test_loss_takes_log_probabilities_as_well():
+    logits = cases.values("logits", 2, 3, 7)
+    labels = np.array([[1, 2, 3], [4, 0, 0]])
+    assert np.isclose(cross_entropy(logits, labels, 0, 0.1),
+                      cross_entropy(log_softmax(logits), labels, 0, 0.1),
+                      rtol=4 * EPS, atol=0)
+
+
+def test_attention_in_long_double():
+    q, k, v = (cases.values(name, 2, 3, 5, 8) for name in "qkv")
+    mask = causal_mask(5)
+    c = {}
+    found = scaled_dot_product_attention(q, k, v, mask, c)
+    q, k, v = (a.astype(np.longdouble) for a in (q, k, v))
+    scores = np.einsum("bhtk,bhsk->bhts", q, k) / np.sqrt(np.longdouble(8))
+    e = np.where(mask, np.exp(scores), 0)
+    truth = np.einsum("bhts,bhsk->bhtk", e / e.sum(-1, keepdims=True), v)
+    assert np.abs(found - truth).max() < 4 * EPS
+
+
+def test_heads_are_column_slices():
+    """Head h is one head on columns h·K to (h + 1)·K (R14)."""
+    config = cases.test_size("complete")
+    module = MultiHeadAttention(config)
+    for name, owner, leaf in engine.leaves(module):
+        setattr(owner, leaf, cases.values(name, *getattr(owner, leaf).shape))
+    x, memory = (cases.values(n, 2, t, config.d_model)
+                 for n, t in (("x", 4), ("m", 7)))
+    mask = np.ones((2, 1, 1, 7), bool)
+    y, c = module.forward(x, memory, mask)
+    heads = []
+    for h in range(config.n_heads):
+        own = slice(h * config.d_k, (h + 1) * config.d_k)
+        q, k, v = (data @ part.kernel[:, own] + part.bias[own]
+                   for data, part in ((x, module.query), (memory, module.key),
+                                      (memory, module.value)))
+        weights = softmax(q @ k.mT / config.d_k**0.5)
+        heads.append(weights @ v)
+        np.testing.assert_allclose(
+            c["weights"][:, h], weights, rtol=0, atol=1e-14)
+    truth = np.concatenate(heads, -1) @ module.output.kernel
+    np.testing.assert_allclose(
+        y, truth + module.output.bias, rtol=0, atol=1e-12)
+
+
+def test_linear_is_a_sum_of_products():
+    module = Linear(5, 3)
+    module.kernel, module.bias = cases.values("w", 5, 3), cases.values("b", 3)
+    x = cases.values("x", 2, 4, 5)
+    truth = np.einsum("bti,io->bto", x, module.kernel) + module.bias
+    np.testing.assert_allclose(module(x), truth, rtol=0, atol=8 * EPS)
+
+
+@given(st.integers(1, 9))
+def test_causal_mask(length):
+    mask = causal_mask(length)
+    assert mask.shape == (1, 1, length, length) and mask.dtype == bool
+    for query in range(length):
+        for key in range(length):
+            assert mask[0, 0, query, key] == (key <= query)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
+def test_padding_mask(ids):
+    mask = padding_mask(np.array([ids]), 0)
+    assert mask.shape == (1, 1, 1, len(ids))
+    assert mask[0, 0, 0].tolist() == [i != 0 for i in ids]
+
+
+def test_halves_are_a_permutation_of_interleaved():
+    pairs = interleaved_table(50, 8)
+    np.testing.assert_array_equal(
+        halves_table(50, 8), pairs[:, [0, 2, 4, 6, 1, 3, 5, 7]])
+
+
+def test_residuals_written_out():
+    config = cases.test_size("complete")
+    x = cases.values("x", 2, 3, config.d_model)
+    norm = NORMS["std"](config.d_model, config.norm_eps)
+
+    def normed(x):
+        return norm.forward(x)[0]
+    pre, _ = PreNorm(config).forward(x, cases.square)
+    post, _ = PostNorm(config).forward(x, cases.square)
+    np.testing.assert_array_equal(pre, x + cases.square(normed(x)))
+    np.testing.assert_array_equal(post, normed(x + cases.square(x)))
+
+
+def test_tied_model():
+    """It equals an untied one with three copies of the table (R13)."""
+    config = cases.test_size("vaswani2017_base")
+    weights, batch = probe_weights(config), cases.padded_batch(config)
+    table = weights["source_embedding.table"]
+    copies = {"target_embedding.table": table, "projection.kernel": table.T,
+              "projection.bias": np.zeros(config.target_vocab)}
+    tied, untied = (engine.forward(engine.build("transformer", c, w), *batch)
+                    for c, w in ((config, weights),
+                                 (config.replace(tied=False),
+                                  weights | copies)))
+    np.testing.assert_allclose(
+        tied["output"], untied["output"], rtol=0, atol=1e-13)
+
+
+def test_components_epsilon_erratum():
+    """d_model for ε moves the output by far more than rounding (R19)."""
+    config = cases.test_size("components")
+    weights, batch = probe_weights(config), cases.padded_batch(config)
+    right, wrong = (engine.forward(engine.build(
+        "transformer", config.replace(norm_eps=eps), weights), *batch)["output"]
+        for eps in (1e-6, config.d_model))
+    assert np.linalg.norm(right - wrong) > 0.1 * np.linalg.norm(right)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_step_changes_its_dtype(preset, dtype):
+    """A stray np.sqrt(64) would turn float32 into float64."""
+    config = cases.test_size(preset)
+    weights = {name: array.astype(dtype)
+               for name, array in golden.shipped(preset).items()}
+    model = engine.build("transformer", config, weights, dtype)
+    steps = engine.forward(model, *cases.padded_batch(config))
+    assert {step.dtype.name for step in steps.values()} == {dtype}
