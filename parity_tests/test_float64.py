@@ -27,6 +27,9 @@ OFTEN_SHORT = ("weights", "context", "activated", "positions")
 #: Elsewhere one value in a thousand may be so, by chance or by symmetry.
 SELDOM = 1e-3
 
+# keras: TensorFlow hands bfloat16 to NumPy in a way that NumPy 2 warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
+
 keras_only = pytest.mark.parametrize("port", ["keras"], indirect=True)
 jax_only = pytest.mark.parametrize("port", ["jax"], indirect=True)
 
@@ -212,16 +215,19 @@ def test_position_table_is_rounded_once(port):
 
 @pytest.mark.parametrize("dtype, first_wrong", [("bfloat16", 257),
                                                 ("float16", 2049)])
-def test_positions_beyond_a_dtypes_whole_numbers(port, dtype, first_wrong):
-    """From there on the position cannot be held, and yet the table is right."""
+def test_positions_that_a_dtype_cannot_hold(port, dtype, first_wrong):
+    """The table is right beyond them: it is made in float64 (R7)."""
     config = cases.test_size("complete").replace(max_length=5000)
     kind = rounding.DTYPES[dtype]
-    assert np.arange(5000).astype(kind)[first_wrong] != first_wrong
-    assert (np.arange(first_wrong).astype(kind) == range(first_wrong)).all()
+    held = np.arange(5000).astype(kind).astype(int)
+    assert (held != np.arange(5000)).argmax() == first_wrong
     module = port.build("positional_encoding", config, {}, dtype)
     x = np.zeros((1, 5000, config.d_model), kind)
     found = port.run(module, x)["positions"]
     angle = np.arange(5000.0)
     assert found.dtype == kind
     truth = np.stack([np.sin(angle), np.cos(angle)], -1)
-    np.testing.assert_array_equal(found[:, :2], truth.astype(kind))
+    # Half a unit of numbers below 1, and torch rounds to float32 on the way.
+    half = np.spacing(np.ones(1, kind)).astype(float) / 4
+    gap = np.abs(found[:, :2].astype(float) - truth).max()
+    assert half / 2 < gap <= half + 2.0**-25

@@ -130,8 +130,8 @@ def engine_functions(path):
 
 
 #: What the harness calls.
-FACE = {"versions", "set_precision", "devices", "build", "export", "run",
-        "forward", "masks", "loss", "matmul"}
+FACE = {"versions", "set_precision", "devices", "modules", "build", "export",
+        "run", "forward", "gradients", "masks", "loss", "matmul"}
 
 
 @pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],

@@ -1,0 +1,148 @@
+"""Conformance of the forward pass, number by number.
+
+Every step of every component and of the whole model, of each port against the
+reference, at the limits of parity/budgets.py: the same check that
+``parity check`` makes, and then the variants that no preset has.
+"""
+
+import numpy as np
+import pytest
+
+from contract import weights
+from contract.config import CHOICES, PRESETS, TransformerConfig, at_test_size
+from contract.trace import attention_weights
+from parity import budgets, cases, golden, ports
+from parity.check import Check
+from parity.compare import MATCH, compare
+
+# keras: TensorFlow hands bfloat16 to NumPy in a way that NumPy 2 warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
+
+#: How many numbers, arrays and masks are compared, so that none goes missing:
+#: preset -> (in float64, in any other dtype), the canary included.
+COMPARED = {
+    "lesson": (271, 247),
+    "components": (271, 247),
+    "notebook": (261, 237),
+    "complete": (261, 237),
+    "practical": (261, 237),
+    "vaswani2017_base": (261, 237),
+    "vaswani2017_big": (261, 237),
+}
+
+
+def check(port, preset, dtype):
+    """The report of the check of one port, preset and dtype."""
+    job = Check([preset], [port.NAME], [dtype], full_size=False,
+                gradients=False)
+    for _ in job.groups():
+        pass
+    return job.report
+
+
+def holds(report, preset, dtype):
+    """Whether all was compared and all matched; shows what did not."""
+    wrong = [(row.case, row.name, found)
+             for row, _, found in report.divergences()]
+    assert not wrong, wrong[:3]
+    assert report.verdict == MATCH
+    assert report.compared == report.expected == COMPARED[preset][
+        dtype != "float64"]
+    assert {row.dtype for row in report.rows[1:]} == {dtype}
+    return True
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_step_is_the_references(port, preset, dtype):
+    """Alone and in a model, padded on both sides, and with no source."""
+    report = check(port, preset, dtype)
+    assert holds(report, preset, dtype)
+    if dtype == "float64":
+        limits = {row.limit for row in report.rows[1:]}
+        assert limits == {0, budgets.FLOAT64_LIMIT}  # 0: masks are equal
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
+def test_sixteen_bits_cost_what_they_must(port, preset, dtype):
+    """No more than twice what rounding every operation once costs."""
+    assert holds(check(port, preset, dtype), preset, dtype)
+
+
+#: Choices that no preset makes, alone and together.
+VARIANTS = {
+    "halves": {"positions": "halves"},
+    "gelu": {"activation": "gelu"},
+    "pre-norm, layer": {
+        "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3},
+    "pre-norm, without final norm": {"residual": "pre", "norm": "std"},
+    "post-norm, final norm": {"final_norm": True, "norm": "std"},
+    "post-norm, scalar": {"norm": "scalar_std", "output": "log_probs"},
+    "tied, halves, log-probabilities": {
+        "tied": True, "positions": "halves", "output": "log_probs"},
+    "one head, another padding": {"n_heads": 1, "pad_id": 7},
+    "everything": {
+        "positions": "halves", "activation": "gelu", "residual": "pre",
+        "final_norm": True, "tied": True, "output": "log_probs"},
+}
+
+
+def variant(name):
+    """A config at test size with some choices changed."""
+    changes = dict(VARIANTS[name])
+    config = at_test_size(TransformerConfig(tied=changes.pop("tied", False)))
+    return config.replace(**changes)
+
+
+def test_every_choice_is_compared():
+    """Each word of each field stands in a preset or in a variant."""
+    made = [*PRESETS.values(), *map(variant, VARIANTS)]
+    for field, words in CHOICES.items():
+        assert {getattr(config, field) for config in made} == set(words)
+    for field in ("tied", "final_norm"):
+        assert {getattr(config, field) for config in made} == {True, False}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants(port, name):
+    """Step by step in float64, against the reference."""
+    config = variant(name)
+    arrays = weights.probe_weights(config)
+    batch = cases.padded_batch(config)
+    truth, found = (
+        engine.forward(engine.build("transformer", config, arrays), *batch)
+        for engine in (ports.engine("numpy"), port))
+    assert found.keys() == truth.keys()
+    for step, value in found.items():
+        difference = compare(value, truth[step], budgets.FLOAT64_LIMIT)
+        assert difference.verdict == MATCH, (step, difference)
+
+
+def test_variants_differ():
+    """Equal answers of two of them would mean that a choice is not read."""
+    engine, answers = ports.engine("numpy"), set()
+    for config in (at_test_size(TransformerConfig()), *map(variant, VARIANTS)):
+        model = engine.build(
+            "transformer", config, weights.probe_weights(config))
+        steps = engine.forward(model, *cases.padded_batch(config))
+        answers.add(steps["decoded"].tobytes())
+    assert len(answers) == 1 + len(VARIANTS)
+
+
+def test_attention_rows_sum_to_one(engine):
+    """Each row of weights is a mean's, or 0 where nothing may be seen (R15)."""
+    config = cases.test_size("complete")
+    batch = cases.padded_batch(config)
+    model = engine.build("transformer", config, golden.shipped("complete"))
+    found = attention_weights(engine.forward(model, *batch))
+    layers = config.n_encoder_layers + 2 * config.n_decoder_layers
+    assert len(found) == layers
+    for name, value in found.items():
+        own = name.startswith("decoder") and "self_attention" in name
+        mask = batch.target_mask if own else batch.source_mask
+        seen = np.broadcast_to(mask, value.shape).any(axis=-1)
+        assert seen.any() and not seen.all()
+        sums = value.sum(axis=-1)
+        np.testing.assert_allclose(sums[seen], 1, rtol=0, atol=1e-14)
+        assert not value[~seen].any()
