@@ -3,7 +3,8 @@
 The committed tokenizer is a byte-level BPE (Sennrich et al. 2016; bytes as in
 GPT-2), so that no text is unknown to it, trained on both columns of
 ``data/sentences.tsv``: one vocabulary for source and target, as in section 5.1
-of the paper. ``python -m contract.tokenizer`` trains it again.
+of the paper. ``python -m contract.tokenizer`` trains it again and rewrites
+``data/tokenizer.json``.
 """
 
 import os
@@ -14,7 +15,7 @@ import numpy as np
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from contract.errors import InputError
+from contract.errors import InputError, one_of
 
 DATA = pathlib.Path(__file__).parent / "data"
 TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"
@@ -39,13 +40,19 @@ class Tokenizer:
             raise InputError(
                 f"the tokenizer has no token {SPECIAL[ids.index(None)]!r}; it "
                 f"needs {', '.join(SPECIAL)}.")
+        inner.encode_special_tokens = True  # "<s>" in a text is three signs
         self.inner = inner
         self.pad_id, self.begin_id, self.end_id, self.unknown_id = ids
         self.vocab_size = inner.get_vocab_size()
 
     @classmethod
-    def load(cls, path=TOKENIZER):
-        """Read a ``tokenizer.json``; InputError if it cannot be read."""
+    def load(cls, path=None):
+        """Read a ``tokenizer.json``, by default the committed one.
+
+        Raises:
+            InputError: it cannot be read, or lacks a special token.
+        """
+        path = TOKENIZER if path is None else path
         try:
             return cls(tokenizers.Tokenizer.from_file(str(path)))
         except InputError:
@@ -70,14 +77,18 @@ class Tokenizer:
     def save(self, path):
         """Write ``tokenizer.json``, whole or not at all."""
         path = pathlib.Path(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(self.inner.to_str(pretty=True) + "\n")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write((self.inner.to_str(pretty=True) + "\n").encode())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
 
     def encode(self, text):
-        """The ids of a text, without begin or end."""
+        """The ids of a text, without begin or end; never a special token."""
         return self.inner.encode(text, add_special_tokens=False).ids
 
     def decode(self, ids):
@@ -86,15 +97,25 @@ class Tokenizer:
                                  skip_special_tokens=True)
 
     def tokens(self, ids):
-        """Each id's piece as text, for display."""
+        """Each id's piece as text, for display; � is part of a character."""
         return [self.inner.id_to_token(int(i)) if i < len(SPECIAL)
                 else self.inner.decode([int(i)]) for i in ids]
 
-    def pad(self, sequences, side="right"):
-        """Sequences of ids as int64 [B T], filled with padding on a side."""
+    def pad(self, sequences, side="right", length=None):
+        """Sequences of ids as int64 [B T], filled with padding on a side.
+
+        T is ``length``, or without one that of the longest sequence, and 1
+        where all are empty.
+        """
+        one_of(side, ("right", "left"), "side")
         if not sequences:
             raise InputError("there is no sequence; give at least one.")
-        length = max(1, *map(len, sequences))
+        longest = max(1, *map(len, sequences))
+        length = longest if length is None else length
+        if length < longest:
+            raise InputError(
+                f"length is {length}, but the longest sequence needs "
+                f"{longest}; give at least that.")
         out = np.full((len(sequences), length), self.pad_id, np.int64)
         for row, ids in zip(out, sequences):
             start = 0 if side == "right" else length - len(ids)
@@ -102,13 +123,16 @@ class Tokenizer:
         return out
 
 
-def read_pairs(path=SENTENCES):
+def read_pairs(path=None):
     """The two columns of a file of pairs, a pair a line, parted by a tab.
+
+    By default the committed file.
 
     Raises:
         InputError: it cannot be read, or a line is not a pair; the file and
             the line's number are named.
     """
+    path = SENTENCES if path is None else path
     try:
         lines = pathlib.Path(path).read_bytes().splitlines()
     except OSError as error:

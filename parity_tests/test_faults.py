@@ -179,10 +179,9 @@ FAULTS = {
     "biased deviation": (
         lambda port: choice(port, "layer_norm", "NORMS", "std", "layer"),
         "complete", "norm", "variance"),
-    "no final norm": (
-        lambda port: patched(port, "encoder", "NORMS", lambda old: {
-            "scalar_std": lambda d_model, eps: importlib.import_module(
-                f"impl_{port}.layer_norm").NoNorm()}),
+    "final norm's eps d_model, not 1e-6": (
+        lambda port: init(port, "encoder", "Encoder",
+                          lambda encoder: set_eps(48)(encoder.norm)),
         "lesson", "encoder", "output"),
     "logits, not log-probabilities": (
         lambda port: choice(port, "projection", "OUTPUTS", "log_probs",

@@ -163,18 +163,18 @@ def test_keras_gelu_is_not_float64(port, make):
 
 WITHOUT_X64 = """
 import jax
+from contract import weights
 from parity import cases, golden
 from impl_jax import engine
 assert not jax.config.jax_enable_x64
-config = cases.test_size("complete")
-weights = golden.shipped("complete")
+given = "feed_forward", cases.test_size("complete"), weights.part(
+    golden.shipped("complete"), "encoder.layers.0.feed_forward.")
 try:
-    engine.build("transformer", config, weights)
+    engine.build(*given)
 except RuntimeError as error:
     print("refused:", error)
 engine.set_precision()
-model = engine.build("transformer", config, weights)
-found = engine.forward(model, *cases.padded_batch(config))
+found = engine.run(engine.build(*given), cases.values("x", 5, 9, 48))
 print({value.dtype.name for value in found.values()})
 """
 

@@ -92,13 +92,20 @@ def differs(found, truth):
     return relative_error(found, truth)[0] > EFFECT
 
 
+def masked(engine, source, target, config):
+    """A batch with the engine's own masks."""
+    return Batch(source, target,
+                 **engine.masks(source, target, config.pad_id))
+
+
 def future_is_not_seen(engine, name, batch, places):
     """Change a token of every target: nothing before it may change."""
     config = VARIANTS[name]
     rows, target = np.arange(len(places)), batch.target.copy()
     target[rows, places] = other(target[rows, places], config.target_vocab)
-    changed = Batch.of_ids(batch.source, target, config.pad_id)
-    truth, found = (output(engine, name, b) for b in (batch, changed))
+    truth, found = (
+        output(engine, name, masked(engine, batch.source, ids, config))
+        for ids in (batch.target, target))
     earlier = np.arange(target.shape[1]) < np.array(places)[:, None]
     if earlier.any():
         assert same(found[earlier], truth[earlier])
@@ -152,10 +159,11 @@ def test_padding_is_not_seen(engine, name):
 def padding_may_be_added(engine, name, batch, more_source, more_target):
     """Padding appended on the right adds outputs and changes none."""
     config, length = VARIANTS[name], batch.target.shape[1]
-    longer = Batch.of_ids(
-        *(np.pad(ids, ((0, 0), (0, more)), constant_values=config.pad_id)
-          for ids, more in ((batch.source, more_source),
-                            (batch.target, more_target))), config.pad_id)
+    source, target = (
+        np.pad(ids, ((0, 0), (0, more)), constant_values=config.pad_id)
+        for ids, more in ((batch.source, more_source),
+                          (batch.target, more_target)))
+    longer = masked(engine, source, target, config)
     truth = output(engine, name, batch)
     assert same(output(engine, name, longer)[:, :length], truth)
     seen = dataclasses.replace(

@@ -4,7 +4,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contract import tokenizer
@@ -16,10 +16,14 @@ SHIPPED = Tokenizer.load()
 
 
 @given(st.text())
+@example("🦉🏽 猫が好き  \t\n\r\n   \u00a0 ")
+@example("a <s>b</s><pad> <unk>")
 def test_any_text_comes_back(text):
     """Bytes know every text, emoji and runs of blanks included."""
     text = unicodedata.normalize("NFC", text)
-    assert SHIPPED.decode(SHIPPED.encode(text)) == text
+    ids = SHIPPED.encode(text)
+    assert SHIPPED.decode(ids) == text
+    assert all(3 < i < SHIPPED.vocab_size for i in ids)
 
 
 def test_special_tokens():
@@ -27,6 +31,19 @@ def test_special_tokens():
             SHIPPED.unknown_id) == (0, 1, 2, 3)
     assert SHIPPED.decode([1, *SHIPPED.encode("Bonjour."), 2, 0]) == "Bonjour."
     assert SHIPPED.tokens([0, 1, 2]) == ["<pad>", "<s>", "</s>"]
+
+
+def test_a_special_token_in_a_text_is_text():
+    """Else a sentence could end itself, or hide behind the padding mask."""
+    ids = SHIPPED.encode("</s>")
+    assert SHIPPED.end_id not in ids
+    assert "".join(SHIPPED.tokens(ids)) == "</s>"
+
+
+def test_pieces_can_be_read():
+    text = "La rivière commence."
+    assert "".join(SHIPPED.tokens(SHIPPED.encode(text))) == text
+    assert set(SHIPPED.tokens(SHIPPED.encode("猫"))) == {"�"}
 
 
 def test_the_shipped_tokenizer_is_what_training_gives(tmp_path):
@@ -45,6 +62,20 @@ def test_padding(side, expected):
     assert found.tolist() == expected
 
 
+def test_padding_to_a_length():
+    assert SHIPPED.pad([[5], []], length=3).tolist() == [[5, 0, 0], [0, 0, 0]]
+    assert SHIPPED.pad([[5]], "left", 2).tolist() == [[0, 5]]
+    assert SHIPPED.pad([[]]).tolist() == [[0]]
+
+
+@pytest.mark.parametrize("keywords, words", [
+    ({"length": 1}, "length is 1.*needs 2"), ({"length": 0}, "length is 0"),
+    ({"side": "middle"}, "side 'middle' is unknown")])
+def test_padding_that_cannot_be(keywords, words):
+    with pytest.raises(InputError, match=words):
+        SHIPPED.pad([[5, 6]], **keywords)
+
+
 def test_a_batch_of_the_shipped_sentences():
     sources, targets = read_pairs()
     batch = Batch.of_text(sources, targets, SHIPPED)
@@ -58,13 +89,15 @@ def test_a_batch_of_the_shipped_sentences():
 
 @pytest.mark.parametrize("content, words", [
     (b"a\tb\nno tab\n", ":2:"), (b"a\tb\tc\n", ":1:"), (b"a\t\n", ":1:"),
+    (b"\tb\n", ":1:"), (b"a\tb\n \tb\n", ":2:"),
     (b"a\tb\n\xff\tb\n", ":2:.*UTF-8"), (b"a\tb\n\nc\td\n", ":2:"),
     (b"", "no pair")])
 def test_bad_lines_are_named(tmp_path, content, words):
     path = tmp_path / "pairs.tsv"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=f"pairs.tsv.*{words}|{words}"):
+    with pytest.raises(InputError, match=f"pairs.tsv.*{words}") as caught:
         read_pairs(path)
+    assert str(caught.value).endswith(".")
 
 
 def test_unreadable_files(tmp_path):
@@ -86,5 +119,15 @@ def test_a_tokenizer_without_our_special_tokens(tmp_path):
 
 
 def test_nothing_to_pad():
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="no sequence"):
         SHIPPED.pad([])
+
+
+def test_saving_whole_or_not_at_all(tmp_path):
+    SHIPPED.save(tmp_path / "t.json")
+    assert Tokenizer.load(tmp_path / "t.json").encode("owl") == (
+        SHIPPED.encode("owl"))
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError):
+        SHIPPED.save(tmp_path / "taken")
+    assert {p.name for p in tmp_path.iterdir()} == {"t.json", "taken"}
