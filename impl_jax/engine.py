@@ -136,7 +136,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     check(weights, {name: parameter.shape
                     for name, parameter in native.items()})
     for name, parameter in native.items():
-        array = to_native(weights[name].astype(dtype), device)
+        array = to_native(
+            weights[name].astype(dtype, copy=False), device)
         if array.dtype != dtype:
             raise RuntimeError(f"JAX made {dtype} {array.dtype}; call "
                                "set_precision before anything else")
