@@ -417,6 +417,7 @@ class Check:
         config = PRESETS[FULL_SIZE]
         batch = sentence_batch().check(config)
         self.on_case(f"{FULL_SIZE} · weights")
+        release()
         weights = probe_weights(config)
         for dtype in budgets.DTYPES[:2]:
             if dtype in self.dtypes:
@@ -444,7 +445,10 @@ class Check:
             self.report.not_compared += len(truth.steps) * self.missing
             for device in self.devices:
                 found = {}
-                for name, engine in self.targets[device].items():
+                # TensorFlow never gives memory back, so that Keras goes last.
+                for name, engine in sorted(
+                        self.targets[device].items(),
+                        key=lambda item: item[0] == "keras"):
                     runner = runners.get((device, name)) or Runner(
                         engine, config, reference.stored, dtype, device)
                     if keep:
