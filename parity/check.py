@@ -516,8 +516,10 @@ def merge(found, truth, dtype):
 
 
 def sentence_batch(count=SENTENCES):
-    """The first committed sentence pairs as a batch."""
+    """Committed sentence pairs from all over the file, as a batch."""
     from contract import tokenizer
     sources, targets = tokenizer.read_pairs()
+    every = len(sources) // count
     return Batch.of_text(
-        sources[:count], targets[:count], tokenizer.Tokenizer.load())
+        sources[::every][:count], targets[::every][:count],
+        tokenizer.Tokenizer.load())

@@ -5,6 +5,7 @@ framework is missing, 4 nothing was compared.
 """
 
 import contextlib
+import gc
 import json
 import os
 import pathlib
@@ -137,6 +138,7 @@ def check(
                 presets, names, dtypes, devices, full_size,
                 lambda text: progress.update(task, description=text),
                 gradients)
+            gc.freeze()  # the frameworks' own objects are here to stay
             run.report.environment = describe(
                 run.engines, run.report.settings, devices)
             for group in run.groups():
