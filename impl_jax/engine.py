@@ -215,9 +215,9 @@ def gradients(model, source, target, source_mask, target_mask, labels):
         **{name: to_numpy(by_step[name]) for name in zeros}}
 
 
-def masks(source, target, pad_id):
+def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
-    source, target = to_native(source, "cpu"), to_native(target, "cpu")
+    source, target = to_native(source, device), to_native(target, device)
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),
         "target_mask": to_numpy(padding_mask(target, pad_id)
@@ -225,10 +225,10 @@ def masks(source, target, pad_id):
     }
 
 
-def loss(logits, labels, pad_id, label_smoothing):
+def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
     return to_numpy(cross_entropy(
-        to_native(logits, "cpu"), to_native(labels, "cpu"), pad_id,
+        to_native(logits, device), to_native(labels, device), pad_id,
         label_smoothing))
 
 

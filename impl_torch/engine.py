@@ -189,20 +189,21 @@ def watch(name, value):
     return value if value.requires_grad else value.requires_grad_()
 
 
-def masks(source, target, pad_id):
+def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
-    source, target = torch.from_numpy(source), torch.from_numpy(target)
+    source, target = to_native(source, device), to_native(target, device)
+    with torch.device(device):
+        causal = causal_mask(target.shape[1])
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),
-        "target_mask": to_numpy(padding_mask(target, pad_id)
-                                & causal_mask(target.shape[1])),
+        "target_mask": to_numpy(padding_mask(target, pad_id) & causal),
     }
 
 
-def loss(logits, labels, pad_id, label_smoothing):
+def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
     return to_numpy(cross_entropy(
-        to_native(logits, "cpu"), to_native(labels, "cpu"), pad_id,
+        to_native(logits, device), to_native(labels, device), pad_id,
         label_smoothing))
 
 

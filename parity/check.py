@@ -172,10 +172,12 @@ class Runner:
     def steps(self, case, inputs):
         """Every step of a case on inputs, by name."""
         if case.kind == "masks":
-            return self.engine.masks(*inputs, self.config.pad_id)
+            return self.engine.masks(
+                *inputs, self.config.pad_id, self.device)
         if case.kind == "loss":
             return {"loss": self.engine.loss(
-                *inputs, self.config.pad_id, case.label_smoothing)}
+                *inputs, self.config.pad_id, case.label_smoothing,
+                self.device)}
         if case.kind == "gradients":
             return self._gradients(case, inputs)
         keywords = {"sublayer": case.sublayer} if case.sublayer else {}

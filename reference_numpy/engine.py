@@ -163,7 +163,7 @@ def gradients(model, source, target, source_mask, target_mask, labels):
             flatten(model.backward(doutput, cache)))
 
 
-def masks(source, target, pad_id):
+def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     return {
         "source_mask": padding_mask(source, pad_id),
@@ -172,7 +172,7 @@ def masks(source, target, pad_id):
     }
 
 
-def loss(logits, labels, pad_id, label_smoothing):
+def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
     return np.asarray(cross_entropy(logits, labels, pad_id, label_smoothing))
 
