@@ -9,11 +9,9 @@ few units of rounding.
 In float32 a component alone and what a model hands out are held under a cap as
 well, so that an ill-chosen case cannot raise its own limit. A step deep inside
 a model has none: the mean of a row of a sixth layer is a small difference of
-large numbers that carry six layers' rounding, and NumPy's own float32 is off by
-up to 19 eps there. No fault can hide in it, for the same step stands alone under the
-cap, and in float64 at 1e-12.
-
-A limit is never raised to silence a failure.
+large numbers that carry six layers' rounding, and NumPy's own float32 is off
+by up to 19 eps there. No fault can hide in it, for the same step stands alone
+under the cap, and in float64 at 1e-12.
 """
 
 import math
