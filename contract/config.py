@@ -13,6 +13,7 @@ CHOICES = {
     "positions": ("interleaved", "halves"),
     "activation": ("relu", "gelu"),
     "output": ("logits", "log_probs"),
+    "smoothing": ("uniform", "others", "kl"),
 }
 
 SIZES = (
@@ -37,7 +38,10 @@ class TransformerConfig:
         n_encoder_layers, n_decoder_layers: N of each stack.
         max_length: rows of the position table, the longest sequence.
         dropout: probability that a value is dropped while training.
-        label_smoothing: mass moved from the right token to all V tokens.
+        label_smoothing: ε, the mass moved from the right token to others.
+        smoothing: to which: "uniform", to all V tokens; "others", to all but
+            the right one; "kl", to all but that and padding, and the loss is
+            a divergence, less by the entropy.
         residual: "post", norm(x + f(x)) as in the paper, or "pre",
             x + f(norm(x)).
         norm: "layer", the usual layer norm; "std", divided by the unbiased
@@ -65,6 +69,7 @@ class TransformerConfig:
     max_length: int = 5000
     dropout: float = 0.1
     label_smoothing: float = 0.0
+    smoothing: str = "uniform"
     residual: str = "post"
     norm: str = "layer"
     norm_eps: float = 1e-6
@@ -97,6 +102,13 @@ class TransformerConfig:
                     f"{field} is {getattr(self, field)}; choose a positive "
                     "number, such as 1e-6."
                 )
+        least = {"uniform": 1, "others": 2, "kl": 3}[self.smoothing]
+        if self.target_vocab < least:
+            raise InputError(
+                f"smoothing {self.smoothing!r} moves mass to other tokens, but "
+                f"target_vocab is {self.target_vocab}; choose at least "
+                f"{least}."
+            )
         if self.d_model % self.n_heads:
             raise InputError(
                 f"d_model {self.d_model} does not divide into n_heads "

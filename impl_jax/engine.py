@@ -204,7 +204,8 @@ def gradients(model, source, target, source_mask, target_mask, labels):
         with tracing(paths, lambda name, value: value + zeros[name]):
             output = traced(*inputs)
         return cross_entropy(output, labels, traced.config.pad_id,
-                             traced.config.label_smoothing)
+                             traced.config.label_smoothing,
+                             traced.config.smoothing)
 
     zeros = jax.tree.map(
         jnp.zeros_like, dict(record(model, inputs, "__call__", {})))
@@ -225,11 +226,11 @@ def masks(source, target, pad_id, device="cpu"):
     }
 
 
-def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
+def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
     return to_numpy(cross_entropy(
         to_native(logits, device), to_native(labels, device), pad_id,
-        label_smoothing))
+        label_smoothing, smoothing))
 
 
 def matmul(a, b, device="cpu"):

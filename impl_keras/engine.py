@@ -279,7 +279,8 @@ def _loss_of(model, inputs, labels, watch):
     with tracing(paths, watch) as trace:
         output = model(*inputs)
     return cross_entropy(output, labels, model.config.pad_id,
-                         model.config.label_smoothing), trace.values
+                         model.config.label_smoothing,
+                         model.config.smoothing), trace.values
 
 
 def _gradients_by_tape(model, inputs, labels, variables):
@@ -344,12 +345,12 @@ def masks(source, target, pad_id, device="cpu"):
         }
 
 
-def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
+def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
     with _on(device):
         return to_numpy(cross_entropy(
             to_native(logits, device), to_native(labels, device), pad_id,
-            label_smoothing))
+            label_smoothing, smoothing))
 
 
 def matmul(a, b, device="cpu"):

@@ -171,7 +171,7 @@ def gradients(model, source, target, source_mask, target_mask, labels):
         output = model(*(to_native(value, model.home) for value in inputs))
         loss = cross_entropy(
             output, to_native(labels, model.home), model.config.pad_id,
-            model.config.label_smoothing)
+            model.config.label_smoothing, model.config.smoothing)
     weights = {name: (parameter, convert)
                for name, parameter, convert in leaves(model)}
     found = torch.autograd.grad(loss, [
@@ -200,11 +200,11 @@ def masks(source, target, pad_id, device="cpu"):
     }
 
 
-def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
+def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
     return to_numpy(cross_entropy(
         to_native(logits, device), to_native(labels, device), pad_id,
-        label_smoothing))
+        label_smoothing, smoothing))
 
 
 def matmul(a, b, device="cpu"):

@@ -14,7 +14,8 @@ import numpy as np
 
 from contract import random
 from contract.batch import Batch
-from contract.config import PRESETS, TransformerConfig, at_test_size
+from contract.config import (
+    CHOICES, PRESETS, TransformerConfig, at_test_size)
 from contract.weights import part
 
 BATCH, SOURCE, TARGET = 5, 11, 9
@@ -39,7 +40,7 @@ class Case:
             from their rounding are left out elsewhere.
         alone: whether the component is built by itself, not found in a model.
         config: its config then, where it is not the model's.
-        label_smoothing: of a loss.
+        smoothing: a loss's ε and its convention.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Case:
     tiers: tuple = ALL_TIERS
     alone: bool = False
     config: TransformerConfig | None = None
-    label_smoothing: float = 0.0
+    smoothing: tuple = (0.0, "uniform")
 
 
 def values(name, *shape, scale=1.0):
@@ -145,10 +146,11 @@ def component_cases(config):
                nested=False)
     yield Case("projection", "projection", (x,), path="projection")
     logits = values("logits", BATCH, TARGET, config.target_vocab)
-    for smoothing in (0.0, 0.1):
-        yield Case(f"loss, label smoothing {smoothing:g}", "loss",
+    yield Case("loss", "loss", (logits, batch.target), kind="loss")
+    for convention in CHOICES["smoothing"]:
+        yield Case(f"loss, label smoothing 0.1, {convention}", "loss",
                    (logits, batch.target), kind="loss",
-                   label_smoothing=smoothing)
+                   smoothing=(0.1, convention))
     yield Case("encode", "transformer", (batch.source, masks[0]),
                method="encode", nested=False)
     yield Case("decode", "transformer", (batch.target, memory, *masks),

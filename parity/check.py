@@ -176,8 +176,7 @@ class Runner:
                 *inputs, self.config.pad_id, self.device)
         if case.kind == "loss":
             return {"loss": self.engine.loss(
-                *inputs, self.config.pad_id, case.label_smoothing,
-                self.device)}
+                *inputs, self.config.pad_id, *case.smoothing, self.device)}
         if case.kind == "gradients":
             return self._gradients(case, inputs)
         keywords = {"sublayer": case.sublayer} if case.sublayer else {}

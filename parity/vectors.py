@@ -166,7 +166,7 @@ class Vector:
         loss = engine.loss(
             np.ascontiguousarray(output[:, :-1]),
             np.ascontiguousarray(self.given["tgt"][:, 1:]),
-            self.config.pad_id, 0.0)
+            self.config.pad_id, 0.0, "uniform")
         return loss.reshape(1)
 
 

@@ -99,7 +99,7 @@ def test_the_reference_computes_in_float32_too(preset):
 def test_the_loss_keeps_its_dtype(port, dtype):
     logits = rounding.rounded(cases.values("logits", 5, 9, 37), dtype)
     labels = cases.ids("target", 5, 9, 37)
-    found = port.loss(logits, labels, 0, 0.1)
+    found = port.loss(logits, labels, 0, 0.1, "kl")
     assert found.dtype.name == dtype and found.shape == ()
     assert dtype != "float64" or not short(found)
 

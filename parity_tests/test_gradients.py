@@ -8,7 +8,7 @@ leave no single derivative unseen.
 import numpy as np
 import pytest
 
-from contract.config import PRESETS
+from contract.config import CHOICES, PRESETS
 from contract.steps import assigned, read_steps
 from contract.weights import probe_weights
 from parity import cases, golden, ports
@@ -25,6 +25,10 @@ VARIANTS = {
                                      "activation": "gelu"}),
     "pre-norm with layer norm": ("practical", {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3}),
+    "KL from log-probabilities": ("lesson", {
+        "label_smoothing": 0.1, "smoothing": "kl"}),
+    "smoothing over others": ("practical", {
+        "label_smoothing": 0.2, "smoothing": "others"}),
     "tied log-probabilities": ("vaswani2017_base", {"output": "log_probs"}),
 }
 
@@ -57,8 +61,9 @@ def test_loss_along_random_directions(variant):
                      for name, array in weights.items()}
             output, _ = reference.build(
                 "transformer", config, moved).forward(*batch)
-            return float(cross_entropy(output, labels, config.pad_id,
-                                       config.label_smoothing))
+            return float(cross_entropy(
+                output, labels, config.pad_id, config.label_smoothing,
+                config.smoothing))
         expected = sum(float((g[name] * u[name]).sum()) for name in u)
         # A longer step would cross the kinks of some ReLUs.
         assert slope(loss, 1e-8) == pytest.approx(expected, rel=1e-6)
@@ -130,19 +135,20 @@ def test_single_head_attention():
     assert slope(moved, 1e-4) == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_by_logits(smoothing):
+@pytest.mark.parametrize("convention", CHOICES["smoothing"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_loss_by_logits(epsilon, convention):
     logits = cases.values("logits", 2, 3, 7)
     labels = np.array([[1, 6, 0], [0, 0, 3]])
-    g = cross_entropy_backward(logits, labels, 0, smoothing)
+    settings = (0, epsilon, convention)
+    g = cross_entropy_backward(logits, labels, *settings)
     u = cases.values("u", *logits.shape)
     found = slope(lambda t: float(cross_entropy(
-        logits + t * u, labels, 0, smoothing)), 1e-3)
+        logits + t * u, labels, *settings)), 1e-3)
     assert found == pytest.approx(float((g * u).sum()), rel=1e-9)
     assert not g[labels == 0].any()
     assert np.abs(g.sum(axis=-1)).max() < 1e-16
-    nothing = cross_entropy_backward(logits, labels * 0, 0, smoothing)
-    assert not nothing.any()
+    assert not cross_entropy_backward(logits, labels * 0, *settings).any()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

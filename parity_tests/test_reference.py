@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.config import PRESETS
+from contract.config import CHOICES, PRESETS
 from contract.weights import probe_weights
 from parity import cases, golden
 from reference_numpy import engine
@@ -159,7 +159,19 @@ def test_embedding_is_scaled():
     assert found[0, 1].any()  # padding has a row like any other
 
 
-def cross_entropy_by_mpmath(logits, labels, pad_id, smoothing):
+def smoothed(label, vocab, pad_id, epsilon, convention):
+    """q, as the convention's words say it."""
+    epsilon = mpmath.mpf(epsilon)
+    if convention == "uniform":
+        spread = {i: epsilon / vocab for i in range(vocab)}
+        return {**spread, label: spread[label] + 1 - epsilon}
+    to = [i for i in range(vocab) if i != label
+          and not (convention == "kl" and i == pad_id)]
+    return {**{i: mpmath.mpf(0) for i in range(vocab)},
+            **{i: epsilon / len(to) for i in to}, label: 1 - epsilon}
+
+
+def cross_entropy_by_mpmath(logits, labels, pad_id, epsilon, convention):
     losses = []
     for row, label in zip(logits.reshape(-1, logits.shape[-1]),
                           labels.reshape(-1)):
@@ -167,35 +179,54 @@ def cross_entropy_by_mpmath(logits, labels, pad_id, smoothing):
             continue
         row = exactly(row)
         total = mpmath.log(sum(mpmath.exp(v) for v in row))
-        share = mpmath.mpf(smoothing) / len(row)
-        losses.append(-sum(
-            (share + (1 - mpmath.mpf(smoothing) if i == label else 0))
-            * (v - total) for i, v in enumerate(row)))
+        q = smoothed(label, len(row), pad_id, epsilon, convention)
+        losses.append(-sum(q[i] * (v - total) for i, v in enumerate(row)))
+        if convention == "kl":
+            losses[-1] += sum(p * mpmath.log(p) for p in q.values() if p)
     return sum(losses) / len(losses)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_cross_entropy_against_mpmath(smoothing):
+conventions = pytest.mark.parametrize("convention", CHOICES["smoothing"])
+
+
+@conventions
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_cross_entropy_against_mpmath(epsilon, convention):
     logits = 3 * cases.values("logits", 3, 4, 7)
     labels = np.array([[1, 2, 0, 0], [6, 6, 6, 0], [0, 3, 0, 5]])
-    found = cross_entropy(logits, labels, 0, smoothing)
-    truth = cross_entropy_by_mpmath(logits, labels, 0, smoothing)
-    assert off([found], [truth]) < 4 * EPS
+    found = cross_entropy(logits, labels, 0, epsilon, convention)
+    truth = cross_entropy_by_mpmath(logits, labels, 0, epsilon, convention)
+    assert off([found], [truth]) < 8 * EPS
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_of_padding_alone_is_zero(smoothing):
+def test_smoothings_differ():
+    """What they are told apart by: one loss each, of one prediction."""
+    logits = cases.values("logits", 3, 4, 7)
+    labels = np.array([[1, 2, 0, 0], [6, 6, 6, 0], [0, 3, 0, 5]])
+    losses = [float(cross_entropy(logits, labels, 0, 0.1, convention))
+              for convention in CHOICES["smoothing"]]
+    assert len({round(loss, 3) for loss in losses}) == 3
+    plain = [float(cross_entropy(logits, labels, 0, 0.0, convention))
+             for convention in CHOICES["smoothing"]]
+    assert np.ptp(plain) < 4 * EPS
+
+
+@conventions
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_loss_of_padding_alone_is_zero(epsilon, convention):
     found = cross_entropy(np.ones((2, 3, 5)), np.zeros((2, 3), int), 0,
-                          smoothing)
+                          epsilon, convention)
     assert found == 0
 
 
-def test_loss_takes_log_probabilities_as_well():
+@conventions
+def test_loss_takes_log_probabilities_as_well(convention):
     logits = cases.values("logits", 2, 3, 7)
     labels = np.array([[1, 2, 3], [4, 0, 0]])
-    assert np.isclose(cross_entropy(logits, labels, 0, 0.1),
-                      cross_entropy(log_softmax(logits), labels, 0, 0.1),
-                      rtol=4 * EPS, atol=0)
+    assert np.isclose(
+        cross_entropy(logits, labels, 0, 0.1, convention),
+        cross_entropy(log_softmax(logits), labels, 0, 0.1, convention),
+        rtol=8 * EPS, atol=0)
 
 
 def test_attention_in_long_double():

@@ -156,7 +156,8 @@ def gradients(model, source, target, source_mask, target_mask, labels):
     """
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    convention = (model.config.pad_id, model.config.label_smoothing)
+    convention = (model.config.pad_id, model.config.label_smoothing,
+                  model.config.smoothing)
     output, cache = model.forward(*inputs)
     doutput = cross_entropy_backward(output, labels, *convention)
     return (np.asarray(cross_entropy(output, labels, *convention)),
@@ -172,9 +173,10 @@ def masks(source, target, pad_id, device="cpu"):
     }
 
 
-def loss(logits, labels, pad_id, label_smoothing, device="cpu"):
+def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
-    return np.asarray(cross_entropy(logits, labels, pad_id, label_smoothing))
+    return np.asarray(cross_entropy(
+        logits, labels, pad_id, label_smoothing, smoothing))
 
 
 def matmul(a, b, device="cpu"):
