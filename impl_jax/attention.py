@@ -8,6 +8,7 @@ from flax import nnx
 
 from contract import checks
 from contract.trace import tap
+from impl_jax.dropout import Dropout
 
 
 def softmax(x):
@@ -21,7 +22,7 @@ def masked_softmax(scores, mask):
     return jnp.where(mask, softmax(jnp.where(mask, scores, lowest)), 0)
 
 
-def scaled_dot_product_attention(query, key, value, mask, owner):
+def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
@@ -29,7 +30,7 @@ def scaled_dot_product_attention(query, key, value, mask, owner):
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
-    context = tap(owner, "context", weights @ value)
+    context = tap(owner, "context", dropout(weights) @ value)
     return context
 
 
@@ -69,6 +70,7 @@ class MultiHeadAttention(nnx.Module):
         self.key = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
         self.value = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
         self.output = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
+        self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
         """Give each head its features: [B T D] to [B H T K]."""
@@ -86,7 +88,8 @@ class MultiHeadAttention(nnx.Module):
         key = tap(self, "key", self.split(self.key(memory)))
         # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
         value = tap(self, "value", self.split(self.value(memory)))
-        context = scaled_dot_product_attention(query, key, value, mask, self)
+        context = scaled_dot_product_attention(
+            query, key, value, mask, self.weights_dropout, self)
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output(self.merge(context)))
         return output

@@ -12,6 +12,7 @@ import numpy as np
 from flax import nnx
 
 from contract.batch import check_inputs
+from contract.dropping import dropping
 from contract.trace import tracing
 from contract.weights import check
 from impl_jax.attention import MultiHeadAttention, SingleHeadAttention
@@ -19,10 +20,10 @@ from impl_jax.decoder import Decoder, DecoderLayer
 from impl_jax.embedding import TokenEmbedding
 from impl_jax.encoder import Encoder, EncoderLayer
 from impl_jax.feed_forward import FeedForward
-from impl_jax.layer_norm import (
-    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_jax.layer_norm import NORMS
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.parameters import leaves, modules, paths
 from impl_jax.positional import PositionalEncoding
 from impl_jax.projection import Projection
 from impl_jax.residual import RESIDUALS
@@ -49,21 +50,6 @@ COMPONENTS = {
         c.d_model, c.target_vocab, rngs=rngs),
     "transformer": Transformer,
 }
-
-_LINEAR = {"kernel": "kernel", "bias": "bias"}
-_NORM = {"scale": "scale", "bias": "bias"}
-
-#: The arrays that a module of each type holds: canonical leaf -> attribute.
-#: NNX stores every one in our shape.
-PARAMETERS = {
-    nnx.Linear: _LINEAR,
-    Projection: _LINEAR,
-    nnx.Embed: {"": "embedding"},
-    LayerNorm: _NORM,
-    StdLayerNorm: _NORM,
-    ScalarStdLayerNorm: _NORM,
-}
-
 
 def versions():
     """What computes here, by name."""
@@ -102,30 +88,6 @@ def to_numpy(array):
     return np.asarray(array)
 
 
-def modules(module):
-    """Yield (path, module) of each, once, under its shortest path.
-
-    nnx.iter_modules goes depth first and by the alphabet, so what is tied
-    would be met, and named, as projection.embedding.
-    """
-    queue, seen = [("", module)], {id(module)}
-    for path, owner in queue:
-        yield path, owner
-        for name, child in nnx.iter_children(owner):
-            if isinstance(child, nnx.Module) and id(child) not in seen:
-                seen.add(id(child))
-                queue.append((f"{path}.{name}" if path else str(name), child))
-
-
-def leaves(module):
-    """Yield (canonical name, nnx.Param) of every weight."""
-    for path, owner in modules(module):
-        for leaf, attribute in PARAMETERS.get(type(owner), {}).items():
-            if (parameter := getattr(owner, attribute)) is not None:
-                name = ".".join(part for part in (path, leaf) if part)
-                yield name, parameter
-
-
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
     make = functools.partial(COMPONENTS[component], config)
@@ -153,8 +115,7 @@ def export(module):
 
 def record(module, inputs, method, keywords):
     """Call a module; every step by name, in an order that jit keeps."""
-    paths = {id(m): path for path, m in modules(module)}
-    with tracing(paths) as trace:
+    with tracing(paths(module)) as trace:
         getattr(module, method)(*inputs, **keywords)
     return collections.OrderedDict(trace.values)
 
@@ -181,14 +142,21 @@ def run(module, *inputs, method="__call__", compiled=False, **keywords):
     return {name: to_numpy(value) for name, value in steps.items()}
 
 
-def forward(model, source, target, source_mask, target_mask):
+def to_key(key, device):
+    """A key, two uint32, as JAX's own array; None stays as it is."""
+    return None if key is None else to_native(key, device)
+
+
+def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return run(model, *inputs)
+    with dropping(paths(model), to_key(key, model.home)):
+        return run(model, *inputs)
 
 
-def gradients(model, source, target, source_mask, target_mask, labels):
+def gradients(model, source, target, source_mask, target_mask, labels,
+              key=None):
     """The loss and its gradient by everything; see the reference's engine.
 
     A step's gradient is that of a zero which is added to it.
@@ -196,12 +164,14 @@ def gradients(model, source, target, source_mask, target_mask, labels):
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     *inputs, labels = (to_native(a, model.home) for a in (*inputs, labels))
+    key = to_key(key, model.home)
     graph, state = nnx.split(model)
 
     def loss_of(state, zeros):
         traced = nnx.merge(graph, state)
-        paths = {id(m): path for path, m in modules(traced)}
-        with tracing(paths, lambda name, value: value + zeros[name]):
+        where = paths(traced)
+        with (tracing(where, lambda name, value: value + zeros[name]),
+              dropping(where, key)):
             output = traced(*inputs)
         return cross_entropy(output, labels, traced.config.pad_id,
                              traced.config.label_smoothing,

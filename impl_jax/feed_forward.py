@@ -6,6 +6,7 @@ import jax
 from flax import nnx
 
 from contract.trace import tap
+from impl_jax.dropout import Dropout
 
 
 def relu(x):
@@ -28,6 +29,7 @@ class FeedForward(nnx.Module):
         self.inner = nnx.Linear(config.d_model, config.d_ff, rngs=rngs)
         self.outer = nnx.Linear(config.d_ff, config.d_model, rngs=rngs)
         self.activation = ACTIVATIONS[config.activation]
+        self.activated_dropout = Dropout(config.dropout)
 
     def __call__(self, x):
         """Map x [B T D] position by position."""
@@ -36,5 +38,6 @@ class FeedForward(nnx.Module):
         # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
         activated = tap(self, "activated", self.activation(inner))
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
-        output = tap(self, "output", self.outer(activated))
+        output = tap(self, "output", self.outer(
+            self.activated_dropout(activated)))
         return output

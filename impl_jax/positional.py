@@ -8,6 +8,7 @@ from flax import nnx
 
 from contract import checks
 from contract.trace import tap
+from impl_jax.dropout import Dropout
 
 
 @functools.cache
@@ -43,6 +44,7 @@ class PositionalEncoding(nnx.Module):
         self.max_length, self.d_model = config.max_length, config.d_model
         # nnx: an array kept here would be state, and float32 without x64
         self.make_table = TABLES[config.positions]
+        self.dropout = Dropout(config.dropout)
 
     @property
     def table(self):
@@ -57,4 +59,4 @@ class PositionalEncoding(nnx.Module):
             self.table[:x.shape[1]].astype(x.dtype)))
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = tap(self, "positioned", x + positions)
-        return positioned
+        return self.dropout(positioned)

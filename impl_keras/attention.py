@@ -9,6 +9,7 @@ from keras import ops
 
 from contract import checks
 from contract.trace import tap
+from impl_keras.dropout import Dropout
 
 
 def softmax(x):
@@ -23,7 +24,7 @@ def masked_softmax(scores, mask):
     return ops.where(mask, softmax(ops.where(mask, scores, lowest)), 0)
 
 
-def scaled_dot_product_attention(query, key, value, mask, owner):
+def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
     MultiHeadAttention does without it, having Keras' own.
@@ -35,7 +36,7 @@ def scaled_dot_product_attention(query, key, value, mask, owner):
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
-    context = tap(owner, "context", weights @ value)
+    context = tap(owner, "context", dropout(weights) @ value)
     return context
 
 
@@ -81,6 +82,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         self.n_heads, self.d_k = config.n_heads, config.d_k
         # keras: its own is a Python float, which reaches float64 by float32.
         self._inverse_sqrt_key_dim = np.float64(1 / math.sqrt(config.d_k))
+        self.weights_dropout = Dropout(config.dropout)
         # keras: else a mask given by name would stick to the output.
         self.supports_masking = False
 
@@ -119,7 +121,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         # Steps 1 and 2 of scaled_dot_product_attention.
         scores = tap(self, "scores", scores)
         weights = tap(self, "weights", super()._masked_softmax(scores, mask))
-        return weights
+        return self.weights_dropout(weights)
 
     def call(self, x, memory, mask):
         """Let x [B T D] attend to memory [B S D] where mask allows."""

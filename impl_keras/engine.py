@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import inspect
-import operator
 import warnings
 
 import keras
@@ -11,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from contract.batch import check_inputs
+from contract.dropping import dropping
 from contract.trace import tracing
 from contract.weights import check
 from impl_keras.attention import MultiHeadAttention, SingleHeadAttention
@@ -18,10 +18,10 @@ from impl_keras.decoder import Decoder, DecoderLayer
 from impl_keras.embedding import TokenEmbedding
 from impl_keras.encoder import Encoder, EncoderLayer
 from impl_keras.feed_forward import FeedForward
-from impl_keras.layer_norm import (
-    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_keras.layer_norm import NORMS
 from impl_keras.loss import cross_entropy
 from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.parameters import leaves, modules, paths
 from impl_keras.positional import PositionalEncoding
 from impl_keras.projection import Projection
 from impl_keras.residual import RESIDUALS
@@ -46,40 +46,6 @@ COMPONENTS = {
     "transformer": Transformer,
 }
 
-
-def _join_last(array):
-    """[D H K] to [D H·K]; a matrix stays as it is."""
-    return array.reshape(len(array), -1)
-
-
-def _join_first(array):
-    """[H K D] to [H·K D]; a matrix stays as it is."""
-    return array.reshape(-1, array.shape[-1])
-
-
-_DENSE = {"kernel": ("kernel", np.asarray), "bias": ("bias", np.asarray)}
-_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
-
-#: The arrays that a layer of each type holds: canonical leaf -> attribute, and
-#: what turns theirs into ours; ours is reshaped into theirs.
-PARAMETERS = {
-    keras.layers.Dense: _DENSE,
-    Projection: _DENSE,
-    keras.layers.Embedding: {"": ("embeddings", np.asarray)},
-    MultiHeadAttention: {
-        "query.kernel": ("query_dense.kernel", _join_last),
-        "query.bias": ("query_dense.bias", np.ravel),
-        "key.kernel": ("key_dense.kernel", _join_last),
-        "key.bias": ("key_dense.bias", np.ravel),
-        "value.kernel": ("value_dense.kernel", _join_last),
-        "value.bias": ("value_dense.bias", np.ravel),
-        "output.kernel": ("output_dense.kernel", _join_first),
-        "output.bias": ("output_dense.bias", np.asarray),
-    },
-    LayerNorm: _NORM,
-    StdLayerNorm: _NORM,
-    ScalarStdLayerNorm: _NORM,
-}
 
 #: Our names of devices -> Keras' names.
 DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}
@@ -170,35 +136,6 @@ def to_numpy(tensor):
     return flat.reshape(tuple(tensor.shape))
 
 
-def modules(module, path="", seen=None):
-    """Yield (path, layer) of a layer and all below it, each once."""
-    seen = set() if seen is None else seen
-    if id(module) in seen:
-        return
-    seen.add(id(module))
-    yield path, module
-    # keras: on torch a layer is an nn.Module, which keeps layers in _modules.
-    held = vars(module) | vars(module).get("_modules", {})
-    for name, value in held.items():
-        below = {name: value}
-        if isinstance(value, list):
-            below = {f"{name}.{i}": item for i, item in enumerate(value)}
-        for name, item in below.items():
-            if isinstance(item, keras.layers.Layer) and name[0] != "_":
-                inner = f"{path}.{name}" if path else name
-                yield from modules(item, inner, seen)
-
-
-def leaves(module):
-    """Yield (canonical name, variable, conversion) of every weight."""
-    for path, owner in modules(module):
-        for leaf, (attribute, convert) in PARAMETERS.get(
-                type(owner), {}).items():
-            if (variable := operator.attrgetter(attribute)(owner)) is not None:
-                name = ".".join(part for part in (path, leaf) if part)
-                yield name, variable, convert
-
-
 def _call_once(module, config):
     """Have Keras make the weights, which it does on a first call."""
     ids = ops.zeros((1, 1), "int32")
@@ -241,27 +178,33 @@ def export(module):
 
 def run(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays; return every step by name."""
-    paths = {id(layer): path for path, layer in modules(module)}
-    with _on(module.home), tracing(paths) as trace:
+    with _on(module.home), tracing(paths(module)) as trace:
         getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
-def forward(model, source, target, source_mask, target_mask):
+def to_key(key, device):
+    """A key, two uint32, as a tensor; None stays as it is."""
+    return None if key is None else to_native(key.view(np.int32), device)
+
+
+def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return run(model, *inputs)
+    with dropping(paths(model), to_key(key, model.home)):
+        return run(model, *inputs)
 
 
-def gradients(model, source, target, source_mask, target_mask, labels):
+def gradients(model, source, target, source_mask, target_mask, labels,
+              key=None):
     """The loss and its gradient by everything; see the reference's engine."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     weights = {name: (variable, convert)
                for name, variable, convert in leaves(model)}
-    with _on(model.home):
+    with _on(model.home), dropping(paths(model), to_key(key, model.home)):
         loss, by_weight, by_step = GRADIENTS[keras.backend.backend()](
             model, [to_native(value, model.home) for value in inputs],
             to_native(labels, model.home),
@@ -275,8 +218,7 @@ def gradients(model, source, target, source_mask, target_mask, labels):
 
 def _loss_of(model, inputs, labels, watch):
     """The loss of a batch, and the steps on the way to it."""
-    paths = {id(layer): path for path, layer in modules(model)}
-    with tracing(paths, watch) as trace:
+    with tracing(paths(model), watch) as trace:
         output = model(*inputs)
     return cross_entropy(output, labels, model.config.pad_id,
                          model.config.label_smoothing,

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from contract.trace import tap
+from impl_keras.dropout import Dropout
 
 
 def relu(x):
@@ -30,6 +31,7 @@ class FeedForward(keras.layers.Layer):
         self.inner = keras.layers.Dense(config.d_ff)
         self.outer = keras.layers.Dense(config.d_model)
         self.activation = ACTIVATIONS[config.activation]
+        self.activated_dropout = Dropout(config.dropout)
 
     def call(self, x):
         """Map x [B T D] position by position."""
@@ -38,5 +40,6 @@ class FeedForward(keras.layers.Layer):
         # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
         activated = tap(self, "activated", self.activation(inner))
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
-        output = tap(self, "output", self.outer(activated))
+        output = tap(self, "output", self.outer(
+            self.activated_dropout(activated)))
         return output

@@ -11,6 +11,7 @@ from keras import ops
 
 from contract import checks
 from contract.trace import tap
+from impl_keras.dropout import Dropout
 
 
 @functools.cache
@@ -47,6 +48,7 @@ class PositionalEncoding(keras.layers.Layer):
         self.built = True  # keras: nothing of its own to build
         self.max_length = config.max_length
         self.table = TABLES[config.positions](config.max_length, config.d_model)
+        self.dropout = Dropout(config.dropout)
 
     def call(self, x):
         """Add positions 0, 1, 2, … (R10) to x [B T D]."""
@@ -56,4 +58,4 @@ class PositionalEncoding(keras.layers.Layer):
             self.table[:x.shape[1]], x.dtype))
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = tap(self, "positioned", x + positions)
-        return positioned
+        return self.dropout(positioned)

@@ -3,6 +3,7 @@
 import keras
 
 from contract.trace import tap
+from impl_keras.dropout import Dropout
 from impl_keras.layer_norm import NORMS
 
 
@@ -13,12 +14,13 @@ class PreNorm(keras.layers.Layer):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def call(self, x, sublayer):
         """Add to x [B T D] what ``sublayer`` makes of its norm."""
         normed = self.norm(x)
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + sublayer(normed))
+        output = tap(self, "output", x + self.dropout(sublayer(normed)))
         return output
 
 
@@ -29,11 +31,12 @@ class PostNorm(keras.layers.Layer):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def call(self, x, sublayer):
         """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = tap(self, "summed", x + sublayer(x))
+        summed = tap(self, "summed", x + self.dropout(sublayer(x)))
         output = self.norm(summed)
         return output
 

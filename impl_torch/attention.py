@@ -7,6 +7,7 @@ from torch import nn
 
 from contract import checks
 from contract.trace import tap
+from impl_torch.dropout import Dropout
 
 
 def softmax(x):
@@ -20,7 +21,7 @@ def masked_softmax(scores, mask):
     return torch.where(mask, softmax(torch.where(mask, scores, lowest)), 0)
 
 
-def scaled_dot_product_attention(query, key, value, mask, owner):
+def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
@@ -28,7 +29,7 @@ def scaled_dot_product_attention(query, key, value, mask, owner):
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
-    context = tap(owner, "context", weights @ value)
+    context = tap(owner, "context", dropout(weights) @ value)
     return context
 
 
@@ -70,6 +71,7 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(config.d_model, config.d_model)
         self.value = nn.Linear(config.d_model, config.d_model)
         self.output = nn.Linear(config.d_model, config.d_model)
+        self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
         """Give each head its features: [B T D] to [B H T K]."""
@@ -87,7 +89,8 @@ class MultiHeadAttention(nn.Module):
         key = tap(self, "key", self.split(self.key(memory)))
         # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
         value = tap(self, "value", self.split(self.value(memory)))
-        context = scaled_dot_product_attention(query, key, value, mask, self)
+        context = scaled_dot_product_attention(
+            query, key, value, mask, self.weights_dropout, self)
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output(self.merge(context)))
         return output

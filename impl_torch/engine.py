@@ -5,9 +5,9 @@ import contextlib
 import ml_dtypes
 import numpy as np
 import torch
-from torch import nn
 
 from contract.batch import check_inputs
+from contract.dropping import dropping
 from contract.trace import tracing
 from contract.weights import check
 from impl_torch.attention import MultiHeadAttention, SingleHeadAttention
@@ -15,10 +15,10 @@ from impl_torch.decoder import Decoder, DecoderLayer
 from impl_torch.embedding import TokenEmbedding
 from impl_torch.encoder import Encoder, EncoderLayer
 from impl_torch.feed_forward import FeedForward
-from impl_torch.layer_norm import (
-    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_torch.layer_norm import NORMS
 from impl_torch.loss import cross_entropy
 from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.parameters import leaves, modules, paths
 from impl_torch.positional import PositionalEncoding
 from impl_torch.projection import Projection
 from impl_torch.residual import RESIDUALS
@@ -42,21 +42,6 @@ COMPONENTS = {
     "projection": lambda c: Projection(c.d_model, c.target_vocab),
     "transformer": Transformer,
 }
-
-_LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
-_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
-
-#: The arrays that a module of each type holds: canonical leaf -> attribute,
-#: and what turns ours into theirs (and, being its own inverse, back).
-PARAMETERS = {
-    nn.Linear: _LINEAR,
-    Projection: _LINEAR,
-    nn.Embedding: {"": ("weight", np.asarray)},
-    LayerNorm: _NORM,
-    StdLayerNorm: _NORM,
-    ScalarStdLayerNorm: _NORM,
-}
-
 
 def versions():
     """What computes here, by name."""
@@ -108,21 +93,6 @@ def to_numpy(tensor):
     return tensor.numpy()
 
 
-def modules(module):
-    """Yield (path, module) of a module and all below it, each once."""
-    return module.named_modules()
-
-
-def leaves(module):
-    """Yield (canonical name, tensor, conversion) of every weight."""
-    for path, owner in modules(module):
-        for leaf, (attribute, convert) in PARAMETERS.get(
-                type(owner), {}).items():
-            if (tensor := getattr(owner, attribute)) is not None:
-                name = ".".join(part for part in (path, leaf) if part)
-                yield name, tensor, convert
-
-
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
     with torch.device("meta"):  # no first values: all are loaded
@@ -148,26 +118,32 @@ def export(module):
 
 def run(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays; return every step by name."""
-    paths = {id(m): path for path, m in modules(module)}
-    with torch.no_grad(), tracing(paths) as trace:
+    with torch.no_grad(), tracing(paths(module)) as trace:
         getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
-def forward(model, source, target, source_mask, target_mask):
+def to_key(key, device):
+    """A key, two uint32, as torch's own; None stays as it is."""
+    return None if key is None else to_native(key.view(np.int32), device)
+
+
+def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return run(model, *inputs)
+    with dropping(paths(model), to_key(key, model.home)):
+        return run(model, *inputs)
 
 
-def gradients(model, source, target, source_mask, target_mask, labels):
+def gradients(model, source, target, source_mask, target_mask, labels,
+              key=None):
     """The loss and its gradient by everything; see the reference's engine."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    paths = {id(m): path for path, m in modules(model)}
-    with torch.enable_grad(), tracing(paths, watch) as trace:
+    with (torch.enable_grad(), tracing(paths(model), watch) as trace,
+          dropping(paths(model), to_key(key, model.home))):
         output = model(*(to_native(value, model.home) for value in inputs))
         loss = cross_entropy(
             output, to_native(labels, model.home), model.config.pad_id,

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from contract.trace import tap
+from impl_torch.dropout import Dropout
 
 
 def relu(x):
@@ -29,6 +30,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(config.d_model, config.d_ff)
         self.outer = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
+        self.activated_dropout = Dropout(config.dropout)
 
     def forward(self, x):
         """Map x [B T D] position by position."""
@@ -37,5 +39,6 @@ class FeedForward(nn.Module):
         # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
         activated = tap(self, "activated", self.activation(inner))
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
-        output = tap(self, "output", self.outer(activated))
+        output = tap(self, "output", self.outer(
+            self.activated_dropout(activated)))
         return output

@@ -7,6 +7,7 @@ from torch import nn
 
 from contract import checks
 from contract.trace import tap
+from impl_torch.dropout import Dropout
 
 
 @functools.cache
@@ -43,6 +44,7 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         self.max_length = config.max_length
         self.table = TABLES[config.positions](config.max_length, config.d_model)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x):
         """Add positions 0, 1, 2, … (R10) to x [B T D]."""
@@ -51,4 +53,4 @@ class PositionalEncoding(nn.Module):
         positions = tap(self, "positions", self.table[:x.shape[1]].to(x))
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = tap(self, "positioned", x + positions)
-        return positioned
+        return self.dropout(positioned)

@@ -3,6 +3,7 @@
 from torch import nn
 
 from contract.trace import tap
+from impl_torch.dropout import Dropout
 from impl_torch.layer_norm import NORMS
 
 
@@ -12,12 +13,13 @@ class PreNorm(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x, sublayer):
         """Add to x [B T D] what ``sublayer`` makes of its norm."""
         normed = self.norm(x)
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + sublayer(normed))
+        output = tap(self, "output", x + self.dropout(sublayer(normed)))
         return output
 
 
@@ -27,11 +29,12 @@ class PostNorm(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x, sublayer):
         """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = tap(self, "summed", x + sublayer(x))
+        summed = tap(self, "summed", x + self.dropout(sublayer(x)))
         output = self.norm(summed)
         return output
 

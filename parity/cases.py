@@ -67,7 +67,7 @@ def values(name, *shape, scale=1.0):
 def ids(name, batch, length, vocab):
     """Token ids [batch length] without padding, keyed by ``name``."""
     unit = random.uniform(
-        random.fold_in(random.key(0), name), (batch, length))
+        random.fold_in(random.key(0), name), (batch, length), 0.0, 1.0)
     return 1 + (unit * (vocab - 1)).astype(np.int64)
 
 

@@ -130,7 +130,7 @@ def engine_functions(path):
 
 
 #: What the harness calls.
-FACE = {"versions", "set_precision", "devices", "modules", "build", "export",
+FACE = {"versions", "set_precision", "devices", "build", "export",
         "run", "forward", "gradients", "masks", "loss", "matmul"}
 
 

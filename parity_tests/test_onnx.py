@@ -15,6 +15,7 @@ import pytest
 from parity.budgets import EPS
 from parity.compare import MATCH, compare
 from reference_numpy.attention import scaled_dot_product_attention, softmax
+from reference_numpy.dropout import Dropout
 from reference_numpy.feed_forward import gelu
 from reference_numpy.layer_norm import LayerNorm
 from reference_numpy.projection import log_softmax
@@ -122,7 +123,8 @@ def attention(attributes, inputs):
     key = np.concatenate(
         [k, np.broadcast_to(np.eye(s), (*leading, s, s))], axis=-1)
     c = {}
-    context = scaled_dot_product_attention(query, key, v, mask, c)
+    context = scaled_dot_product_attention(
+        query, key, v, mask, Dropout(0.0), c)
     if inputs["Q"].ndim == 3:
         context = context.swapaxes(1, 2).reshape(*inputs["Q"].shape[:2], -1)
     return {"Y": context, "qk_matmul_output": {

@@ -40,7 +40,7 @@ def test_equal_to_jax_to_the_bit(seed):
         np.testing.assert_array_equal(
             random.bits(ours, size), jax.random.bits(theirs, (size,), "uint64"))
         np.testing.assert_array_equal(
-            random.uniform(ours, (5, 7)),
+            random.uniform(ours, (5, 7), 0.0, 1.0),
             jax.random.uniform(theirs, (5, 7), "float64"))
 
 

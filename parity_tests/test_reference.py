@@ -16,6 +16,7 @@ from parity import cases, golden
 from reference_numpy import engine
 from reference_numpy.attention import (
     MultiHeadAttention, masked_softmax, scaled_dot_product_attention, softmax)
+from reference_numpy.dropout import Dropout
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.feed_forward import gelu
 from reference_numpy.layer_norm import NORMS
@@ -233,7 +234,8 @@ def test_attention_in_long_double():
     q, k, v = (cases.values(name, 2, 3, 5, 8) for name in "qkv")
     mask = causal_mask(5)
     c = {}
-    found = scaled_dot_product_attention(q, k, v, mask, c)
+    found = scaled_dot_product_attention(
+        q, k, v, mask, Dropout(0.0), c)
     q, k, v = (a.astype(np.longdouble) for a in (q, k, v))
     scores = np.einsum("bhtk,bhsk->bhts", q, k) / np.sqrt(np.longdouble(8))
     e = np.where(mask, np.exp(scores), 0)

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from contract import checks
+from reference_numpy.dropout import Dropout
 from reference_numpy.linear import Linear, LinearWithoutBias, under
 
 
@@ -47,7 +48,7 @@ def softmax_backward(dweights, weights):
     return weights * (dweights - mean)
 
 
-def scaled_dot_product_attention(query, key, value, mask, c):
+def scaled_dot_product_attention(query, key, value, mask, dropout, c):
     """Equation 1 for any number of leading axes.
 
     Args:
@@ -55,6 +56,7 @@ def scaled_dot_product_attention(query, key, value, mask, c):
         key: [B H S K].
         value: [B H S K].
         mask: bool, each axis 1 or that of [B H T S].
+        dropout: the weights' Dropout (R15).
         c: the cache that the steps are written to.
 
     Returns:
@@ -65,18 +67,22 @@ def scaled_dot_product_attention(query, key, value, mask, c):
     scores = c["scores"] = query @ key.mT / math.sqrt(query.shape[-1])
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = c["weights"] = masked_softmax(scores, mask)
+    dropped, c["weights_dropout"] = dropout.forward(weights)
     # [3] context [B H T K]: weights V  (eq. 1)
-    context = c["context"] = weights @ value
+    context = c["context"] = dropped @ value
     return context
 
 
-def scaled_dot_product_attention_backward(dcontext, query, key, value, c, g):
+def scaled_dot_product_attention_backward(
+        dcontext, query, key, value, dropout, c, g):
     """From dcontext [B H T K]: dquery, dkey, dvalue; steps are put into g."""
     root = math.sqrt(query.shape[-1])
     g["context"] = dcontext
+    dropped, _ = c["weights_dropout"]
     # [3'] weights, value: context = weights V
-    dweights = g["weights"] = dcontext @ value.mT
-    dvalue = c["weights"].mT @ dcontext
+    dweights = g["weights"] = dropout.backward(
+        dcontext @ value.mT, c["weights_dropout"])
+    dvalue = dropped.mT @ dcontext
     # [2'] scores: weights = softmax(scores), 0 where masked
     dscores = g["scores"] = softmax_backward(dweights, c["weights"])
     # [1'] query, key: scores = Q Kᵀ / √d_k
@@ -154,6 +160,7 @@ class MultiHeadAttention:
         self.key = Linear(config.d_model, config.d_model)
         self.value = Linear(config.d_model, config.d_model)
         self.output = Linear(config.d_model, config.d_model)
+        self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
         """Give each head its features: [B T D] to [B H T K]."""
@@ -172,7 +179,8 @@ class MultiHeadAttention:
         key = c["key"] = self.split(self.key(memory))
         # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
         value = c["value"] = self.split(self.value(memory))
-        context = scaled_dot_product_attention(query, key, value, mask, c)
+        context = scaled_dot_product_attention(
+            query, key, value, mask, self.weights_dropout, c)
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
         output = c["output"] = self.output(self.merge(context))
         return output, c
@@ -189,7 +197,8 @@ class MultiHeadAttention:
             doutput, self.merge(c["context"]))
         g |= under("output", gradients)
         dquery, dkey, dvalue = scaled_dot_product_attention_backward(
-            self.split(dmerged), c["query"], c["key"], c["value"], c, g)
+            self.split(dmerged), c["query"], c["key"], c["value"],
+            self.weights_dropout, c, g)
         g |= {"query": dquery, "key": dkey, "value": dvalue}
         # [3'] memory, W_V, b_V: value = memory W_V + b_V, split into heads
         dmemory, gradients = self.value.backward(self.merge(dvalue), memory)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from contract.batch import check_inputs
+from contract.dropping import dropping
 from contract.weights import check
 from reference_numpy.attention import (
     MultiHeadAttention, SingleHeadAttention)
@@ -10,11 +11,10 @@ from reference_numpy.decoder import Decoder, DecoderLayer
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.encoder import Encoder, EncoderLayer
 from reference_numpy.feed_forward import FeedForward
-from reference_numpy.layer_norm import (
-    NORMS, LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
-from reference_numpy.linear import Linear, LinearWithoutBias
+from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.parameters import leaves, modules, paths
 from reference_numpy.positional import PositionalEncoding
 from reference_numpy.projection import Projection
 from reference_numpy.residual import RESIDUALS
@@ -40,19 +40,6 @@ COMPONENTS = {
 }
 
 
-#: The arrays that a module of each type holds: canonical leaf -> attribute.
-#: A port's table also says how to turn an array into its native shape.
-PARAMETERS = {
-    Linear: ("kernel", "bias"),
-    LinearWithoutBias: ("kernel",),
-    Projection: ("kernel", "bias"),
-    TokenEmbedding: ("table",),
-    LayerNorm: ("scale", "bias"),
-    StdLayerNorm: ("scale", "bias"),
-    ScalarStdLayerNorm: ("scale", "bias"),
-}
-
-
 def versions():
     """What computes here, by name."""
     return {"numpy": np.__version__}
@@ -66,30 +53,6 @@ def set_precision():
 def devices():
     """The devices that a real computation ran on."""
     return ["cpu"]
-
-
-def modules(module, path="", seen=None):
-    """Yield (path, module) of a module and all below it, each once."""
-    seen = set() if seen is None else seen
-    if id(module) in seen:
-        return
-    seen.add(id(module))
-    yield path, module
-    for name, value in vars(module).items():
-        below = {name: value}
-        if isinstance(value, list):
-            below = {f"{name}.{i}": item for i, item in enumerate(value)}
-        for name, item in below.items():
-            if type(item).__module__.startswith("reference_numpy"):
-                inner = f"{path}.{name}" if path else name
-                yield from modules(item, inner, seen)
-
-
-def leaves(module):
-    """Yield (canonical name, owner, attribute) of every weight."""
-    for path, owner in modules(module):
-        for leaf in PARAMETERS.get(type(owner), ()):
-            yield f"{path}.{leaf}" if path else leaf, owner, leaf
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
@@ -135,20 +98,26 @@ def run(module, *inputs, method="forward", **keywords):
     return flatten(cache)
 
 
-def forward(model, source, target, source_mask, target_mask):
-    """Check a Transformer's inputs, run it, return every step by name."""
+def forward(model, source, target, source_mask, target_mask, key=None):
+    """Check a Transformer's inputs, run it, return every step by name.
+
+    With a key, two uint32, values are dropped as while training.
+    """
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return run(model, *inputs)
+    with dropping(paths(model), key):
+        return run(model, *inputs)
 
 
-def gradients(model, source, target, source_mask, target_mask, labels):
+def gradients(model, source, target, source_mask, target_mask, labels,
+              key=None):
     """The loss of a batch, and its gradient by everything.
 
     Args:
         model: a Transformer.
         source, target, source_mask, target_mask: as ``forward`` takes them.
         labels: int [B T], what each target position should predict.
+        key: two uint32, to drop values as while training.
 
     Returns:
         The loss, a scalar array, and the gradient of every weight and of every
@@ -158,7 +127,8 @@ def gradients(model, source, target, source_mask, target_mask, labels):
     check_inputs(model.config, *inputs)
     convention = (model.config.pad_id, model.config.label_smoothing,
                   model.config.smoothing)
-    output, cache = model.forward(*inputs)
+    with dropping(paths(model), key):
+        output, cache = model.forward(*inputs)
     doutput = cross_entropy_backward(output, labels, *convention)
     return (np.asarray(cross_entropy(output, labels, *convention)),
             flatten(model.backward(doutput, cache)))

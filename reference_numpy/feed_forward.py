@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from reference_numpy.dropout import Dropout
 from reference_numpy.linear import Linear, under
 
 
@@ -58,6 +59,7 @@ class FeedForward:
         self.outer = Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.activation_backward = ACTIVATIONS_BACKWARD[config.activation]
+        self.activated_dropout = Dropout(config.dropout)
 
     def forward(self, x):
         """Map x [B T D] position by position."""
@@ -66,15 +68,20 @@ class FeedForward:
         inner = c["inner"] = self.inner(x)
         # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
         activated = c["activated"] = self.activation(inner)
+        dropped, c["activated_dropout"] = self.activated_dropout.forward(
+            activated)
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
-        output = c["output"] = self.outer(activated)
+        output = c["output"] = self.outer(dropped)
         return output, c
 
     def backward(self, doutput, c):
         """From doutput [B T D]: dx and g."""
         (x,), g = c["inputs"], {"output": doutput}
         # [3'] activated, W₂, b₂: output = activated W₂ + b₂
-        dactivated, gradients = self.outer.backward(doutput, c["activated"])
+        dropped, _ = c["activated_dropout"]
+        ddropped, gradients = self.outer.backward(doutput, dropped)
+        dactivated = self.activated_dropout.backward(
+            ddropped, c["activated_dropout"])
         g |= {"activated": dactivated, **under("outer", gradients)}
         # [2'] inner: activated = max(0, inner), or its GELU
         dinner = g["inner"] = self.activation_backward(dactivated, c["inner"])

@@ -12,6 +12,7 @@ import functools
 import numpy as np
 
 from contract import checks
+from reference_numpy.dropout import Dropout
 
 
 @functools.cache
@@ -46,6 +47,7 @@ class PositionalEncoding:
     def __init__(self, config):
         self.max_length = config.max_length
         self.table = TABLES[config.positions](config.max_length, config.d_model)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x):
         """Add positions 0, 1, 2, … (R10) to x [B T D]."""
@@ -55,13 +57,15 @@ class PositionalEncoding:
         positions = c["positions"] = self.table[:x.shape[1]].astype(x.dtype)
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = c["positioned"] = x + positions
-        return positioned, c
+        dropped, c["dropout"] = self.dropout.forward(positioned)
+        return dropped, c
 
-    def backward(self, dpositioned, c):
-        """From dpositioned [B T D]: dx and g.
+    def backward(self, ddropped, c):
+        """From ddropped [B T D]: dx and g.
 
         The table is a constant; its gradient is shown because it is a step.
         """
+        dpositioned = self.dropout.backward(ddropped, c["dropout"])
         g = {"positioned": dpositioned}
         # [2'] x, positions: positioned = x + positions
         dx = dpositioned

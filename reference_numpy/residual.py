@@ -5,6 +5,7 @@ sub-layer's input, ``x + Sublayer(norm(x))``, which trains more steadily when
 stacks are deep. ``sublayer`` is a function of one array.
 """
 
+from reference_numpy.dropout import Dropout
 from reference_numpy.layer_norm import NORMS
 
 
@@ -13,13 +14,15 @@ class PreNorm:
 
     def __init__(self, config):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x, sublayer):
         """Add to x [B T D] what ``sublayer`` makes of its norm."""
         c = {}
         normed, c["norm"] = self.norm.forward(x)
+        dropped, c["dropout"] = self.dropout.forward(sublayer(normed))
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = c["output"] = x + sublayer(normed)
+        output = c["output"] = x + dropped
         return output, c
 
     def backward(self, doutput, c, sublayer):
@@ -30,7 +33,8 @@ class PreNorm:
         """
         g = {"output": doutput}
         # [1'] x: output = x + Sublayer(norm(x))
-        dx, g["norm"] = self.norm.backward(sublayer(doutput), c["norm"])
+        dsublayer = self.dropout.backward(doutput, c["dropout"])
+        dx, g["norm"] = self.norm.backward(sublayer(dsublayer), c["norm"])
         return doutput + dx, g
 
 
@@ -39,12 +43,14 @@ class PostNorm:
 
     def __init__(self, config):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x, sublayer):
         """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
         c = {}
+        dropped, c["dropout"] = self.dropout.forward(sublayer(x))
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = c["summed"] = x + sublayer(x)
+        summed = c["summed"] = x + dropped
         output, c["norm"] = self.norm.forward(summed)
         return output, c
 
@@ -54,7 +60,8 @@ class PostNorm:
         dsummed, g["norm"] = self.norm.backward(doutput, c["norm"])
         g["summed"] = dsummed
         # [1'] x: summed = x + Sublayer(x)
-        return dsummed + sublayer(dsummed), g
+        dsublayer = self.dropout.backward(dsummed, c["dropout"])
+        return dsummed + sublayer(dsublayer), g
 
 
 RESIDUALS = {"pre": PreNorm, "post": PostNorm}

@@ -1,0 +1,40 @@
+"""Dropout by named keys; keras.random's where a run asks for native masks."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from contract import dropping
+from impl_keras import random
+
+
+def kept(key, shape, rate):
+    """Which values stay, bool: those whose bits are not below rate · 2³²."""
+    # keras: bits are int32 here; moved by 2³¹ their order is uint32's.
+    bits = ops.bitwise_xor(random.bits(key, shape), np.int32(-2**31))
+    return bits >= np.int32(int(rate * 2**32) - 2**31)
+
+
+def native_kept(key, shape, rate):
+    """The same from Keras' own generator: quick, and never comparable."""
+    # keras: a seed must be a number, so its global one is used, not the key.
+    return keras.random.uniform(shape) >= rate
+
+
+class Dropout(keras.layers.Layer):
+    """Zero each value with the chance ``rate``. It has no parameters."""
+
+    def __init__(self, rate):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.supports_masking = True  # keras: else it warns; it hands on
+        self.rate = rate
+
+    def call(self, x):
+        """Drop values of x, of any shape, while a run is open."""
+        place = dropping.place(self)
+        if place is None or not self.rate:
+            return x
+        draw = native_kept if dropping.native() else kept
+        mask = draw(random.fold_in(*place), x.shape, self.rate)
+        return ops.where(mask, x / (1 - self.rate), 0)

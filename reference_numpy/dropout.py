@@ -1,0 +1,50 @@
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    y = x / (1 - rate) where kept, else 0
+
+Srivastava et al. 2014, in the form that leaves the mean as it is, so that
+nothing needs doing when it is off. Which values are kept follows from a named
+key (R25): the run's key, folded with the place's path, such as
+``encoder.layers.0.feed_forward.activated_dropout``. A run is opened by
+``contract.dropping``; outside of one x is handed on.
+"""
+
+import numpy as np
+
+from contract import dropping
+from reference_numpy import random
+
+
+def kept(key, shape, rate):
+    """Which values stay, bool: those whose bits are not below rate · 2³²."""
+    return random.bits(key, shape) >= np.uint32(rate * 2**32)
+
+
+def native_kept(key, shape, rate):
+    """The same from NumPy's own generator: quick, and never comparable."""
+    return np.random.default_rng(key).random(shape, np.float32) >= rate
+
+
+class Dropout:
+    """Zero each value with the chance ``rate``. It has no parameters."""
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def forward(self, x):
+        """Drop values of x, of any shape, while a run is open.
+
+        The cache is what is left and the mask, which is None when off.
+        """
+        place = dropping.place(self)
+        if place is None or not self.rate:
+            return x, (x, None)
+        draw = native_kept if dropping.native() else kept
+        mask = draw(random.fold_in(*place), x.shape, self.rate)
+        left = np.where(mask, x / (1 - self.rate), 0)
+        return left, (left, mask)
+
+    def backward(self, dy, c):
+        """From dy: dx. What was dropped has no gradient."""
+        _, mask = c
+        return dy if mask is None else np.where(mask, dy / (1 - self.rate), 0)

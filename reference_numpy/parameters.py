@@ -1,0 +1,47 @@
+"""What a model holds, by path: its modules and its weights."""
+
+from reference_numpy.embedding import TokenEmbedding
+from reference_numpy.layer_norm import (
+    LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from reference_numpy.linear import Linear, LinearWithoutBias
+from reference_numpy.projection import Projection
+
+#: The arrays that a module of each type holds: canonical leaf -> attribute.
+#: A port's table also says how to turn an array into its native shape.
+PARAMETERS = {
+    Linear: ("kernel", "bias"),
+    LinearWithoutBias: ("kernel",),
+    Projection: ("kernel", "bias"),
+    TokenEmbedding: ("table",),
+    LayerNorm: ("scale", "bias"),
+    StdLayerNorm: ("scale", "bias"),
+    ScalarStdLayerNorm: ("scale", "bias"),
+}
+
+
+def modules(module):
+    """Yield (path, module) of a module and all below it, each once."""
+    queue, seen = [("", module)], {id(module)}
+    for path, owner in queue:
+        yield path, owner
+        for name, value in vars(owner).items():
+            below = {name: value}
+            if isinstance(value, list):
+                below = {f"{name}.{i}": item for i, item in enumerate(value)}
+            for name, item in below.items():
+                if id(item) not in seen and (
+                        type(item).__module__.startswith("reference_numpy")):
+                    seen.add(id(item))
+                    queue.append((f"{path}.{name}" if path else name, item))
+
+
+def paths(module):
+    """id(module) -> path, for a trace or a run."""
+    return {id(below): path for path, below in modules(module)}
+
+
+def leaves(module):
+    """Yield (canonical name, owner, attribute) of every weight."""
+    for path, owner in modules(module):
+        for leaf in PARAMETERS.get(type(owner), ()):
+            yield f"{path}.{leaf}" if path else leaf, owner, leaf

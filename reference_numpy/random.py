@@ -1,0 +1,11 @@
+"""Random numbers by name: Threefry-2x32, as the contract defines it.
+
+The contract's are NumPy's already; the ports write the same in their own
+framework's words, and the tests hold every bit of them.
+"""
+
+from contract.random import (
+    bits, bits64, fold_in, key, normal, threefry2x32, uniform)
+
+__all__ = ["threefry2x32", "key", "fold_in", "bits", "bits64", "uniform",
+           "normal"]
