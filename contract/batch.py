@@ -71,3 +71,33 @@ def check_inputs(config, source, target, source_mask, target_mask):
         )
     checks.mask(source_mask, (batch, 1, 1, s))
     checks.mask(target_mask, (batch, 1, t, t))
+
+
+def check_pairs(config, sources, targets):
+    """Raise InputError unless a model of ``config`` can train on these ids.
+
+    Args:
+        sources: int [A B S], A batches of B sequences.
+        targets: int [A B T], with their begin and end tokens.
+    """
+    sources, targets = np.asarray(sources), np.asarray(targets)
+    for ids, what in ((sources, "source"), (targets, "target")):
+        if ids.ndim != 3:
+            raise checks.InputError(
+                f"the {what} ids have shape {list(ids.shape)}; give batches "
+                "of sequences, [batches, batch, length].")
+    if sources.shape[:2] != targets.shape[:2]:
+        raise checks.InputError(
+            f"the sources are {list(sources.shape[:2])} sequences and the "
+            f"targets {list(targets.shape[:2])}; give as many of one as of "
+            "the other.")
+    if targets.shape[2] < 2:
+        raise checks.InputError(
+            "the targets have one token; give at least two, of which the "
+            "first is read and the second predicted.")
+    checks.tokens(sources.reshape(-1, sources.shape[2]),
+                  config.source_vocab, config.max_length, "source")
+    checks.tokens(targets[:, :, 1:].reshape(-1, targets.shape[2] - 1),
+                  config.target_vocab, config.max_length, "target")
+    checks.tokens(targets[:, :, :1].reshape(-1, 1),
+                  config.target_vocab, config.max_length, "target")

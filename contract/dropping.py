@@ -1,8 +1,8 @@
-"""When dropout is on, and by which key: for the time of a run.
+"""When dropout is on, where, and what it keeps: for the time of a run.
 
 Dropout is off unless a run is open, so that a model never drops by accident.
-In an open run each place where something is dropped has a key of its own: the
-run's key and the place's path, which is the same in all four.
+What an open run keeps was drawn beforehand, for every place by its name, which
+is the path of its Dropout and the same in all four.
 """
 
 import contextlib
@@ -10,35 +10,53 @@ import contextlib
 _open = None
 
 
-def place(module):
-    """None while dropout is off, else (the run's key, the module's path)."""
+def places(config, batch, source, target):
+    """Where a model drops values: {path of the Dropout: shape}.
+
+    Args:
+        config: a TransformerConfig.
+        batch, source, target: B, S and T of the inputs.
+    """
+    if not config.dropout:
+        return {}
+    d, f, h = config.d_model, config.d_ff, config.n_heads
+    found = {"source_positions.dropout": (batch, source, d),
+             "target_positions.dropout": (batch, target, d)}
+    for stack, n_layers, length, keys in (
+        ("encoder", config.n_encoder_layers, source,
+         {"self_attention": source}),
+        ("decoder", config.n_decoder_layers, target,
+         {"self_attention": target, "cross_attention": source}),
+    ):
+        for layer in (f"{stack}.layers.{i}" for i in range(n_layers)):
+            for name, size in keys.items():
+                found[f"{layer}.{name}.weights_dropout"] = (
+                    batch, h, length, size)
+            found[f"{layer}.feed_forward.activated_dropout"] = (
+                batch, length, f)
+            for name in (*keys, "feed_forward"):
+                found[f"{layer}.{name}_residual.dropout"] = (batch, length, d)
+    return found
+
+
+def kept(module):
+    """What the open run keeps of a Dropout's input, bool; None if it is off."""
     if _open is None:
         return None
-    paths, key, _ = _open
-    return key, paths[id(module)]
-
-
-def native():
-    """Whether the open run asks for the framework's own generator.
-
-    Its masks are quicker to draw and are nobody else's: such a run cannot be
-    compared, nor resumed to the bit.
-    """
-    return _open[2]
+    paths, drawn = _open
+    return drawn[paths[id(module)]]
 
 
 @contextlib.contextmanager
-def dropping(paths, key, native=False):
+def dropping(paths, drawn):
     """Open a run for the duration of a ``with`` block.
 
     Args:
         paths: id(module) -> its path from the root.
-        key: the run's key, as the framework's ``random`` makes them; None
-            leaves dropout off.
-        native: whether masks come from the framework's own generator.
+        drawn: path -> bool array, for every place; {} leaves dropout off.
     """
     global _open
-    before, _open = _open, None if key is None else (paths, key, native)
+    before, _open = _open, (paths, drawn) if drawn else None
     try:
         yield
     finally:

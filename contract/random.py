@@ -56,6 +56,11 @@ def fold_in(parent, name):
     return np.concatenate(threefry2x32(parent, x0, x1))
 
 
+def fold_in_each(parent, names):
+    """The keys of several names under ``parent``: uint32 [n 2]."""
+    return np.stack([fold_in(parent, name) for name in names])
+
+
 def words(key, size):
     """Yield (start, x0, x1): the two words of counters 0 to ``size`` - 1."""
     for start in range(0, size, BLOCK):

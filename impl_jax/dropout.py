@@ -15,9 +15,24 @@ def kept(key, shape, rate):
 
 def native_kept(key, shape, rate):
     """The same from XLA's own generator: quick, and never comparable."""
-    key = jnp.concatenate([key, key])  # nnx: rbg keys have four words
+    shape = (*key.shape[:-1], *shape)
+    key = jnp.concatenate([key.ravel()[:2]] * 2)  # nnx: rbg's have four words
     return jax.random.bernoulli(
         jax.random.wrap_key_data(key, impl="unsafe_rbg"), 1 - rate, shape)
+
+
+def draw(key, places, rate, native):
+    """What a run keeps in every place: path -> bool.
+
+    Places of one shape are drawn together, which asks less of a compiler.
+    """
+    drawn = {}
+    for shape in dict.fromkeys(places.values()):
+        names = [name for name in places if places[name] == shape]
+        keys = random.fold_in_each(key, names)
+        masks = (native_kept if native else kept)(keys, shape, rate)
+        drawn |= dict(zip(names, masks))
+    return drawn
 
 
 class Dropout(nnx.Module):
@@ -28,9 +43,5 @@ class Dropout(nnx.Module):
 
     def __call__(self, x):
         """Drop values of x, of any shape, while a run is open."""
-        place = dropping.place(self)
-        if place is None or not self.rate:
-            return x
-        draw = native_kept if dropping.native() else kept
-        mask = draw(random.fold_in(*place), x.shape, self.rate)
-        return jnp.where(mask, x / (1 - self.rate), 0)
+        mask = dropping.kept(self)
+        return x if mask is None else jnp.where(mask, x / (1 - self.rate), 0)

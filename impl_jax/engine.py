@@ -11,12 +11,13 @@ import jaxlib
 import numpy as np
 from flax import nnx
 
-from contract.batch import check_inputs
-from contract.dropping import dropping
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_jax.attention import MultiHeadAttention, SingleHeadAttention
 from impl_jax.decoder import Decoder, DecoderLayer
+from impl_jax.dropout import draw
 from impl_jax.embedding import TokenEmbedding
 from impl_jax.encoder import Encoder, EncoderLayer
 from impl_jax.feed_forward import FeedForward
@@ -27,6 +28,7 @@ from impl_jax.parameters import leaves, modules, paths
 from impl_jax.positional import PositionalEncoding
 from impl_jax.projection import Projection
 from impl_jax.residual import RESIDUALS
+from impl_jax.train import Trainer
 from impl_jax.transformer import Transformer
 
 NAME = "jax"
@@ -142,16 +144,20 @@ def run(module, *inputs, method="__call__", compiled=False, **keywords):
     return {name: to_numpy(value) for name, value in steps.items()}
 
 
-def to_key(key, device):
-    """A key, two uint32, as JAX's own array; None stays as it is."""
-    return None if key is None else to_native(key, device)
+def drawn(model, source, target, key):
+    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    if key is None:
+        return {}
+    shapes = places(model.config, *source.shape, target.shape[1])
+    return draw(to_native(key, model.home), shapes,
+                model.config.dropout, False)
 
 
 def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with dropping(paths(model), to_key(key, model.home)):
+    with dropping(paths(model), drawn(model, source, target, key)):
         return run(model, *inputs)
 
 
@@ -164,14 +170,14 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     *inputs, labels = (to_native(a, model.home) for a in (*inputs, labels))
-    key = to_key(key, model.home)
+    keep = drawn(model, source, target, key)
     graph, state = nnx.split(model)
 
     def loss_of(state, zeros):
         traced = nnx.merge(graph, state)
         where = paths(traced)
         with (tracing(where, lambda name, value: value + zeros[name]),
-              dropping(where, key)):
+              dropping(where, keep)):
             output = traced(*inputs)
         return cross_entropy(output, labels, traced.config.pad_id,
                              traced.config.label_smoothing,
@@ -184,6 +190,38 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     return to_numpy(loss), {
         **export(nnx.merge(graph, by_state)),
         **{name: to_numpy(by_step[name]) for name in zeros}}
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the reference's engine."""
+    check_pairs(trainer.model.config, sources, targets)
+    loss, norm, rate = trainer.train_step(sources, targets)
+    return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+            "rate": np.asarray(rate)}
+
+
+def moments(trainer):
+    """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
+    return {f"{kind}.{name}": array
+            for kind, held in (("m", trainer.m), ("v", trainer.v))
+            for name, array in export(nnx.merge(trainer.graph, held)).items()}
+
+
+def resume(trainer, step, moments):
+    """Have a Trainer go on after ``step``, from moments as exported."""
+    trainer.step = step
+    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+        holder = nnx.merge(trainer.graph, held)
+        for name, parameter in leaves(holder):
+            parameter.set_value(to_native(
+                moments[f"{kind}.{name}"], trainer.model.home))
+        setattr(trainer, kind, nnx.state(holder))
+
 
 
 def masks(source, target, pad_id, device="cpu"):

@@ -36,14 +36,25 @@ def key(seed):
 def fold_in(parent, name):
     """The key of ``name``, a text or a number, under ``parent``."""
     data = zlib.crc32(name.encode()) if isinstance(name, str) else name
-    x0, x1 = key(data & 0xFFFFFFFF).reshape(2, 1)
-    return jnp.concatenate(threefry2x32(parent, x0, x1))
+    return jnp.stack(threefry2x32(parent, jnp.uint32(0), jnp.uint32(data)))
+
+
+def fold_in_each(parent, names):
+    """The keys of several names under ``parent``: [n 2]."""
+    x1 = jnp.array([zlib.crc32(name.encode()) for name in names], jnp.uint32)
+    return jnp.stack(threefry2x32(parent, jnp.zeros_like(x1), x1), axis=-1)
 
 
 def words(key, shape):
-    """The two words of each place's counter; fewer than 2³² places."""
-    counter = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    return threefry2x32(key, jnp.zeros_like(counter), counter)
+    """The two words of each place's counter; fewer than 2³² places.
+
+    Of several keys, [n 2], at once: [n *shape].
+    """
+    counter = jnp.arange(math.prod(shape), dtype=jnp.uint32)
+    x0, x1 = threefry2x32((key[..., :1], key[..., 1:]),
+                          jnp.zeros_like(counter), counter)
+    shape = (*key.shape[:-1], *shape)
+    return x0.reshape(shape), x1.reshape(shape)
 
 
 def bits(key, shape):

@@ -17,8 +17,21 @@ def kept(key, shape, rate):
 
 def native_kept(key, shape, rate):
     """The same from Keras' own generator: quick, and never comparable."""
-    # keras: a seed must be a number, so its global one is used, not the key.
-    return keras.random.uniform(shape) >= rate
+    return keras.random.uniform((*key.shape[:-1], *shape)) >= rate
+
+
+def draw(key, places, rate, native):
+    """What a run keeps in every place: path -> bool.
+
+    Places of one shape are drawn together, which asks less of a compiler.
+    """
+    drawn = {}
+    for shape in dict.fromkeys(places.values()):
+        names = [name for name in places if places[name] == shape]
+        keys = random.fold_in_each(key, names)
+        masks = (native_kept if native else kept)(keys, shape, rate)
+        drawn |= {name: masks[i] for i, name in enumerate(names)}
+    return drawn
 
 
 class Dropout(keras.layers.Layer):
@@ -32,9 +45,5 @@ class Dropout(keras.layers.Layer):
 
     def call(self, x):
         """Drop values of x, of any shape, while a run is open."""
-        place = dropping.place(self)
-        if place is None or not self.rate:
-            return x
-        draw = native_kept if dropping.native() else kept
-        mask = draw(random.fold_in(*place), x.shape, self.rate)
-        return ops.where(mask, x / (1 - self.rate), 0)
+        mask = dropping.kept(self)
+        return x if mask is None else ops.where(mask, x / (1 - self.rate), 0)

@@ -9,12 +9,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract.batch import check_inputs
-from contract.dropping import dropping
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_keras.attention import MultiHeadAttention, SingleHeadAttention
 from impl_keras.decoder import Decoder, DecoderLayer
+from impl_keras.dropout import draw
 from impl_keras.embedding import TokenEmbedding
 from impl_keras.encoder import Encoder, EncoderLayer
 from impl_keras.feed_forward import FeedForward
@@ -25,6 +26,7 @@ from impl_keras.parameters import leaves, modules, paths
 from impl_keras.positional import PositionalEncoding
 from impl_keras.projection import Projection
 from impl_keras.residual import RESIDUALS
+from impl_keras.train import GRADIENTS, Trainer
 from impl_keras.transformer import Transformer
 
 NAME = "keras"
@@ -184,16 +186,20 @@ def run(module, *inputs, method="__call__", **keywords):
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
-def to_key(key, device):
-    """A key, two uint32, as a tensor; None stays as it is."""
-    return None if key is None else to_native(key.view(np.int32), device)
+def drawn(model, source, target, key):
+    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    if key is None:
+        return {}
+    shapes = places(model.config, *source.shape, target.shape[1])
+    return draw(to_native(key.view(np.int32), model.home), shapes,
+                model.config.dropout, False)
 
 
 def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with dropping(paths(model), to_key(key, model.home)):
+    with dropping(paths(model), drawn(model, source, target, key)):
         return run(model, *inputs)
 
 
@@ -204,11 +210,21 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     check_inputs(model.config, *inputs)
     weights = {name: (variable, convert)
                for name, variable, convert in leaves(model)}
-    with _on(model.home), dropping(paths(model), to_key(key, model.home)):
+    with _on(model.home), dropping(
+            paths(model), drawn(model, source, target, key)):
+        *inputs, labels = (to_native(value, model.home)
+                           for value in (*inputs, labels))
+
+        def loss_of(watch):
+            with tracing(paths(model), watch) as trace:
+                output = model(*inputs)
+            return cross_entropy(
+                output, labels, model.config.pad_id,
+                model.config.label_smoothing, model.config.smoothing
+            ), trace.values
+
         loss, by_weight, by_step = GRADIENTS[keras.backend.backend()](
-            model, [to_native(value, model.home) for value in inputs],
-            to_native(labels, model.home),
-            [variable for variable, _ in weights.values()])
+            loss_of, [variable for variable, _ in weights.values()])
     return to_numpy(loss), {
         **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
            for (name, (_, convert)), gradient
@@ -216,64 +232,37 @@ def gradients(model, source, target, source_mask, target_mask, labels,
         **{name: to_numpy(gradient) for name, gradient in by_step.items()}}
 
 
-def _loss_of(model, inputs, labels, watch):
-    """The loss of a batch, and the steps on the way to it."""
-    with tracing(paths(model), watch) as trace:
-        output = model(*inputs)
-    return cross_entropy(output, labels, model.config.pad_id,
-                         model.config.label_smoothing,
-                         model.config.smoothing), trace.values
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    with _on(model.home):
+        return Trainer(model, training)
 
 
-def _gradients_by_tape(model, inputs, labels, variables):
-    # keras: has no gradient of its own, so its backend's is asked.
-    import tensorflow as tf
-
-    def watch(name, value):
-        tape.watch(value)
-        return value
-
-    with tf.GradientTape() as tape:
-        loss, steps = _loss_of(model, inputs, labels, watch)
-    by_weight, by_step = tape.gradient(
-        loss, ([variable.value for variable in variables], steps))
-    return loss, [tf.convert_to_tensor(g) for g in by_weight], by_step
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the reference's engine."""
+    check_pairs(trainer.model.config, sources, targets)
+    with _on(trainer.model.home):
+        loss, norm, rate = trainer.train_step(sources, targets)
+    return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+            "rate": np.asarray(rate)}
 
 
-def _gradients_by_autograd(model, inputs, labels, variables):
-    import torch
-
-    def watch(name, value):
-        return value if value.requires_grad else value.requires_grad_()
-
-    loss, steps = _loss_of(model, inputs, labels, watch)
-    found = torch.autograd.grad(loss, [
-        *(variable.value for variable in variables), *steps.values()])
-    return (loss, found[:len(variables)],
-            dict(zip(steps, found[len(variables):])))
+def moments(trainer):
+    """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
+    return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(v.value)))
+            for kind, held in (("m", trainer.m), ("v", trainer.v))
+            for (name, _, convert), v in zip(leaves(trainer.model), held)}
 
 
-def _gradients_by_trace(model, inputs, labels, variables):
-    import jax
+def resume(trainer, step, moments):
+    """Have a Trainer go on after ``step``, from moments as exported."""
+    trainer.step = step
+    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+        for (name, _, _), variable in zip(leaves(trainer.model), held):
+            variable.assign(to_native(
+                moments[f"{kind}.{name}"].reshape(variable.shape),
+                trainer.model.home))
 
-    def loss_of(values, zeros):
-        def watch(name, value):
-            return value + zeros[name]
-        with keras.StatelessScope(zip(variables, values)):
-            return _loss_of(model, inputs, labels, watch)[0]
-
-    _, steps = _loss_of(model, inputs, labels, None)
-    zeros = {name: ops.zeros_like(value) for name, value in steps.items()}
-    loss, (by_weight, by_step) = jax.value_and_grad(
-        loss_of, argnums=(0, 1))([v.value for v in variables], zeros)
-    return loss, by_weight, {name: by_step[name] for name in steps}
-
-
-GRADIENTS = {
-    "tensorflow": _gradients_by_tape,
-    "torch": _gradients_by_autograd,
-    "jax": _gradients_by_trace,
-}
 
 
 def masks(source, target, pad_id, device="cpu"):

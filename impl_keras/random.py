@@ -50,14 +50,29 @@ def key(seed):
 def fold_in(parent, name):
     """The key of ``name``, a text or a number, under ``parent``."""
     data = zlib.crc32(name.encode()) if isinstance(name, str) else name
-    word = key(data & 0xFFFFFFFF)
-    return ops.concatenate(threefry2x32(parent, word[:1], word[1:]))
+    word = (np.int32(signed(data)) if isinstance(data, int)
+            else data)  # keras: a number within a compiled function
+    return ops.stack(threefry2x32(
+        parent, ops.zeros((), "int32"), ops.convert_to_tensor(word)))
+
+
+def fold_in_each(parent, names):
+    """The keys of several names under ``parent``: [n 2]."""
+    x1 = ops.convert_to_tensor(np.array(
+        [signed(zlib.crc32(name.encode())) for name in names], np.int32))
+    return ops.stack(threefry2x32(parent, ops.zeros_like(x1), x1), axis=-1)
 
 
 def words(key, shape):
-    """The two words of each place's counter; fewer than 2³¹ places."""
-    counter = ops.reshape(ops.arange(math.prod(shape), dtype="int32"), shape)
-    return threefry2x32(key, ops.zeros_like(counter), counter)
+    """The two words of each place's counter; fewer than 2³¹ places.
+
+    Of several keys, [n 2], at once: [n *shape].
+    """
+    counter = ops.arange(math.prod(shape), dtype="int32")
+    x0, x1 = threefry2x32((key[..., :1], key[..., 1:]),
+                          ops.zeros_like(counter), counter)
+    shape = (*key.shape[:-1], *shape)
+    return ops.reshape(x0, shape), ops.reshape(x1, shape)
 
 
 def bits(key, shape):

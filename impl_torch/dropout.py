@@ -16,9 +16,22 @@ def kept(key, shape, rate):
 
 def native_kept(key, shape, rate):
     """The same from torch's own generator: quick, and never comparable."""
-    generator = torch.Generator(key.device)
-    generator.manual_seed(int(key[0]) << 32 | random.unsigned(key[1]).item())
-    return torch.rand(shape, generator=generator, device=key.device) >= rate
+    shape = (*key.shape[:-1], *shape)
+    return torch.rand(shape, device=key.device) >= rate
+
+
+def draw(key, places, rate, native):
+    """What a run keeps in every place: path -> bool.
+
+    Places of one shape are drawn together, which asks less of a compiler.
+    """
+    drawn = {}
+    for shape in dict.fromkeys(places.values()):
+        names = [name for name in places if places[name] == shape]
+        keys = random.fold_in_each(key, names)
+        masks = (native_kept if native else kept)(keys, shape, rate)
+        drawn |= dict(zip(names, masks))
+    return drawn
 
 
 class Dropout(nn.Module):
@@ -30,9 +43,7 @@ class Dropout(nn.Module):
 
     def forward(self, x):
         """Drop values of x, of any shape, while a run is open."""
-        place = dropping.place(self)
-        if place is None or not self.rate:
+        mask = dropping.kept(self)
+        if mask is None:
             return x
-        draw = native_kept if dropping.native() else kept
-        mask = draw(random.fold_in(*place), x.shape, self.rate)
         return torch.where(mask, x / (1 - self.rate), 0)

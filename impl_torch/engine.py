@@ -6,12 +6,13 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from contract.batch import check_inputs
-from contract.dropping import dropping
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_torch.attention import MultiHeadAttention, SingleHeadAttention
 from impl_torch.decoder import Decoder, DecoderLayer
+from impl_torch.dropout import draw
 from impl_torch.embedding import TokenEmbedding
 from impl_torch.encoder import Encoder, EncoderLayer
 from impl_torch.feed_forward import FeedForward
@@ -22,6 +23,7 @@ from impl_torch.parameters import leaves, modules, paths
 from impl_torch.positional import PositionalEncoding
 from impl_torch.projection import Projection
 from impl_torch.residual import RESIDUALS
+from impl_torch.train import Trainer
 from impl_torch.transformer import Transformer
 
 NAME = "torch"
@@ -124,16 +126,20 @@ def run(module, *inputs, method="__call__", **keywords):
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
-def to_key(key, device):
-    """A key, two uint32, as torch's own; None stays as it is."""
-    return None if key is None else to_native(key.view(np.int32), device)
+def drawn(model, source, target, key):
+    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    if key is None:
+        return {}
+    shapes = places(model.config, *source.shape, target.shape[1])
+    return draw(to_native(key.view(np.int32), model.home), shapes,
+                model.config.dropout, False)
 
 
 def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with dropping(paths(model), to_key(key, model.home)):
+    with dropping(paths(model), drawn(model, source, target, key)):
         return run(model, *inputs)
 
 
@@ -143,7 +149,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     with (torch.enable_grad(), tracing(paths(model), watch) as trace,
-          dropping(paths(model), to_key(key, model.home))):
+          dropping(paths(model), drawn(model, source, target, key))):
         output = model(*(to_native(value, model.home) for value in inputs))
         loss = cross_entropy(
             output, to_native(labels, model.home), model.config.pad_id,
@@ -163,6 +169,36 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 def watch(name, value):
     """Let a step that is a constant, such as positions, have a gradient."""
     return value if value.requires_grad else value.requires_grad_()
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the reference's engine."""
+    check_pairs(trainer.model.config, sources, targets)
+    loss, norm, rate = trainer.train_step(sources, targets)
+    return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+            "rate": np.asarray(rate)}
+
+
+def moments(trainer):
+    """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
+    return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(array)))
+            for kind, held in (("m", trainer.m), ("v", trainer.v))
+            for (name, _, convert), array in zip(leaves(trainer.model), held)}
+
+
+def resume(trainer, step, moments):
+    """Have a Trainer go on after ``step``, from moments as exported."""
+    trainer.step = step
+    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+        for (name, _, convert), tensor in zip(leaves(trainer.model), held):
+            tensor.copy_(to_native(
+                convert(moments[f"{kind}.{name}"]), trainer.model.home))
+
 
 
 def masks(source, target, pad_id, device="cpu"):

@@ -26,7 +26,7 @@ def unsigned(x):
 def threefry2x32(key, x0, x1):
     """Encrypt counters, two uint32 words each, with 20 rounds."""
     k = (key[0], key[1], key[0] ^ key[1] ^ PARITY)
-    x0, x1 = x0 + k[0], x1 + k[1]
+    x0, x1 = x0 + k[0], x1 + k[1]  # new, so that below may work in place
     for block in range(5):
         for turn in ROTATIONS[block % 2]:
             x0 += x1
@@ -51,11 +51,24 @@ def fold_in(parent, name):
     return torch.cat(threefry2x32(parent, x0, x1))
 
 
+def fold_in_each(parent, names):
+    """The keys of several names under ``parent``: [n 2]."""
+    x1 = torch.tensor([signed(zlib.crc32(name.encode())) for name in names],
+                      dtype=torch.int32, device=parent.device)
+    return torch.stack(threefry2x32(parent, torch.zeros_like(x1), x1), dim=-1)
+
+
 def words(key, shape):
-    """The two words of each place's counter; fewer than 2³¹ places."""
+    """The two words of each place's counter; fewer than 2³¹ places.
+
+    Of several keys, [n 2], at once: [n *shape].
+    """
     counter = torch.arange(math.prod(shape), dtype=torch.int32,
-                           device=key.device).reshape(shape)
-    return threefry2x32(key, torch.zeros_like(counter), counter)
+                           device=key.device)
+    x0, x1 = threefry2x32((key[..., :1], key[..., 1:]),
+                          torch.zeros_like(counter), counter)
+    shape = (*key.shape[:-1], *shape)
+    return x0.reshape(shape), x1.reshape(shape)
 
 
 def bits(key, shape):

@@ -38,7 +38,7 @@ FORCED = {
 }
 
 #: Helpers of the hand-written backward pass, and of NumPy's lack of erfc.
-NUMPY_ONLY = {"sum_to", "normal_cdf"}
+NUMPY_ONLY = {"sum_to", "normal_cdf", "flatten"}
 
 #: What a call is called, and parameters that mean the same.
 CALLS = {"forward": "call", "__call__": "call", "call": "call"}

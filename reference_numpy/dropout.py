@@ -5,8 +5,8 @@
 Srivastava et al. 2014, in the form that leaves the mean as it is, so that
 nothing needs doing when it is off. Which values are kept follows from a named
 key (R25): the run's key, folded with the place's path, such as
-``encoder.layers.0.feed_forward.activated_dropout``. A run is opened by
-``contract.dropping``; outside of one x is handed on.
+``encoder.layers.0.feed_forward.activated_dropout``. It is drawn before a run,
+and the run is opened by ``contract.dropping``; outside of one x is handed on.
 """
 
 import numpy as np
@@ -25,6 +25,20 @@ def native_kept(key, shape, rate):
     return np.random.default_rng(key).random(shape, np.float32) >= rate
 
 
+def draw(key, places, rate, native):
+    """What a run keeps in every place: path -> bool.
+
+    Args:
+        key: the run's, uint32 [2].
+        places: path -> shape, as ``contract.dropping.places`` finds them.
+        rate: the chance that a value is dropped.
+        native: whether NumPy's own generator draws instead.
+    """
+    masks = native_kept if native else kept
+    return {name: masks(random.fold_in(key, name), shape, rate)
+            for name, shape in places.items()}
+
+
 class Dropout:
     """Zero each value with the chance ``rate``. It has no parameters."""
 
@@ -36,11 +50,9 @@ class Dropout:
 
         The cache is what is left and the mask, which is None when off.
         """
-        place = dropping.place(self)
-        if place is None or not self.rate:
+        mask = dropping.kept(self)
+        if mask is None:
             return x, (x, None)
-        draw = native_kept if dropping.native() else kept
-        mask = draw(random.fold_in(*place), x.shape, self.rate)
         left = np.where(mask, x / (1 - self.rate), 0)
         return left, (left, mask)
 

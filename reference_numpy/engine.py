@@ -2,22 +2,24 @@
 
 import numpy as np
 
-from contract.batch import check_inputs
-from contract.dropping import dropping
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
 from contract.weights import check
 from reference_numpy.attention import (
     MultiHeadAttention, SingleHeadAttention)
 from reference_numpy.decoder import Decoder, DecoderLayer
+from reference_numpy.dropout import draw
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.encoder import Encoder, EncoderLayer
 from reference_numpy.feed_forward import FeedForward
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 from reference_numpy.masks import causal_mask, padding_mask
-from reference_numpy.parameters import leaves, modules, paths
+from reference_numpy.parameters import flatten, leaves, modules, paths
 from reference_numpy.positional import PositionalEncoding
 from reference_numpy.projection import Projection
 from reference_numpy.residual import RESIDUALS
+from reference_numpy.train import Trainer
 from reference_numpy.transformer import Transformer
 
 NAME = "numpy"
@@ -81,17 +83,6 @@ def export(module):
     return {name: getattr(owner, leaf) for name, owner, leaf in leaves(module)}
 
 
-def flatten(cache, prefix=""):
-    """The steps of a cache by their full names; inputs are left out."""
-    steps = {}
-    for name, value in cache.items():
-        if isinstance(value, dict):
-            steps |= flatten(value, f"{prefix}{name}.")
-        elif isinstance(value, np.ndarray):
-            steps[f"{prefix}{name}"] = value
-    return steps
-
-
 def run(module, *inputs, method="forward", **keywords):
     """Run a module on arrays; return every step by name."""
     _, cache = getattr(module, method)(*inputs, **keywords)
@@ -105,8 +96,16 @@ def forward(model, source, target, source_mask, target_mask, key=None):
     """
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with dropping(paths(model), key):
+    with dropping(paths(model), drawn(model, source, target, key)):
         return run(model, *inputs)
+
+
+def drawn(model, source, target, key):
+    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    if key is None:
+        return {}
+    shapes = places(model.config, *source.shape, target.shape[1])
+    return draw(key, shapes, model.config.dropout, False)
 
 
 def gradients(model, source, target, source_mask, target_mask, labels,
@@ -127,11 +126,50 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     check_inputs(model.config, *inputs)
     convention = (model.config.pad_id, model.config.label_smoothing,
                   model.config.smoothing)
-    with dropping(paths(model), key):
+    with dropping(paths(model), drawn(model, source, target, key)):
         output, cache = model.forward(*inputs)
     doutput = cross_entropy_backward(output, labels, *convention)
     return (np.asarray(cross_entropy(output, labels, *convention)),
             flatten(model.backward(doutput, cache)))
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; what it found, as arrays by name.
+
+    Args:
+        trainer: a Trainer.
+        sources: int [A B S].
+        targets: int [A B T], with their begin and end tokens.
+
+    Returns:
+        "loss", the mean before the step; "norm", of the gradient before it was
+        clipped; "rate".
+    """
+    check_pairs(trainer.model.config, sources, targets)
+    loss, norm, rate = trainer.train_step(sources, targets)
+    return {"loss": np.asarray(loss), "norm": np.asarray(norm),
+            "rate": np.asarray(rate)}
+
+
+def moments(trainer):
+    """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
+    names = [name for name, _, _ in leaves(trainer.model)]
+    return {**{f"m.{name}": array for name, array in zip(names, trainer.m)},
+            **{f"v.{name}": array for name, array in zip(names, trainer.v)}}
+
+
+def resume(trainer, step, moments):
+    """Have a Trainer go on after ``step``, from moments as exported."""
+    trainer.step = step
+    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+        for i, (name, _, _) in enumerate(leaves(trainer.model)):
+            held[i] = moments[f"{kind}.{name}"].astype(held[i].dtype)
+
 
 
 def masks(source, target, pad_id, device="cpu"):

@@ -1,5 +1,7 @@
 """What a model holds, by path: its modules and its weights."""
 
+import numpy as np
+
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.layer_norm import (
     LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
@@ -45,3 +47,14 @@ def leaves(module):
     for path, owner in modules(module):
         for leaf in PARAMETERS.get(type(owner), ()):
             yield f"{path}.{leaf}" if path else leaf, owner, leaf
+
+
+def flatten(cache, prefix=""):
+    """The steps of a cache by their full names; inputs are left out."""
+    steps = {}
+    for name, value in cache.items():
+        if isinstance(value, dict):
+            steps |= flatten(value, f"{prefix}{name}.")
+        elif isinstance(value, np.ndarray):
+            steps[f"{prefix}{name}"] = value
+    return steps

@@ -5,7 +5,7 @@ framework's words, and the tests hold every bit of them.
 """
 
 from contract.random import (
-    bits, bits64, fold_in, key, normal, threefry2x32, uniform)
+    bits, bits64, fold_in, fold_in_each, key, normal, threefry2x32, uniform)
 
-__all__ = ["threefry2x32", "key", "fold_in", "bits", "bits64", "uniform",
-           "normal"]
+__all__ = ["threefry2x32", "key", "fold_in", "fold_in_each", "bits", "bits64",
+           "uniform", "normal"]

@@ -1,0 +1,67 @@
+"""The optimiser (section 5.3). optax.adam is the same, but for the last bits."""
+
+import jax.numpy as jnp
+
+
+def constant(training, d_model, step):
+    """The same rate at every step."""
+    return training.rate
+
+
+def inverse_sqrt(training, d_model, step):
+    """Equation 3: up in a line while warming up, then down as 1/√step."""
+    return training.rate * d_model**-0.5 * min(
+        step**-0.5, step * training.warmup_steps**-1.5)
+
+
+SCHEDULES = {"constant": constant, "inverse_sqrt": inverse_sqrt}
+
+
+def clip_by_global_norm(gradients, limit):
+    """Scale all gradients so that their norm is at most ``limit`` (R28)."""
+    norm = jnp.sqrt(sum(jnp.sum(g * g) for g in gradients))
+    if limit:
+        scale = jnp.where(norm > limit, limit / norm, 1)
+        gradients = [g * scale for g in gradients]
+    return gradients, norm
+
+
+class Adam:
+    """Adam for one weight at a time."""
+
+    def __init__(self, training, d_model):
+        self.training, self.d_model = training, d_model
+        self.beta1, self.beta2 = training.beta1, training.beta2
+        self.eps = training.eps
+
+    def settings(self, step):
+        """(rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats."""
+        rate = SCHEDULES[self.training.schedule](
+            self.training, self.d_model, step)
+        return rate, 1 - self.beta1**step, 1 - self.beta2**step
+
+    def update(self, weight, gradient, m, v, rate, correction1, correction2):
+        """One step of one weight: the new weight, m and v."""
+        # [1] m [*]: β₁ m + (1 - β₁) g
+        m = self.beta1 * m + (1 - self.beta1) * gradient
+        # [2] v [*]: β₂ v + (1 - β₂) g²
+        v = self.beta2 * v + (1 - self.beta2) * (gradient * gradient)
+        # [3] direction [*]: m̂ / (√v̂ + ε)  (R26)
+        direction = (m / correction1) / (jnp.sqrt(v / correction2) + self.eps)
+        # [4] weight [*]: weight - rate · direction
+        weight = weight - rate * direction
+        return weight, m, v
+
+
+class AdamW(Adam):
+    """Adam that first shrinks each weight."""
+
+    def update(self, weight, gradient, m, v, rate, correction1, correction2):
+        """One step of one weight: the new weight, m and v."""
+        # [1] decayed [*]: weight · (1 - rate · λ)
+        decayed = weight * (1 - rate * self.training.weight_decay)
+        return super().update(
+            decayed, gradient, m, v, rate, correction1, correction2)
+
+
+OPTIMIZERS = {"adam": Adam, "adamw": AdamW}

@@ -1,0 +1,99 @@
+"""Training: from a batch of pairs to new weights (section 5).
+
+The decoder reads a target without its last token and is to predict it without
+its first, all positions at once (teacher forcing).
+"""
+
+import numpy as np
+
+from contract.dropping import dropping, places
+from reference_numpy import random
+from reference_numpy.dropout import draw
+from reference_numpy.loss import cross_entropy, cross_entropy_backward
+from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
+from reference_numpy.parameters import flatten, leaves, paths
+
+
+def loss_and_gradients(model, source, target, key, native):
+    """The loss of one batch, and its gradient by every weight.
+
+    Args:
+        model: a Transformer.
+        source: int [B S].
+        target: int [B T + 1], with its begin and end tokens.
+        key: from which follows what dropout keeps, uint32 [2].
+        native: whether NumPy's own generator draws that instead.
+
+    Returns:
+        The mean loss over the labels that are not padding, and the gradients,
+        a list in the order of ``leaves``.
+    """
+    config = model.config
+    read, labels = target[:, :-1], target[:, 1:]
+    drawn = draw(key, places(config, *source.shape, read.shape[1]),
+                 config.dropout, native)
+    source_mask = padding_mask(source, config.pad_id)
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
+    convention = (config.pad_id, config.label_smoothing, config.smoothing)
+    with dropping(paths(model), drawn):
+        output, cache = model.forward(source, read, source_mask, target_mask)
+    loss = cross_entropy(output, labels, *convention)
+    g = flatten(model.backward(
+        cross_entropy_backward(output, labels, *convention), cache))
+    return loss, [g[name] for name, _, _ in leaves(model)]
+
+
+class Trainer:
+    """A model, its optimiser's moments, and how many steps were made.
+
+    Attributes:
+        step: the number of the last step; 0 before the first.
+        m, v: both moments of every weight, lists in the order of ``leaves``.
+    """
+
+    def __init__(self, model, training):
+        self.model, self.training, self.step = model, training, 0
+        self.optimizer = OPTIMIZERS[training.optimizer](
+            training, model.config.d_model)
+        self.m, self.v = ([np.zeros_like(getattr(owner, leaf))
+                           for _, owner, leaf in leaves(model)]
+                          for _ in range(2))
+
+    def train_step(self, sources, targets):
+        """Make one step on A batches, as if they were one.
+
+        Each batch's gradient counts by its share of all predicted tokens, so
+        that the sum is the gradient of the mean over all of them (R30).
+
+        Args:
+            sources: int [A B S].
+            targets: int [A B T + 1].
+
+        Returns:
+            The mean loss before the step, the gradient's global norm before
+            clipping, and the rate.
+        """
+        self.step += 1
+        training, pad_id = self.training, self.model.config.pad_id
+        key = random.fold_in(random.fold_in(
+            random.key(training.seed), "dropout"), self.step)
+        counts = (targets[:, :, 1:] != pad_id).sum(axis=(1, 2))
+        shares = counts / max(counts.sum(), 1)
+        loss, gradients = 0, [0] * len(self.m)
+        for i, share in enumerate(shares.astype(self.m[0].dtype)):
+            loss_i, gradients_i = loss_and_gradients(
+                self.model, sources[i], targets[i], random.fold_in(key, i),
+                training.masks == "native")
+            loss = loss + share * loss_i
+            gradients = [
+                g + share * g_i for g, g_i in zip(gradients, gradients_i)]
+        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
+        settings = self.optimizer.settings(self.step)
+        for i, (_, owner, leaf) in enumerate(leaves(self.model)):
+            weight, self.m[i], self.v[i] = self.optimizer.update(
+                getattr(owner, leaf), gradients[i], self.m[i], self.v[i],
+                *settings)
+            setattr(owner, leaf, weight)
+        return loss, norm, settings[0]
