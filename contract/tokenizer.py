@@ -63,10 +63,17 @@ class Tokenizer:
                 "a tokenizer.json.") from None
 
     @classmethod
-    def train(cls, texts, vocab_size=VOCAB_SIZE):
-        """Train a byte-level BPE; equal texts give equal tokenizers."""
+    def train(cls, texts, vocab_size=VOCAB_SIZE, single_digits=False):
+        """Train a byte-level BPE; equal texts give equal tokenizers.
+
+        With ``single_digits`` every digit is a token of its own.
+        """
         inner = tokenizers.Tokenizer(models.BPE(unk_token=SPECIAL[3]))
-        inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        digits = pre_tokenizers.Digits(individual_digits=True)
+        inner.pre_tokenizer = (
+            pre_tokenizers.Sequence([digits, byte_level])
+            if single_digits else byte_level)
         inner.decoder = decoders.ByteLevel()
         inner.train_from_iterator(list(texts), trainers.BpeTrainer(
             vocab_size=vocab_size, special_tokens=list(SPECIAL),

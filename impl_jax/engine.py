@@ -12,6 +12,7 @@ import numpy as np
 from flax import nnx
 
 from contract.batch import check_inputs, check_pairs
+from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
@@ -21,6 +22,7 @@ from impl_jax.dropout import draw
 from impl_jax.embedding import TokenEmbedding
 from impl_jax.encoder import Encoder, EncoderLayer
 from impl_jax.feed_forward import FeedForward
+from impl_jax.generate import greedy as greedy_tokens
 from impl_jax.layer_norm import NORMS
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import causal_mask, padding_mask
@@ -221,6 +223,22 @@ def resume(trainer, step, moments):
             parameter.set_value(to_native(
                 moments[f"{kind}.{name}"], trainer.model.home))
         setattr(trainer, kind, nnx.state(holder))
+
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+
+
+def greedy(model, source, begin_id, end_id, length):
+    """Targets of the most likely token after each: int64 [B T]."""
+    tokens(source, model.config.source_vocab, model.config.max_length,
+           "source")
+    return to_numpy(greedy_tokens(
+        model, to_native(source, model.home), begin_id, end_id, length))
 
 
 

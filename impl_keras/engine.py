@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from contract.batch import check_inputs, check_pairs
+from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
@@ -19,6 +20,7 @@ from impl_keras.dropout import draw
 from impl_keras.embedding import TokenEmbedding
 from impl_keras.encoder import Encoder, EncoderLayer
 from impl_keras.feed_forward import FeedForward
+from impl_keras.generate import greedy as greedy_tokens
 from impl_keras.layer_norm import NORMS
 from impl_keras.loss import cross_entropy
 from impl_keras.masks import causal_mask, padding_mask
@@ -262,6 +264,24 @@ def resume(trainer, step, moments):
             variable.assign(to_native(
                 moments[f"{kind}.{name}"].reshape(variable.shape),
                 trainer.model.home))
+
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    with _on(model.home):
+        return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+
+
+def greedy(model, source, begin_id, end_id, length):
+    """Targets of the most likely token after each: int64 [B T]."""
+    tokens(source, model.config.source_vocab, model.config.max_length,
+           "source")
+    with _on(model.home):
+        return to_numpy(greedy_tokens(
+            model, to_native(source, model.home), begin_id, end_id, length))
 
 
 

@@ -119,14 +119,20 @@ class Trainer:
     def _compute(self, sources, targets, shares, step, settings):
         key = random.fold_in(random.fold_in(
             random.key(self.training.seed), "dropout"), step)
-        loss, gradients = 0, [0] * len(self.m)
-        for i in range(len(sources)):
-            loss_i, gradients_i = loss_and_gradients(
-                self.model, sources[i], targets[i], random.fold_in(key, i),
+
+        def accumulate(total, batch):
+            source, target, share, i = batch
+            loss, gradients = loss_and_gradients(
+                self.model, source, target, random.fold_in(key, i),
                 self.training.masks == "native")
-            loss = loss + shares[i] * loss_i
-            gradients = [
-                g + shares[i] * g_i for g, g_i in zip(gradients, gradients_i)]
+            return [a + share * b for a, b in zip(
+                total, [loss, *gradients])], None
+
+        (loss, *gradients), _ = ops.scan(
+            accumulate, [ops.zeros_like(shares[0]),
+                         *(ops.zeros_like(m.value) for m in self.m)],
+            (sources, targets, shares,
+             ops.arange(len(sources), dtype="int32")))
         gradients, norm = clip_by_global_norm(
             gradients, self.training.clip_norm)
         settings = [settings[i] for i in range(3)]

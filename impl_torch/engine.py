@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from contract.batch import check_inputs, check_pairs
+from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
@@ -16,6 +17,7 @@ from impl_torch.dropout import draw
 from impl_torch.embedding import TokenEmbedding
 from impl_torch.encoder import Encoder, EncoderLayer
 from impl_torch.feed_forward import FeedForward
+from impl_torch.generate import greedy as greedy_tokens
 from impl_torch.layer_norm import NORMS
 from impl_torch.loss import cross_entropy
 from impl_torch.masks import causal_mask, padding_mask
@@ -198,6 +200,24 @@ def resume(trainer, step, moments):
         for (name, _, convert), tensor in zip(leaves(trainer.model), held):
             tensor.copy_(to_native(
                 convert(moments[f"{kind}.{name}"]), trainer.model.home))
+
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    with torch.no_grad():
+        return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+
+
+def greedy(model, source, begin_id, end_id, length):
+    """Targets of the most likely token after each: int64 [B T]."""
+    tokens(source, model.config.source_vocab, model.config.max_length,
+           "source")
+    with torch.no_grad(), torch.device(model.home):
+        return to_numpy(greedy_tokens(
+            model, to_native(source, model.home), begin_id, end_id, length))
 
 
 

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
-from parity import budgets, cases, golden, ports, precision, rounding
+from parity import (
+    budgets, cases, golden, lockstep, ports, precision, rounding)
 from parity.compare import (
     DIVERGENCE, MATCH, Difference, compare, relative_error)
 from parity.ports import NotChecked
@@ -331,16 +332,18 @@ class Check:
     Args:
         presets, port_names, dtypes, devices: what to check, by name.
         full_size: whether FULL_SIZE is also run at its full size.
-        gradients: whether gradients are compared too.
         on_case: called with a text before each case, for progress.
+        gradients: whether gradients are compared too.
+        train: how many steps of training are compared, in float64.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
-                 full_size=True, on_case=lambda text: None, gradients=False):
+                 full_size=True, on_case=lambda text: None, gradients=False,
+                 train=0):
         self.presets, self.dtypes, self.devices = presets, dtypes, devices
         self.full_size, self.on_case = full_size, on_case
-        self.gradients = gradients
-        self.report = Report()
+        self.gradients, self.train = gradients, train
+        self.report, self.asked = Report(), port_names
         self.engines = self.report.open(port_names)
         self.missing = len(devices) * len(self.report.not_checked)
         self.targets = {device: {} for device in devices}
@@ -378,6 +381,9 @@ class Check:
                     if self.gradients:
                         yield from self._gradients(
                             preset, config, weights, dtype)
+            if self.train:
+                with threadpool_limits(1):
+                    yield from self._training(preset, config, weights)
         if self.full_size and FULL_SIZE in self.presets:
             yield from self._full_size()
         self.report.seconds = time.perf_counter() - start
@@ -413,6 +419,24 @@ class Check:
                 break
             weights = probe_weights(config, seed)
         yield from self._group(preset, config, weights, dtype, [case])
+
+    def _training(self, preset, config, weights):
+        """Yield the rows of training steps, which part where they part."""
+        for device, engines in self.targets.items():
+            rows, case = [], f"training, {self.train} steps"
+            run = lockstep.compared(
+                config, weights, engines, self.train, device)
+            for step, kind, shape, found in run:
+                self.on_case(f"{preset}: {case}, step {step}")
+                rows.append(Row(preset, case, f"step {step} {kind}",
+                                "float64", device, shape, lockstep.LIMIT,
+                                found))
+            self.report.rows += rows
+            expected = self.train * len(lockstep.KINDS)
+            absent = len(self.asked) - len(engines)
+            self.report.expected += expected * len(self.asked)
+            self.report.not_compared += expected * absent
+            yield rows
 
     def _full_size(self):
         config = PRESETS[FULL_SIZE]

@@ -4,20 +4,16 @@ Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 3 a required
 framework is missing, 4 nothing was compared.
 """
 
-import contextlib
 import gc
-import json
-import os
 import pathlib
 import sys
-import tempfile
 from typing import Annotated, Optional
 
 import typer
 
 from contract.config import PRESETS
-from contract.errors import InputError
-from parity import budgets, ports, report
+from parity import budgets, ports, report, training_commands
+from parity.shell import MISSING, check_writable, told_plainly, write_json
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, rich_markup_mode=None,
@@ -25,8 +21,6 @@ app = typer.Typer(
     help="One Transformer in NumPy, PyTorch, Keras and JAX: prove that they "
          "agree. Exit status: 0 match, 1 divergence, 2 usage or unreadable "
          "input, 3 a required framework is missing, 4 nothing was compared.")
-
-USAGE, MISSING, NOTHING = 2, 3, 4
 
 Words = Optional[list[str]]
 Json = Annotated[Optional[pathlib.Path], typer.Option(
@@ -37,44 +31,6 @@ Port = Annotated[Words, typer.Option(
 Require = Annotated[Words, typer.Option(
     "--require", metavar="NAME", help="Ports that must be installed, else "
     "exit 3.")]
-
-
-@contextlib.contextmanager
-def told_plainly():
-    """Say an InputError in one sentence on standard error and exit with 2."""
-    try:
-        yield
-    except InputError as error:
-        print(f"parity: {error}", file=sys.stderr)
-        raise typer.Exit(USAGE) from None
-
-
-def write_json(path, data):
-    """Write JSON whole or not at all."""
-    folder = path.parent
-    if not folder.is_dir():
-        raise InputError(
-            f"the folder {str(folder)!r} does not exist; make it first.")
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(data, file, indent=1, allow_nan=False)
-        file.write("\n")
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-
-
-def check_writable(path):
-    """Say before the work, not after it, that a report has nowhere to go."""
-    if path is None:
-        return
-    if path.is_dir() or not path.parent.is_dir():
-        raise InputError(
-            f"{str(path)!r} cannot be written; give a file in a folder that "
-            "exists.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(
-            f"the folder {str(path.parent)!r} is not writable; choose "
-            "another.")
 
 
 def exit_if_missing(names):
@@ -89,7 +45,7 @@ def exit_if_missing(names):
 
 @app.callback()
 def main():
-    """Keep the commands as commands even while there is only one."""
+    """One Transformer, four times."""
 
 
 @app.command()
@@ -109,6 +65,10 @@ def check(
     gradients: Annotated[bool, typer.Option(
         "--gradients", help="Also compare the loss's gradient by every weight "
         "and every step, in float64 and float32.")] = False,
+    train: Annotated[int, typer.Option(
+        "--train", metavar="N", min=0, help="Also train N steps in lockstep, "
+        "with dropout, smoothing, schedule, clipping and accumulation, and "
+        "compare losses, weights and both moments after each.")] = 0,
     full_size: Annotated[bool, typer.Option(
         help="Also run vaswani2017_base at its full size on the committed "
         "sentences, in float64 and float32.")] = True,
@@ -137,7 +97,7 @@ def check(
             run = checking.Check(
                 presets, names, dtypes, devices, full_size,
                 lambda text: progress.update(task, description=text),
-                gradients)
+                gradients, train)
             gc.freeze()  # the frameworks' own objects are here to stay
             run.report.environment = describe(
                 run.engines, run.report.settings, devices)
@@ -200,6 +160,10 @@ def weights(
         found = list(golden.problems(folder))
         print("\n".join(found) or f"{folder} is as it should be")
         raise typer.Exit(1 if found else 0)
+
+
+app.command()(training_commands.train)
+app.command()(training_commands.curves)
 
 
 def finish(out, found, names, json_file):

@@ -22,7 +22,7 @@ import numpy as np
 
 ROW_SLACK = 8
 
-MATCH, DIVERGENCE, ZERO = "match", "divergence", "zero"
+MATCH, DIVERGENCE, ZERO, FREE = "match", "divergence", "zero", "free"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Difference:
     Attributes:
         error: the relative error, or None where none can be computed.
         limit: what it may be.
-        verdict: MATCH, DIVERGENCE, or ZERO for a tensor that mathematics makes
-            zero and that is.
+        verdict: MATCH, DIVERGENCE, ZERO for a tensor that mathematics makes
+            zero and that is, or FREE for one that it leaves free.
         reason: a few words on a divergence, else "".
     """
 
@@ -128,6 +128,24 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None):
         return Difference(error, limit, MATCH)
     return Difference(error, limit, DIVERGENCE,
                       f"worst at row {list(row)}" if expected.ndim > 1 else "")
+
+
+def within(actual, expected, bound):
+    """Compare an array that mathematics leaves free, but not beyond a bound.
+
+    The bias of a key touches no output, so training moves it by rounding
+    alone: two sound runs part, each by no more than its steps allow.
+
+    Returns:
+        A Difference whose verdict is FREE, with the largest distance.
+    """
+    found = compare(actual, expected, np.inf)
+    if found.verdict == DIVERGENCE:
+        return found
+    error = float(np.abs(actual - expected).max())
+    if error <= bound:
+        return Difference(error, bound, FREE)
+    return Difference(error, bound, DIVERGENCE, "beyond what steps allow")
 
 
 def _compare_zero(actual, expected, limit, scale):

@@ -10,12 +10,13 @@ from rich.progress import TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from parity.compare import DIVERGENCE, MATCH, ZERO
+from parity.compare import DIVERGENCE, FREE, MATCH, ZERO
 
 #: Wide enough for every row where the output is a file or a pipe.
 FILE_WIDTH = 132
 
-STYLES = {MATCH: "green", ZERO: "green", DIVERGENCE: "bold red"}
+STYLES = {MATCH: "green", ZERO: "green", FREE: "green",
+          DIVERGENCE: "bold red"}
 
 #: How many divergences are listed at the end.
 LISTED = 10

@@ -131,7 +131,8 @@ def engine_functions(path):
 
 #: What the harness calls.
 FACE = {"versions", "set_precision", "devices", "build", "export",
-        "run", "forward", "gradients", "masks", "loss", "matmul"}
+        "run", "forward", "gradients", "predict", "greedy", "trainer",
+        "train_step", "moments", "resume", "masks", "loss", "matmul"}
 
 
 @pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],

@@ -3,6 +3,7 @@
 import numpy as np
 
 from contract.batch import check_inputs, check_pairs
+from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.weights import check
 from reference_numpy.attention import (
@@ -12,6 +13,7 @@ from reference_numpy.dropout import draw
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.encoder import Encoder, EncoderLayer
 from reference_numpy.feed_forward import FeedForward
+from reference_numpy.generate import greedy as greedy_tokens
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 from reference_numpy.masks import causal_mask, padding_mask
@@ -71,6 +73,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
         InputError: an array is missing, surplus, misshapen or not finite.
     """
     module = COMPONENTS[component](config)
+    for _, below in modules(module):
+        below.home = device
     check(weights, {name: getattr(owner, leaf).shape
                     for name, owner, leaf in leaves(module)})
     for name, owner, leaf in leaves(module):
@@ -169,6 +173,21 @@ def resume(trainer, step, moments):
     for kind, held in (("m", trainer.m), ("v", trainer.v)):
         for i, (name, _, _) in enumerate(leaves(trainer.model)):
             held[i] = moments[f"{kind}.{name}"].astype(held[i].dtype)
+
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    return model.forward(*inputs)[0]
+
+
+def greedy(model, source, begin_id, end_id, length):
+    """Targets of the most likely token after each: int64 [B T]."""
+    tokens(source, model.config.source_vocab, model.config.max_length,
+           "source")
+    return greedy_tokens(model, source, begin_id, end_id, length)
 
 
 

@@ -1,0 +1,51 @@
+"""What every command does alike: plain errors, and files whole or not at all."""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+
+import typer
+
+from contract.errors import InputError
+
+USAGE, MISSING, NOTHING = 2, 3, 4
+
+
+@contextlib.contextmanager
+def told_plainly():
+    """Say an InputError in one sentence on standard error and exit with 2."""
+    try:
+        yield
+    except InputError as error:
+        print(f"parity: {error}", file=sys.stderr)
+        raise typer.Exit(USAGE) from None
+
+
+def write_json(path, data):
+    """Write JSON whole or not at all."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(
+            f"the folder {str(folder)!r} does not exist; make it first.")
+    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(data, file, indent=1, allow_nan=False)
+        file.write("\n")
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+
+
+def check_writable(path):
+    """Say before the work, not after it, that a report has nowhere to go."""
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
+        raise InputError(
+            f"{str(path)!r} cannot be written; give a file in a folder that "
+            "exists.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(
+            f"the folder {str(path.parent)!r} is not writable; choose "
+            "another.")
