@@ -91,6 +91,10 @@ def check_pairs(config, sources, targets):
             f"the sources are {list(sources.shape[:2])} sequences and the "
             f"targets {list(targets.shape[:2])}; give as many of one as of "
             "the other.")
+    if sources.size == 0 or targets.size == 0:
+        raise checks.InputError(
+            f"the ids are empty (sources {list(sources.shape)}, targets "
+            f"{list(targets.shape)}); give at least one pair.")
     if targets.shape[2] < 2:
         raise checks.InputError(
             "the targets have one token; give at least two, of which the "

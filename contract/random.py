@@ -61,7 +61,7 @@ def fold_in_each(parent, names):
     return np.stack([fold_in(parent, name) for name in names])
 
 
-def words(key, size):
+def _words(key, size):
     """Yield (start, x0, x1): the two words of counters 0 to ``size`` - 1."""
     for start in range(0, size, BLOCK):
         counter = np.arange(start, min(start + BLOCK, size), dtype=np.uint64)
@@ -70,23 +70,23 @@ def words(key, size):
             counter.astype(np.uint32))
 
 
-def size_of(shape):
+def _size_of(shape):
     """How many numbers a shape holds."""
     return int(np.prod(shape, dtype=np.int64))
 
 
 def bits(key, shape):
     """Random uint32: both words of each place's counter, by exclusive or."""
-    out = np.empty(size_of(shape), np.uint32)
-    for start, x0, x1 in words(key, out.size):
+    out = np.empty(_size_of(shape), np.uint32)
+    for start, x0, x1 in _words(key, out.size):
         np.bitwise_xor(x0, x1, out=out[start:start + BLOCK])
     return out.reshape(shape)
 
 
 def bits64(key, shape):
     """Random uint64: the two words of each place's counter, side by side."""
-    out = np.empty(size_of(shape), np.uint64)
-    for start, x0, x1 in words(key, out.size):
+    out = np.empty(_size_of(shape), np.uint64)
+    for start, x0, x1 in _words(key, out.size):
         out[start:start + BLOCK] = x0.astype(np.uint64) << np.uint64(32) | x1
     return out.reshape(shape)
 

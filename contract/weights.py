@@ -6,6 +6,7 @@ stands as the paper writes it: y = x W + b, so ``kernel`` is [in, out].
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 
@@ -134,29 +135,32 @@ def finite(name, array, what):
         )
 
 
-def _fan_uniform(key, shape):
-    """Glorot and Bengio 2010, eq. 16: U(-a, a), a = sqrt(6 / (in + out))."""
-    limit = np.sqrt(6.0 / sum(shape))
-    return random.uniform(key, shape, -limit, limit)
-
-
-def initial_weights(config, seed=0):
+def initial_weights(config, seed=0, generator=random):
     """Weights to begin training with, the same on every machine; float64.
 
     Glorot uniform kernels, tables uniform with variance 1/D (so that
     embeddings times sqrt(D) begin with variance 1), scales one, biases zero.
     Each array has a key of its own, named by its canonical name, so that its
     values do not depend on what else the model holds.
+
+    Args:
+        config: a TransformerConfig.
+        seed: from which all keys follow.
+        generator: a module with ``key``, ``fold_in`` and ``uniform``; that of
+            a port gives the same numbers to the bit.
     """
+    def uniform(name, shape, limit):
+        key = generator.fold_in(generator.key(seed), name)
+        return np.asarray(generator.uniform(key, shape, -limit, limit))
+
     weights = {}
     for name, shape in schema(config).items():
-        key = random.fold_in(random.key(seed), name)
         match name.rpartition(".")[2]:
-            case "kernel":
-                weights[name] = _fan_uniform(key, shape)
+            case "kernel":  # Glorot and Bengio 2010, eq. 16
+                weights[name] = uniform(
+                    name, shape, math.sqrt(6 / sum(shape)))
             case "table":
-                limit = np.sqrt(3.0 / shape[1])
-                weights[name] = random.uniform(key, shape, -limit, limit)
+                weights[name] = uniform(name, shape, math.sqrt(3 / shape[1]))
             case "scale":
                 weights[name] = np.ones(shape)
             case "bias":

@@ -11,11 +11,13 @@ import jaxlib
 import numpy as np
 from flax import nnx
 
+import contract.weights
 from contract.batch import check_inputs, check_pairs
 from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
+from impl_jax import random
 from impl_jax.attention import MultiHeadAttention, SingleHeadAttention
 from impl_jax.decoder import Decoder, DecoderLayer
 from impl_jax.dropout import draw
@@ -192,6 +194,11 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     return to_numpy(loss), {
         **export(nnx.merge(graph, by_state)),
         **{name: to_numpy(by_step[name]) for name in zeros}}
+
+
+def initial_weights(config, seed):
+    """Weights to begin training with, drawn here: float64, by name."""
+    return contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

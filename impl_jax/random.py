@@ -45,7 +45,7 @@ def fold_in_each(parent, names):
     return jnp.stack(threefry2x32(parent, jnp.zeros_like(x1), x1), axis=-1)
 
 
-def words(key, shape):
+def _words(key, shape):
     """The two words of each place's counter; fewer than 2³² places.
 
     Of several keys, [n 2], at once: [n *shape].
@@ -59,13 +59,13 @@ def words(key, shape):
 
 def bits(key, shape):
     """Random uint32: both words of each place's counter, by exclusive or."""
-    x0, x1 = words(key, shape)
+    x0, x1 = _words(key, shape)
     return x0 ^ x1
 
 
 def bits64(key, shape):
     """Random uint64: the two words of each place's counter, side by side."""
-    x0, x1 = words(key, shape)
+    x0, x1 = _words(key, shape)
     return x0.astype(jnp.uint64) << 32 | x1.astype(jnp.uint64)
 
 

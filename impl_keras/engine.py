@@ -9,11 +9,13 @@ import keras
 import numpy as np
 from keras import ops
 
+import contract.weights
 from contract.batch import check_inputs, check_pairs
 from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
+from impl_keras import random
 from impl_keras.attention import MultiHeadAttention, SingleHeadAttention
 from impl_keras.decoder import Decoder, DecoderLayer
 from impl_keras.dropout import draw
@@ -232,6 +234,12 @@ def gradients(model, source, target, source_mask, target_mask, labels,
            for (name, (_, convert)), gradient
            in zip(weights.items(), by_weight)},
         **{name: to_numpy(gradient) for name, gradient in by_step.items()}}
+
+
+def initial_weights(config, seed):
+    """Weights to begin training with, drawn here: float64, by name."""
+    with _on("cpu"):
+        return contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

@@ -57,8 +57,8 @@ def modules(module):
             if isinstance(value, list):
                 below = {f"{name}.{i}": item for i, item in enumerate(value)}
             for name, item in below.items():
-                if id(item) not in seen and (
-                        isinstance(item, keras.layers.Layer) and name[0] != "_"):
+                ours = isinstance(item, keras.layers.Layer) and name[0] != "_"
+                if ours and id(item) not in seen:
                     seen.add(id(item))
                     queue.append((f"{path}.{name}" if path else name, item))
 

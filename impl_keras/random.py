@@ -14,12 +14,12 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 
-def signed(word):
+def _signed(word):
     """The whole number whose int32 has the bits of a uint32."""
     return (word & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
 
 
-def unsigned(x):
+def _unsigned(x):
     """An int32 tensor as the uint32 that it holds, in int64."""
     return ops.bitwise_and(ops.cast(x, "int64"), np.int64(0xFFFFFFFF))
 
@@ -44,13 +44,13 @@ def threefry2x32(key, x0, x1):
 def key(seed):
     """The key of a whole number: its high and its low 32 bits."""
     return ops.convert_to_tensor(
-        np.array([signed(seed >> 32), signed(seed)], np.int32))
+        np.array([_signed(seed >> 32), _signed(seed)], np.int32))
 
 
 def fold_in(parent, name):
     """The key of ``name``, a text or a number, under ``parent``."""
     data = zlib.crc32(name.encode()) if isinstance(name, str) else name
-    word = (np.int32(signed(data)) if isinstance(data, int)
+    word = (np.int32(_signed(data)) if isinstance(data, int)
             else data)  # keras: a number within a compiled function
     return ops.stack(threefry2x32(
         parent, ops.zeros((), "int32"), ops.convert_to_tensor(word)))
@@ -59,11 +59,11 @@ def fold_in(parent, name):
 def fold_in_each(parent, names):
     """The keys of several names under ``parent``: [n 2]."""
     x1 = ops.convert_to_tensor(np.array(
-        [signed(zlib.crc32(name.encode())) for name in names], np.int32))
+        [_signed(zlib.crc32(name.encode())) for name in names], np.int32))
     return ops.stack(threefry2x32(parent, ops.zeros_like(x1), x1), axis=-1)
 
 
-def words(key, shape):
+def _words(key, shape):
     """The two words of each place's counter; fewer than 2³¹ places.
 
     Of several keys, [n 2], at once: [n *shape].
@@ -80,7 +80,7 @@ def bits(key, shape):
 
     As int32 of the same bits.
     """
-    return ops.bitwise_xor(*words(key, shape))
+    return ops.bitwise_xor(*_words(key, shape))
 
 
 def bits64(key, shape):
@@ -88,16 +88,16 @@ def bits64(key, shape):
 
     As int64 of the same bits.
     """
-    x0, x1 = words(key, shape)
+    x0, x1 = _words(key, shape)
     return ops.bitwise_or(
-        ops.left_shift(unsigned(x0), np.int64(32)), unsigned(x1))
+        ops.left_shift(_unsigned(x0), np.int64(32)), _unsigned(x1))
 
 
 def uniform(key, shape, low, high):
     """Uniform float64 in [low, high), of 52 random bits each."""
-    x0, x1 = words(key, shape)
-    fraction = ops.bitwise_or(ops.left_shift(unsigned(x0), np.int64(20)),
-                              ops.right_shift(unsigned(x1), np.int64(12)))
+    x0, x1 = _words(key, shape)
+    fraction = ops.bitwise_or(ops.left_shift(_unsigned(x0), np.int64(20)),
+                              ops.right_shift(_unsigned(x1), np.int64(12)))
     unit = ops.cast(fraction, "float64") * np.float64(2.0**-52)
     return unit * np.float64(high - low) + np.float64(low)
 

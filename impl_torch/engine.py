@@ -6,11 +6,13 @@ import ml_dtypes
 import numpy as np
 import torch
 
+import contract.weights
 from contract.batch import check_inputs, check_pairs
 from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
+from impl_torch import random
 from impl_torch.attention import MultiHeadAttention, SingleHeadAttention
 from impl_torch.decoder import Decoder, DecoderLayer
 from impl_torch.dropout import draw
@@ -171,6 +173,11 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 def watch(name, value):
     """Let a step that is a constant, such as positions, have a gradient."""
     return value if value.requires_grad else value.requires_grad_()
+
+
+def initial_weights(config, seed):
+    """Weights to begin training with, drawn here: float64, by name."""
+    return contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

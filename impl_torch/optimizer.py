@@ -1,4 +1,4 @@
-"""The optimiser (section 5.3). torch.optim.Adam is the same, but for the last bits."""
+"""The optimiser (section 5.3); torch.optim.Adam is the same."""
 
 import torch
 
@@ -46,7 +46,8 @@ class Adam:
         # [2] v [*]: β₂ v + (1 - β₂) g²
         v = self.beta2 * v + (1 - self.beta2) * (gradient * gradient)
         # [3] direction [*]: m̂ / (√v̂ + ε)  (R26)
-        direction = (m / correction1) / (torch.sqrt(v / correction2) + self.eps)
+        direction = (m / correction1) / (
+            torch.sqrt(v / correction2) + self.eps)
         # [4] weight [*]: weight - rate · direction
         weight = weight - rate * direction
         return weight, m, v

@@ -13,12 +13,12 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 
-def signed(word):
+def _signed(word):
     """The whole number whose int32 has the bits of a uint32."""
     return (word & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)
 
 
-def unsigned(x):
+def _unsigned(x):
     """An int32 tensor as the uint32 that it holds, in int64."""
     return x.to(torch.int64) & 0xFFFFFFFF
 
@@ -41,7 +41,7 @@ def threefry2x32(key, x0, x1):
 
 def key(seed):
     """The key of a whole number: its high and its low 32 bits."""
-    return torch.tensor([signed(seed >> 32), signed(seed)], dtype=torch.int32)
+    return torch.tensor([_signed(seed >> 32), _signed(seed)], dtype=torch.int32)
 
 
 def fold_in(parent, name):
@@ -53,12 +53,12 @@ def fold_in(parent, name):
 
 def fold_in_each(parent, names):
     """The keys of several names under ``parent``: [n 2]."""
-    x1 = torch.tensor([signed(zlib.crc32(name.encode())) for name in names],
+    x1 = torch.tensor([_signed(zlib.crc32(name.encode())) for name in names],
                       dtype=torch.int32, device=parent.device)
     return torch.stack(threefry2x32(parent, torch.zeros_like(x1), x1), dim=-1)
 
 
-def words(key, shape):
+def _words(key, shape):
     """The two words of each place's counter; fewer than 2³¹ places.
 
     Of several keys, [n 2], at once: [n *shape].
@@ -73,20 +73,20 @@ def words(key, shape):
 
 def bits(key, shape):
     """Random uint32: both words of each place's counter, by exclusive or."""
-    x0, x1 = words(key, shape)
+    x0, x1 = _words(key, shape)
     return (x0 ^ x1).view(torch.uint32)
 
 
 def bits64(key, shape):
     """Random uint64: the two words of each place's counter, side by side."""
-    x0, x1 = words(key, shape)
-    return (unsigned(x0) << 32 | unsigned(x1)).view(torch.uint64)
+    x0, x1 = _words(key, shape)
+    return (_unsigned(x0) << 32 | _unsigned(x1)).view(torch.uint64)
 
 
 def uniform(key, shape, low, high):
     """Uniform float64 in [low, high), of 52 random bits each."""
-    x0, x1 = words(key, shape)
-    fraction = unsigned(x0) << 20 | unsigned(x1) >> 12
+    x0, x1 = _words(key, shape)
+    fraction = _unsigned(x0) << 20 | _unsigned(x1) >> 12
     unit = fraction.to(torch.float64) * 2.0**-52
     return unit * (high - low) + low
 

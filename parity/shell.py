@@ -1,4 +1,4 @@
-"""What every command does alike: plain errors, and files whole or not at all."""
+"""What every command does alike: plain errors, files whole or not at all."""
 
 import contextlib
 import json

@@ -20,7 +20,7 @@ from contract import random, weights
 from contract.config import TransformerConfig
 from contract.errors import InputError
 from contract.training import TrainingConfig
-from contract.weights import initial_weights, part
+from contract.weights import part
 from parity import ports
 
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
@@ -80,7 +80,8 @@ class Run:
         self.engine, self.task, self.settings = engine, task, settings
         self.folder, self.device = pathlib.Path(folder), device
         self.curve = []
-        self._start(initial_weights(settings.config, settings.training.seed))
+        self._start(engine.initial_weights(
+            settings.config, settings.training.seed))
 
     def _start(self, arrays):
         self.model = self.engine.build(

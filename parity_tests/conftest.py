@@ -1,5 +1,6 @@
 """Fixtures: the engines that can run here."""
 
+import contextlib
 import os
 
 import pytest
@@ -31,3 +32,21 @@ def port(request):
 def engine(request):
     """The reference's engine and each port's in turn."""
     return usable(request.param)
+
+
+@contextlib.contextmanager
+def uncompiled(engine):
+    """Train without TensorFlow's compiler, which would take most of the time.
+
+    The numbers are the compiled ones' to rounding; whole runs are compared
+    compiled.
+    """
+    if engine.NAME == "keras" and "tensorflow" in engine.versions():
+        import tensorflow as tf
+        tf.config.run_functions_eagerly(True)
+        try:
+            yield
+        finally:
+            tf.config.run_functions_eagerly(False)
+    else:
+        yield

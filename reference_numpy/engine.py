@@ -2,10 +2,12 @@
 
 import numpy as np
 
+import contract.weights
 from contract.batch import check_inputs, check_pairs
 from contract.checks import tokens
 from contract.dropping import dropping, places
 from contract.weights import check
+from reference_numpy import random
 from reference_numpy.attention import (
     MultiHeadAttention, SingleHeadAttention)
 from reference_numpy.decoder import Decoder, DecoderLayer
@@ -135,6 +137,11 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     doutput = cross_entropy_backward(output, labels, *convention)
     return (np.asarray(cross_entropy(output, labels, *convention)),
             flatten(model.backward(doutput, cache)))
+
+
+def initial_weights(config, seed):
+    """Weights to begin training with, drawn here: float64, by name."""
+    return contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):

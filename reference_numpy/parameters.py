@@ -31,8 +31,8 @@ def modules(module):
             if isinstance(value, list):
                 below = {f"{name}.{i}": item for i, item in enumerate(value)}
             for name, item in below.items():
-                if id(item) not in seen and (
-                        type(item).__module__.startswith("reference_numpy")):
+                ours = type(item).__module__.startswith("reference_numpy")
+                if ours and id(item) not in seen:
                     seen.add(id(item))
                     queue.append((f"{path}.{name}" if path else name, item))
 
@@ -49,12 +49,13 @@ def leaves(module):
             yield f"{path}.{leaf}" if path else leaf, owner, leaf
 
 
-def flatten(cache, prefix=""):
+def flatten(cache):
     """The steps of a cache by their full names; inputs are left out."""
     steps = {}
     for name, value in cache.items():
         if isinstance(value, dict):
-            steps |= flatten(value, f"{prefix}{name}.")
+            steps |= {f"{name}.{below}": step
+                      for below, step in flatten(value).items()}
         elif isinstance(value, np.ndarray):
-            steps[f"{prefix}{name}"] = value
+            steps[name] = value
     return steps

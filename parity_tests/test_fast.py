@@ -1,0 +1,114 @@
+"""The reference's fast training step against its plain one."""
+
+import numpy as np
+import pytest
+
+from contract.config import PRESETS
+from contract.training import TrainingConfig
+from contract.weights import probe_weights
+from parity import cases, lockstep
+from parity.compare import MATCH, ZERO, compare
+from reference_numpy import engine
+from reference_numpy.fast import FastTrainer, parts
+
+#: Sums of the same numbers in another order.
+LIMIT = 1e-12
+STEPS = 3
+
+VARIANTS = {
+    **{name: (name, {}) for name in PRESETS},
+    "gelu": ("practical", {"activation": "gelu"}),
+    "no dropout": ("vaswani2017_base", {"dropout": 0.0}),
+    "others": ("notebook", {"smoothing": "others"}),
+    "kl": ("lesson", {"smoothing": "kl"}),
+}
+
+
+def pair(config, training, threads):
+    """The engine's trainer and a fast one, of equal models."""
+    plain, fast = (
+        kind(engine.build("transformer", config, probe_weights(config)),
+             training) for kind in (engine.trainer, FastTrainer))
+    fast.threads = threads
+    return plain, fast
+
+
+def assert_equal_step(plain, fast, sources, targets):
+    """Make a step with both, and compare all that it found and left."""
+    (truth, found), (here, there) = (
+        [function(trainer) for trainer in (plain, fast)] for function in (
+            lambda trainer: engine.train_step(trainer, sources, targets),
+            lambda trainer: {**engine.export(trainer.model),
+                             **engine.moments(trainer)}))
+    truth, found = {**truth, **here}, {**found, **there}
+    assert truth.keys() == found.keys()
+    for name, expected in truth.items():
+        scale = None
+        if name.endswith("key.bias"):
+            # Its gradient is zero; Adam moves it by what is rounding.
+            if not name.startswith(("m.", "v.")):
+                continue
+            beside = truth[name.removesuffix("key.bias") + "query.bias"]
+            scale = np.abs(beside).max()
+        difference = compare(found[name], expected, LIMIT, zero_scale=scale)
+        assert difference.verdict in (MATCH, ZERO), (name, difference)
+
+
+@pytest.mark.parametrize("threads", (1, 2))
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equal_steps(variant, threads):
+    """With dropout, padding, smoothing, clipping and two batches a step."""
+    preset, changes = VARIANTS[variant]
+    config = lockstep.configured(cases.test_size(preset)).replace(**changes)
+    trainers = pair(config, lockstep.TRAINING, threads)
+    for step in range(1, STEPS + 1):
+        assert_equal_step(*trainers, *lockstep.batches(config, step))
+
+
+@pytest.mark.parametrize("training", (
+    TrainingConfig(warmup_steps=400),
+    TrainingConfig(optimizer="adamw", schedule="constant", rate=1e-3,
+                   weight_decay=0.1),
+), ids=("adam", "adamw"))
+def test_equal_optimizers(training):
+    """Without clipping, one batch a step, whose lengths change."""
+    config = lockstep.configured(cases.test_size("vaswani2017_base"))
+    trainers = pair(config, training, threads=2)
+    for step in range(1, STEPS + 1):
+        sources, targets = lockstep.batches(config, step)
+        assert_equal_step(*trainers, sources[:1, :, :9 + step],
+                          targets[:1, :, :step - 5])
+
+
+def test_threads_do_not_change_a_bit():
+    """Whichever thread is through first, the sums are made in one order."""
+    config = lockstep.configured(cases.test_size("vaswani2017_base"))
+    runs = [pair(config, lockstep.TRAINING, threads=4)[1] for _ in range(2)]
+    for step in range(1, STEPS + 1):
+        first, second = (engine.train_step(
+            run, *lockstep.batches(config, step)) for run in runs)
+        assert first == second
+    first, second = (engine.export(run.model) for run in runs)
+    for name in first:
+        assert np.array_equal(first[name], second[name]), name
+
+
+def test_resumes():
+    """Moments that are put back are those that it goes on with."""
+    config = lockstep.configured(cases.test_size("lesson"))
+    plain, fast = pair(config, lockstep.TRAINING, threads=2)
+    pairs = lockstep.batches(config, 1)
+    engine.train_step(plain, *pairs)
+    again = FastTrainer(engine.build(
+        "transformer", config, engine.export(plain.model)), lockstep.TRAINING)
+    engine.resume(again, 1, engine.moments(plain))
+    assert_equal_step(plain, again, *lockstep.batches(config, 2))
+
+
+def test_more_threads_than_rows():
+    """Rows are shared out without a share that has none."""
+    assert parts(2, 3) == [slice(0, 1), slice(1, 2)]
+    assert parts(5, 2) == [slice(0, 2), slice(2, 5)]
+    config = lockstep.configured(cases.test_size("notebook"))
+    trainers = pair(config, lockstep.TRAINING, threads=9)
+    assert_equal_step(*trainers, *lockstep.batches(config, 1))
