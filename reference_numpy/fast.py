@@ -170,10 +170,10 @@ class Rows:
 
     def kept(self, *shape):
         """The next array that is kept from step to step, of all rows."""
-        place = next(self.places), shape
-        if place not in self.arrays:
-            self.arrays[place] = np.empty(shape, self.dtype)
-        return self.arrays[place]
+        place = next(self.places)
+        if place in self.arrays:
+            return self.arrays[place]
+        return self.arrays.setdefault(place, np.empty(shape, self.dtype))
 
     def take(self, *shape):
         """My rows of the next kept array; its ``base`` has them all."""
@@ -332,7 +332,8 @@ class Rows:
     def embedding(self, tokens, embedding, positions):
         """Rows of a table for tokens, int [B T], and their positions."""
         owner = getattr(embedding, "embedding", embedding)
-        table, root = self.blocks[owner, "table"], math.sqrt(self.config.d_model)
+        table = self.blocks[owner, "table"]
+        root = math.sqrt(self.config.d_model)
         x = self.take(tokens.shape[1], self.config.d_model)
         np.multiply(table[0][tokens[self.rows]], root, out=x)
         x += positions.table[:tokens.shape[1]].astype(x.dtype)
@@ -436,7 +437,7 @@ class FastTrainer:
         self.model, self.training, self.step = model, training, 0
         self.optimizer = OPTIMIZERS[training.optimizer](
             training, model.config.d_model)
-        self.weights, self.arrays = Weights(model), {}
+        self.weights, self.arrays, self.shape = Weights(model), {}, None
         self.m, self.v = self.weights.m, self.weights.v
         self.threads = len(os.sched_getaffinity(0)) if hasattr(
             os, "sched_getaffinity") else os.cpu_count()
@@ -462,6 +463,8 @@ class FastTrainer:
     def run(self, source, target, count, key, number):
         """Add a batch's gradient to those before it; its part of the loss."""
         config, read = self.model.config, target[:, :-1]
+        if self.shape != (*source.shape, *read.shape):
+            self.shape, self.arrays = (*source.shape, *read.shape), {}
         drawn = draw(key, places(config, *source.shape, read.shape[1]),
                      config.dropout, self.training.masks == "native")
         drawn = {module: drawn[path] for module, path
