@@ -29,7 +29,7 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "masks", "loss" or "gradients".
+        kind: "run" (a component), "masks", "loss", "gradients" or "greedy".
         component: a key of an engine's COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
@@ -41,6 +41,7 @@ class Case:
         alone: whether the component is built by itself, not found in a model.
         config: its config then, where it is not the model's.
         smoothing: a loss's ε and its convention.
+        ends: of answers, the first token, the last, and the most there are.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Case:
     alone: bool = False
     config: TransformerConfig | None = None
     smoothing: tuple = (0.0, "uniform")
+    ends: tuple = ()
 
 
 def values(name, *shape, scale=1.0):
@@ -162,6 +164,12 @@ def component_cases(config):
 def model_case(batch, name="transformer"):
     """The case of a whole model on a batch."""
     return Case(name, "transformer", tuple(batch))
+
+
+def greedy_case(source, tokenizer, longest):
+    """What a model answers, token by token."""
+    return Case("greedy answers", "transformer", (source,), kind="greedy",
+                ends=(tokenizer.begin_id, tokenizer.end_id, longest))
 
 
 def gradients_case(batch, pad_id):

@@ -23,6 +23,9 @@ FULL_SIZE = "vaswani2017_base"
 FULL_SIZE_CASE = "full size, real sentences"
 SENTENCES = 4
 
+#: The trained model's case, and how many tokens an answer of it has at most.
+TRAINED_CASE, LONGEST = "trained, real dates", 16
+
 #: How many weights are tried to find some that are not near a kink.
 MOST_SEEDS = 100
 
@@ -180,6 +183,9 @@ class Runner:
                 *inputs, self.config.pad_id, *case.smoothing, self.device)}
         if case.kind == "gradients":
             return self._gradients(case, inputs)
+        if case.kind == "greedy":
+            return {"answers": self.engine.greedy(
+                self.module(case), *inputs, *case.ends)}
         keywords = {"sublayer": case.sublayer} if case.sublayer else {}
         if case.method:
             keywords["method"] = case.method
@@ -331,7 +337,8 @@ class Check:
 
     Args:
         presets, port_names, dtypes, devices: what to check, by name.
-        full_size: whether FULL_SIZE is also run at its full size.
+        full_size: whether FULL_SIZE is also run at its full size, and the
+            trained model on real dates.
         on_case: called with a text before each case, for progress.
         gradients: whether gradients are compared too.
         train: how many steps of training are compared, in float64.
@@ -385,6 +392,8 @@ class Check:
                 with threadpool_limits(1):
                     yield from self._training(preset, config, weights)
         if self.full_size and FULL_SIZE in self.presets:
+            with threadpool_limits(1):
+                yield from self._trained()
             yield from self._full_size()
         self.report.seconds = time.perf_counter() - start
 
@@ -437,6 +446,22 @@ class Check:
             self.report.expected += expected * len(self.asked)
             self.report.not_compared += expected * absent
             yield rows
+
+    def _trained(self):
+        """Yield the rows of the shipped model, on dates that it never saw.
+
+        It reads targets without their end, as in training and in use.
+        """
+        config, weights, tokenizer, pairs = golden.trained()
+        batch = Batch.of_text(*zip(*pairs), tokenizer)
+        batch = Batch.of_ids(
+            batch.source, batch.target[:, :-1], config.pad_id).check(config)
+        for dtype in budgets.DTYPES[:2]:
+            if dtype in self.dtypes:
+                yield from self._group(
+                    golden.TRAINED, config, weights, dtype, [
+                        cases.model_case(batch, TRAINED_CASE),
+                        cases.greedy_case(batch.source, tokenizer, LONGEST)])
 
     def _full_size(self):
         config = PRESETS[FULL_SIZE]

@@ -71,7 +71,8 @@ def check(
         "compare losses, weights and both moments after each.")] = 0,
     full_size: Annotated[bool, typer.Option(
         help="Also run vaswani2017_base at its full size on the committed "
-        "sentences, in float64 and float32.")] = True,
+        "sentences, and the trained model on real dates, in float64 and "
+        "float32.")] = True,
 ):
     """Compare every step of every port with the NumPy reference."""
     from parity import check as checking
