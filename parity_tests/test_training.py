@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
 from conftest import uncompiled
+from test_faults import patched
 from typer.testing import CliRunner
 
 from contract import weights
@@ -444,3 +446,61 @@ def test_free_is_not_said_of_anything_else():
     assert "in b" in truth.compare("weights", moved).reason
     assert "no tensor b" in truth.compare(
         "weights", {"a.key.bias": np.ones(3)}).reason
+
+
+def eps_hat(old):
+    """Adam as Keras has it: ε beside √v, before the correction."""
+    def update(self, weight, gradient, m, v, rate, one, two):
+        late = types.SimpleNamespace(
+            beta1=self.beta1, beta2=self.beta2, training=self.training,
+            eps=self.eps / two**0.5)
+        return old(late, weight, gradient, m, v, rate, one, two)
+    return update
+
+
+def late_schedule(old):
+    return lambda self, step: (old(self, step + 1)[0], *old(self, step)[1:])
+
+
+FAULTS = {
+    "Adam's ε, as Keras has it": (
+        "optimizer", "Adam.update", eps_hat, "step 1 weights"),
+    "a schedule that counts from 2": (
+        "optimizer", "Adam.settings", late_schedule, "step 1 weights"),
+    "no clipping": (
+        "train", "clip_by_global_norm",
+        lambda old: lambda gradients, limit: old(gradients, 0.0),
+        "step 1 weights"),
+    "masks turned round": (
+        "train", "draw",
+        lambda old: lambda *args: {name: ~mask if hasattr(
+            mask, "__invert__") else mask == 0
+            for name, mask in old(*args).items()}, "step 1 loss"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_part_the_runs(port, fault):
+    """Each is found, and the step and the tensors in which it first shows."""
+    file, name, make, first = FAULTS[fault]
+    config = small()
+    with uncompiled(port), patched(port.NAME, file, name, make):
+        run = lockstep.compared(
+            config, weights.initial_weights(config), {port.NAME: port}, 1)
+        wrong = [f"step {step} {kind}" for step, kind, _, found in run
+                 if found[port.NAME].verdict == DIVERGENCE]
+    assert wrong and wrong[0] == first
+
+
+def test_a_port_that_fails_is_a_divergence(port):
+    config = small()
+
+    def broken(old):
+        def train_step(self, sources, targets):
+            raise RuntimeError("it broke")
+        return train_step
+    with patched(port.NAME, "train", "Trainer.train_step", broken):
+        *_, (_, _, _, found) = lockstep.compared(
+            config, weights.initial_weights(config), {port.NAME: port}, 1)
+    assert found[port.NAME].verdict == DIVERGENCE
+    assert found[port.NAME].reason == "RuntimeError: it broke"
