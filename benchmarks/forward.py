@@ -1,313 +1,45 @@
 """Time the forward pass: ``python -m benchmarks.forward``."""
 
-import contextlib
-import json
-import os
-import pathlib
-import platform
-import statistics
-import tempfile
-import time
-from typing import Annotated, Optional
-
-import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks import workload
-from benchmarks.implementations import IMPLEMENTATIONS
-from benchmarks.worker import Worker
-from contract import weights
-
-#: The relative L2 distance from the truth at which a figure counts.
-LIMIT = 1e-5
+from benchmarks import harness, workload
+from benchmarks.forward_implementations import IMPLEMENTATIONS
 
 #: What every time is divided by.
 PEER = "peer"
 
-#: Seconds between turns, so that threads of the last one have gone to sleep,
-#: and the longest wait for other programs to leave the processor idle.
-PAUSE, PATIENCE = 0.1, 3.0
-
-#: The share of the processor that other programs may have had in a turn.
-QUIET = 0.05
-
-COLUMNS = (
-    "implementation", "turns", "ms", "best ms", "ratio", "GFLOP/s",
-    "own matmul", "of own", "of best", "MB", "error",
-)
+FLOPS = workload.matmul_flops(workload.config())
 
 
-def cpu_model():
-    """The processor's name."""
-    with contextlib.suppress(OSError):
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
-
-
-def relative_l2(found, truth):
-    """|found - truth| / |truth|, in float64."""
-    found = found.astype(np.float64)
-    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
-
-
-def busy_seconds():
-    """CPU seconds that all programs have had; 0 where Linux does not say."""
-    try:
-        words = pathlib.Path("/proc/stat").read_text().split()
-    except OSError:
-        return 0.0
-    user, nice, system, _idle, _wait, *interrupts = map(int, words[1:9])
-    return sum((user, nice, system, *interrupts)) / os.sysconf("SC_CLK_TCK")
-
-
-def await_quiet(clock):
-    """Pause; where wall time counts, until the machine is nearly idle."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        before = busy_seconds()
-        time.sleep(PAUSE)
-        idle = busy_seconds() - before < QUIET * os.cpu_count() * PAUSE
-        if idle or clock == "cpu" or time.monotonic() > deadline:
-            return
-
-
-def take_turn(worker, repeats, clock):
-    """The median time of a turn, and the share that other programs had."""
-    await_quiet(clock)
-    start, before = time.monotonic(), busy_seconds()
-    times, own = worker.ask("turn", repeats=repeats, clock=clock)
-    others = busy_seconds() - before - own
-    share = others / (os.cpu_count() * (time.monotonic() - start))
-    return statistics.median(times), max(share, 0.0)
-
-
-def quiet_turns(result, clock):
-    """The turns that other programs left alone; all, if those are few."""
-    kept = [seconds for seconds, others in result["turns"]
-            if clock == "cpu" or others < QUIET]
-    return kept if len(kept) >= 3 else [
-        seconds for seconds, _ in result["turns"]]
-
-
-def write_weights(folder):
-    """The model's weights in float64 and float32; two paths."""
-    arrays = weights.probe_weights(workload.config())
-    paths = []
-    for dtype in ("float64", "float32"):
-        paths.append(folder / f"{dtype}.safetensors")
-        weights.save(paths[-1], {name: array.astype(np.float32).astype(dtype)
-                                 for name, array in arrays.items()})
-    return paths
-
-
-def output_of(worker, folder):
-    """A worker's output, by way of a file."""
-    path = folder / "output.npy"
-    worker.ask("validate", path=str(path))
-    output = np.load(path)
-    path.unlink()
-    return output
-
-
-def truth_of(path, threads, folder, loud):
-    """The reference's output in float64."""
-    worker = Worker("numpy", path, threads, loud=loud)
-    try:
-        return output_of(worker, folder)
-    finally:
-        worker.close()
-
-
-def measure(workers, truth, folder, rounds, repeats, clock, progress):
-    """Validate every worker, then time them in turn.
-
-    Returns:
-        name -> {"error", "turns", "rates", "peak", "versions", "blas"}; a
-        turn is the median of its repeats, in seconds, and the share of the
-        processor that other programs had meanwhile.
-    """
-    results = {}
-    for worker in workers:
-        error = relative_l2(output_of(worker, folder), truth)
-        progress(f"{worker.name}: relative L2 {error:.1e}")
-        if not error < LIMIT:
-            raise SystemExit(f"{worker.name} is off by {error:.1e}, over "
-                             f"{LIMIT:.0e}: it computes something else.")
-        results[worker.name] = {
-            "error": error, "turns": [], "rates": [],
-            **worker.ask("describe")}
-    for number in range(rounds):
-        for worker in workers:
-            result = results[worker.name]
-            result["turns"].append(take_turn(worker, repeats, clock))
-            if "peak" not in result:  # before the products take their part
-                result["peak"] = worker.ask("peak")
-            result["rates"].append(
-                worker.ask("multiply", repeats=4, clock=clock))
-        progress(f"round {number + 1} of {rounds}")
-    return results
-
-
-def rows(results, flops, clock):
+def rows(results, clock):
     """The table's rows as plain data."""
-    turns = {name: quiet_turns(result, clock)
-             for name, result in results.items()}
-    rates = {name: max(map(max, result["rates"]))
-             for name, result in results.items()}
-    best = max(rates.values())
-    for name, result in results.items():
-        median = statistics.median(turns[name])
-        yield {
-            "name": name,
-            "title": IMPLEMENTATIONS[name][1],
-            "median": median,
-            "fastest": min(turns[name]),
-            "turns": len(turns[name]),
-            "ratio": median / statistics.median(turns[PEER]),
-            "rate": flops / median,
-            "own": rates[name],
-            "share_of_own": flops / median / rates[name],
-            "share_of_best": flops / median / best,
-            "peak": result["peak"],
-            "error": result["error"],
-        }
+    found = list(harness.timings(BENCHMARK, results, FLOPS, clock))
+    peer = next(row for name, _, row in found if name == PEER)
+    for _, result, row in found:
+        yield row | {"ratio": row["median"] / peer["median"],
+                     "peak": result["peak"]}
 
 
 def cells(row):
     """A row of the table as text."""
-    peak = "" if row["peak"] is None else f"{row['peak'] / 1e6:.0f}"
     return (
         row["title"], f"{row['turns']}", f"{row['median'] * 1e3:.0f}",
         f"{row['fastest'] * 1e3:.0f}", f"{row['ratio']:.2f}",
         f"{row['rate'] / 1e9:.0f}", f"{row['own'] / 1e9:.0f}",
         f"{row['share_of_own']:.0%}", f"{row['share_of_best']:.0%}",
-        peak, f"{row['error']:.0e}",
+        harness.megabytes(row["peak"]), f"{row['error']:.0e}",
     )
 
 
-def caption(report):
-    """What was measured and on what, as lines."""
-    c = report["workload"]
-    cores = "1 thread on 1 core, CPU time" if report["threads"] == 1 else (
-        f"{report['threads']} threads on {report['cores']} cores, wall time")
-    yield (f"{c['preset']}, vocabulary {c['vocab']}, "
-           f"{'tied' if c['tied'] else 'not tied'}, batch {c['rows']}, "
-           f"{c['length']} + {c['length']} tokens, float32: "
-           f"{c['flops'] / 1e9:.1f} GFLOP of matrix products.")
-    yield (f"{cores}, {report['cpu']}; {report['rounds']} rounds of "
-           f"{report['repeats']}.")
-    versions = {}
-    for result in report["results"].values():
-        versions |= result["versions"]
-    yield ", ".join(f"{name} {version}" for name, version in versions.items())
-    yield f"NumPy's BLAS: {', '.join(report['results']['numpy']['blas'])}."
+BENCHMARK = harness.Benchmark(
+    name="forward", implementations=IMPLEMENTATIONS, always=(PEER, "numpy"),
+    truth="numpy", limit=1e-5,
+    columns=("implementation", "turns", "ms", "best ms", "ratio", "GFLOP/s",
+             "own matmul", "of own", "of best", "MB", "error"),
+    rows=rows, cells=cells, workload=workload.described(FLOPS))
 
-
-def markdown(report):
-    """The table in Markdown, its caption below it."""
-    lines = ["| " + " | ".join(COLUMNS) + " |",
-             "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
-    lines += ["| " + " | ".join(cells(row)) + " |" for row in report["rows"]]
-    return "\n".join([*lines, "", *caption(report)])
-
-
-def replace_between(path, mark, text):
-    """Replace what stands between two comments of a Markdown file."""
-    begin, end = f"<!-- {mark} -->", f"<!-- end {mark} -->"
-    before, found, rest = path.read_text().partition(begin)
-    _, ended, after = rest.partition(end)
-    if not (found and ended):
-        raise SystemExit(f"{path} lacks the comments {begin} and {end}.")
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
-
-
-def show(report, console):
-    """Print the table and its caption."""
-    table = Table(*COLUMNS)
-    for column in table.columns:
-        column.no_wrap = True
-        column.justify = "left" if column.header == COLUMNS[0] else "right"
-    for row in report["rows"]:
-        table.add_row(*cells(row))
-    console.print(table)
-    for line in caption(report):
-        console.print(line, highlight=False)
-
-
-def main(
-    json_file: Annotated[Optional[pathlib.Path], typer.Option(
-        "--json", metavar="FILE", help="Write everything as JSON.")] = None,
-    markdown_file: Annotated[Optional[pathlib.Path], typer.Option(
-        "--markdown", metavar="FILE", help="Put the table into FILE, between "
-        "the comments 'forward threads N' and 'end forward threads N'.")
-    ] = None,
-    threads: Annotated[Optional[int], typer.Option(
-        min=1, help="Threads of each library; 1 also pins all to one core.  "
-        "[default: one a core]", show_default=False)] = None,
-    rounds: Annotated[int, typer.Option(
-        min=1, help="Turns of each implementation.")] = 15,
-    repeats: Annotated[int, typer.Option(
-        min=1, help="Timed passes in a turn.")] = 3,
-    loud: Annotated[bool, typer.Option(
-        "--loud", help="Show what the libraries print.")] = False,
-    quick: Annotated[bool, typer.Option(
-        "--quick", help="3 rounds of 1, for a first look.")] = False,
-    only: Annotated[Optional[list[str]], typer.Option(
-        metavar="NAME", help=f"Of {', '.join(IMPLEMENTATIONS)}; {PEER} and "
-        "numpy always take part.")] = None,
-):
-    """Time the forward pass of every implementation, validated first."""
-    if quick:
-        rounds, repeats = 3, 1
-    if unknown := set(only or ()) - set(IMPLEMENTATIONS):
-        raise typer.BadParameter(f"no implementation is named {min(unknown)}.")
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(
-        os, "sched_getaffinity") else list(range(os.cpu_count()))
-    threads = threads or len(cores)
-    if threads == 1 and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores[-1:])  # the workers inherit it
-    clock = "cpu" if threads == 1 else "wall"
-    console, notes = Console(), Console(stderr=True)
-    if not console.is_terminal:
-        console.width = 132
-    config = workload.config()
-    flops = workload.matmul_flops(config)
-    names = [name for name in IMPLEMENTATIONS
-             if not only or name in (*only, PEER, "numpy")]
-    with contextlib.ExitStack() as stack:
-        folder = pathlib.Path(stack.enter_context(
-            tempfile.TemporaryDirectory()))
-        exact, rounded = write_weights(folder)
-        truth = truth_of(exact, threads, folder, loud)
-        workers = []
-        for name in names:
-            workers.append(Worker(
-                name, rounded, threads, loud=loud))
-            stack.callback(workers[-1].close)
-        results = measure(
-            workers, truth, folder, rounds, repeats, clock, notes.print)
-    report = {
-        "workload": {
-            "preset": workload.PRESET, "vocab": workload.VOCAB,
-            "tied": config.tied, "rows": workload.ROWS,
-            "length": workload.LENGTH, "flops": flops},
-        "threads": threads, "cores": len(cores), "cpu": cpu_model(),
-        "clock": clock,
-        "platform": platform.platform(), "rounds": rounds,
-        "repeats": repeats, "results": results,
-        "rows": list(rows(results, flops, clock)),
-    }
-    show(report, console)
-    if json_file:
-        json_file.write_text(json.dumps(report, indent=1) + "\n")
-    if markdown_file:
-        replace_between(markdown_file, f"forward threads {threads}",
-                        markdown(report))
-
+main = harness.command(BENCHMARK)
+main.__doc__ = """Time the forward pass of every implementation, validated."""
 
 if __name__ == "__main__":
     typer.run(main)

@@ -1,24 +1,10 @@
-"""What is timed: each makes a forward pass and a product, ready to call."""
+"""The forward passes that are timed, each ready to run."""
 
-import dataclasses
-import typing
+import functools
 
-
-@dataclasses.dataclass(frozen=True)
-class Ready:
-    """An implementation with its weights loaded.
-
-    Attributes:
-        forward: runs one forward pass to its end.
-        to_numpy: what forward returned, as an array.
-        product: (a, b) arrays -> a function that multiplies them to its end.
-        versions: library -> version.
-    """
-
-    forward: typing.Callable
-    to_numpy: typing.Callable
-    product: typing.Callable
-    versions: dict
+from benchmarks import products
+from benchmarks.products import Ready
+from benchmarks.workload import batch, config
 
 
 def numpy(config, weights, batch, threads):
@@ -30,12 +16,7 @@ def numpy(config, weights, batch, threads):
     keep_freed()
     model = engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
-
-    def product(a, b):
-        out = np.empty((len(a), b.shape[1]), a.dtype)
-        return lambda: np.matmul(a, b, out=out)
-
-    return Ready(lambda: model.forward(*batch)[0], np.asarray, product,
+    return Ready(lambda: model.forward(*batch)[0], np.asarray, products.numpy,
                  engine.versions())
 
 
@@ -43,16 +24,11 @@ def _torch_ready(forward, threads):
     import torch
     torch.set_num_threads(threads)
 
-    def product(a, b):
-        a, b = torch.from_numpy(a), torch.from_numpy(b)
-        out = torch.empty(len(a), b.shape[1])
-        return lambda: torch.mm(a, b, out=out)
-
     def without_gradients():
         with torch.no_grad():
             return forward()
 
-    return Ready(without_gradients, lambda y: y.numpy(), product, {
+    return Ready(without_gradients, lambda y: y.numpy(), products.torch, {
         "torch": torch.__version__,
         "cpu_capability": torch.backends.cpu.get_cpu_capability()})
 
@@ -69,7 +45,7 @@ def peer(config, weights, batch, threads):
     """torch.nn.Transformer in eval mode, its encoder on the fast path."""
     import torch
 
-    from benchmarks.peer import PeerTransformer, load
+    from benchmarks.peer_torch import PeerTransformer, load
     from impl_torch.positional import TABLES
     positions = TABLES[config.positions](
         config.max_length, config.d_model).to(torch.float32)
@@ -99,12 +75,8 @@ def keras(config, weights, batch, threads, xla=False):
     inputs = [engine.to_native(value, "cpu") for value in batch]
     forward = tf.function(lambda *inputs: model(*inputs), jit_compile=xla)
 
-    def product(a, b):
-        a, b = tf.constant(a), tf.constant(b)
-        multiply = tf.function(tf.matmul, jit_compile=xla)
-        return lambda: multiply(a, b)
-
-    return Ready(lambda: forward(*inputs), engine.to_numpy, product,
+    return Ready(lambda: forward(*inputs), engine.to_numpy,
+                 functools.partial(products.tensorflow, xla),
                  engine.versions())
 
 
@@ -127,22 +99,18 @@ def jax(config, weights, batch, threads):
     def forward(state, inputs):
         return nnx.merge(graph, state)(*inputs)
 
-    def product(a, b):
-        a, b = jax.numpy.asarray(a), jax.numpy.asarray(b)
-        multiply = jax.jit(jax.numpy.matmul)
-        return lambda: multiply(a, b).block_until_ready()
-
     return Ready(lambda: forward(state, inputs).block_until_ready(),
-                 engine.to_numpy, product, engine.versions())
+                 engine.to_numpy, products.jax, engine.versions())
 
 
-#: Name -> what makes it ready, and how a table says it.
+#: Name -> what makes it ready, how a table says it, and what it imports.
 IMPLEMENTATIONS = {
-    "peer": (peer, "torch.nn.Transformer"),
-    "peer_slow": (peer_slow, "torch.nn.Transformer, fast path off"),
-    "numpy": (numpy, "NumPy reference"),
-    "torch": (torch, "PyTorch port, eager"),
-    "keras": (keras, "Keras port, tf.function"),
-    "keras_xla": (keras_xla, "Keras port, XLA"),
-    "jax": (jax, "JAX port, jit"),
+    "peer": (peer, "torch.nn.Transformer", ("torch",)),
+    "peer_slow": (
+        peer_slow, "torch.nn.Transformer, fast path off", ("torch",)),
+    "numpy": (numpy, "NumPy reference", ("numpy",)),
+    "torch": (torch, "PyTorch port, eager", ("torch",)),
+    "keras": (keras, "Keras port, tf.function", ("keras",)),
+    "keras_xla": (keras_xla, "Keras port, XLA", ("keras",)),
+    "jax": (jax, "JAX port, jit", ("jax", "flax")),
 }

@@ -1,5 +1,6 @@
 """One implementation in a process of its own, and the pipe to it."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -16,8 +17,10 @@ PRODUCTS = ((512, 512, 2048), (512, 512, 32_000))
 class Worker:
     """The near end: starts the process and asks it, one thing at a time."""
 
-    def __init__(self, name, weights, threads, root=ROOT, loud=False):
-        settings = {"name": name, "weights": str(weights), "threads": threads}
+    def __init__(self, benchmark, name, weights, threads, root=ROOT,
+                 loud=False):
+        settings = {"benchmark": benchmark, "name": name,
+                    "weights": str(weights), "threads": threads}
         limits = {variable: str(threads) for variable in (
             "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
             "NPROC")}
@@ -85,34 +88,40 @@ def blas():
 class Far:
     """The far end: one method for each request."""
 
-    def __init__(self, name, weights, threads):
-        from benchmarks.implementations import IMPLEMENTATIONS
-        from benchmarks.workload import batch, config
+    def __init__(self, benchmark, name, weights, threads):
         from contract.weights import load
-        make, _ = IMPLEMENTATIONS[name]
-        self.ready = make(config(), load(weights)[0], batch(), threads)
+        table = importlib.import_module(
+            f"benchmarks.{benchmark}_implementations")
+        make, _, libraries, *_ = table.IMPLEMENTATIONS[name]
+        for library in libraries:
+            importlib.import_module(library)
+        self.imported = memory("VmRSS")
+        self.ready = make(
+            table.config(), load(weights)[0], table.batch(), threads)
         self.products = None
 
     def describe(self):
         """What computes in this process."""
-        return {"versions": self.ready.versions, "blas": blas()}
+        return {"versions": self.ready.versions, "blas": blas(),
+                "imported": self.imported}
 
     def validate(self, path):
-        """Write the output of a forward pass to a file."""
+        """Write what the first runs return to a file."""
         import numpy as np
-        np.save(path, self.ready.to_numpy(self.ready.forward()))
+        np.save(path, [self.ready.to_numpy(self.ready.run())
+                       for _ in range(self.ready.checks)])
         forget_peak()
         return path
 
     def turn(self, repeats, clock):
-        """One forward pass that does not count, then the times of some.
+        """One run that does not count, then the times of some.
 
         Returns:
             The times, and the CPU seconds that all of it took.
         """
         start = time.process_time()
-        self.ready.forward()
-        times = [seconds(self.ready.forward, clock) for _ in range(repeats)]
+        self.ready.run()
+        times = [seconds(self.ready.run, clock) for _ in range(repeats)]
         return times, time.process_time() - start
 
     def multiply(self, repeats, clock):

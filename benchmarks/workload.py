@@ -26,6 +26,26 @@ def batch(seed=0):
     return Batch.of_ids(ids("source"), ids("target")).check(config())
 
 
+def pairs(seed=0):
+    """The same sources and targets with a token more: [1 B S], [1 B T + 1]."""
+    of_ids = batch(seed)
+    first = np.full((ROWS, 1), 1)
+    return of_ids.source[None], np.concatenate(
+        [first, of_ids.target], axis=1)[None]
+
+
+def described(flops):
+    """What is computed, as plain data and in words."""
+    c = config()
+    tied = "tied" if c.tied else "not tied"
+    return {
+        "preset": PRESET, "vocab": VOCAB, "tied": c.tied, "rows": ROWS,
+        "length": LENGTH, "flops": flops,
+    }, (f"{PRESET}, vocabulary {VOCAB}, {tied}, batch {ROWS}, {LENGTH} + "
+        f"{LENGTH} tokens, float32: {flops / 1e9:.1f} GFLOP of matrix "
+        "products.")
+
+
 def matmul_flops(c, rows=ROWS, s=LENGTH, t=LENGTH):
     """Operations of every matrix product of a forward pass, 2 each.
 

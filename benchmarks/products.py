@@ -1,0 +1,54 @@
+"""What an implementation hands over, and each library's matrix product."""
+
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """An implementation with its weights loaded.
+
+    Attributes:
+        run: runs once to its end.
+        to_numpy: what a run returned, as an array.
+        product: (a, b) arrays -> a function that multiplies them to its end.
+        versions: library -> version.
+        checks: the results of how many first runs are held against the truth.
+    """
+
+    run: typing.Callable
+    to_numpy: typing.Callable
+    product: typing.Callable
+    versions: dict
+    checks: int = 1
+
+
+def numpy(a, b):
+    """By NumPy, into memory that is kept."""
+    import numpy as np
+    out = np.empty((len(a), b.shape[1]), a.dtype)
+    return lambda: np.matmul(a, b, out=out)
+
+
+def torch(a, b):
+    """By PyTorch, into memory that is kept."""
+    import torch
+    a, b = torch.from_numpy(a), torch.from_numpy(b)
+    out = torch.empty(len(a), b.shape[1])
+    return lambda: torch.mm(a, b, out=out)
+
+
+def tensorflow(xla, a, b):
+    """By TensorFlow, compiled by XLA or not."""
+    import tensorflow as tf
+    a, b = tf.constant(a), tf.constant(b)
+    multiply = tf.function(tf.matmul, jit_compile=xla)
+    return lambda: multiply(a, b)
+
+
+def jax(a, b):
+    """By JAX, under jit."""
+    import jax
+    a, b = jax.numpy.asarray(a), jax.numpy.asarray(b)
+    multiply = jax.jit(jax.numpy.matmul)
+    return lambda: multiply(a, b).block_until_ready()

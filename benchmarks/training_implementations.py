@@ -1,0 +1,183 @@
+"""The training steps that are timed, each ready to run.
+
+Every run is a step: forward, backward, Adam. A peer computes what ours does,
+from our weights, and is written as its library's users write it.
+"""
+
+import functools
+
+import numpy as np
+
+from benchmarks import products, workload
+from benchmarks.products import Ready
+from benchmarks.workload import pairs as batch
+from contract.training import TrainingConfig
+
+#: Adam by the paper, its rate held so that a step's effect can be seen.
+TRAINING = TrainingConfig(schedule="constant", rate=1e-4)
+
+#: The losses that are compared; after the first, Adam's work is in them.
+STEPS = 3
+
+
+def config():
+    """The workload's config without dropout."""
+    return workload.config().replace(dropout=0.0)
+
+
+def _ours(engine, make, config, weights, batch, product):
+    """A step by an engine's trainer; the weights' dtype is the model's."""
+    model = engine.build("transformer", config, weights, weights[
+        "source_embedding.table"].dtype.name)
+    trainer = make(model, TRAINING)
+    return Ready(lambda: engine.train_step(trainer, *batch)["loss"],
+                 np.asarray, product, engine.versions(), STEPS)
+
+
+def numpy(config, weights, batch, threads):
+    """The reference."""
+    from contract.memory import keep_freed
+    from reference_numpy import engine
+    keep_freed()
+    return _ours(engine, engine.trainer, config, weights, batch,
+                 products.numpy)
+
+
+def numpy_fast(config, weights, batch, threads):
+    """The reference's fast form, BLAS on one thread while it runs."""
+    import dataclasses
+
+    from threadpoolctl import ThreadpoolController
+
+    from contract.memory import keep_freed
+    from reference_numpy import engine
+    from reference_numpy.fast import FastTrainer
+    keep_freed()
+    ready = _ours(engine, FastTrainer, config, weights, batch, products.numpy)
+    limit = ThreadpoolController().wrap(limits=1, user_api="blas")
+    return dataclasses.replace(ready, run=limit(ready.run))
+
+
+def torch(config, weights, batch, threads):
+    """Our port, eager."""
+    import torch
+
+    from impl_torch import engine
+    torch.set_num_threads(threads)
+    return _ours(engine, engine.trainer, config, weights, batch,
+                 products.torch)
+
+
+def torch_peer(config, weights, batch, threads):
+    """torch.nn.Transformer and torch.optim.Adam."""
+    import torch
+
+    from benchmarks.peer_torch import PeerTransformer, load
+    from impl_torch.positional import TABLES
+    torch.set_num_threads(threads)
+    positions = TABLES[config.positions](
+        config.max_length, config.d_model).to(torch.float32)
+    model = load(PeerTransformer(config, positions), weights).train()
+    source, target = (torch.from_numpy(ids[0]) for ids in batch)
+    read, labels = target[:, :-1], target[:, 1:].flatten()
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(
+        read.shape[1])
+    optimizer = torch.optim.Adam(
+        model.parameters(), TRAINING.rate, (TRAINING.beta1, TRAINING.beta2),
+        TRAINING.eps)
+
+    def step():
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(
+            model(source, read, causal).flatten(0, 1), labels,
+            ignore_index=config.pad_id,
+            label_smoothing=config.label_smoothing)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return Ready(step, np.asarray, products.torch, {
+        "torch": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability()}, STEPS)
+
+
+def _limit_tensorflow(threads):
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+
+def keras(config, weights, batch, threads):
+    """Our port on TensorFlow; its step is compiled by XLA."""
+    _limit_tensorflow(threads)
+    from impl_keras import engine
+    return _ours(engine, engine.trainer, config, weights, batch,
+                 functools.partial(products.tensorflow, True))
+
+
+def keras_peer(config, weights, batch, threads):
+    """keras_hub's layers and keras.optimizers.Adam, compiled by XLA."""
+    _limit_tensorflow(threads)
+    import keras_hub
+    import tensorflow as tf
+
+    from benchmarks.peer_keras import PeerTransformer, load, train_step
+    from impl_keras import engine
+    model = load(PeerTransformer(config), weights)
+    source, target = (tf.constant(ids[0]) for ids in batch)
+    step = tf.function(functools.partial(train_step(model, TRAINING),
+                                         source, target), jit_compile=True)
+    return Ready(lambda: step().numpy(), np.asarray,
+                 functools.partial(products.tensorflow, True),
+                 engine.versions() | {"keras_hub": keras_hub.__version__},
+                 STEPS)
+
+
+def jax(config, weights, batch, threads):
+    """Our port; its step is under jit."""
+    from impl_jax import engine
+    return _ours(engine, engine.trainer, config, weights, batch, products.jax)
+
+
+def jax_peer(config, weights, batch, threads):
+    """NNX's layers and optax.adam, under jit, its state donated."""
+    import jax
+    import optax
+    from flax import nnx
+
+    from benchmarks.peer_jax import PeerTransformer, load, train_step
+    from impl_jax import engine
+    model = load(PeerTransformer(config, rngs=nnx.Rngs(0)), weights)
+    optimizer = optax.adam(
+        TRAINING.rate, TRAINING.beta1, TRAINING.beta2, TRAINING.eps)
+    graph, held = nnx.split(model)
+    state = [held, optimizer.init(held)]
+    del model, held
+    compiled = jax.jit(functools.partial(train_step, graph, optimizer),
+                       donate_argnums=(0, 1))
+    source, target = (jax.numpy.asarray(ids[0]) for ids in batch)
+
+    def step():
+        *state[:], loss = compiled(*state, source, target)
+        return jax.block_until_ready(loss)
+
+    return Ready(step, np.asarray, products.jax,
+                 engine.versions() | {"optax": optax.__version__}, STEPS)
+
+
+#: Name -> what makes it ready, how a table says it, what it imports, and what
+#: it is held against.
+IMPLEMENTATIONS = {
+    "torch_peer": (torch_peer, "torch.nn.Transformer", ("torch",),
+                   "torch_peer"),
+    "numpy": (numpy, "NumPy reference", ("numpy",), "torch_peer"),
+    "numpy_fast": (numpy_fast, "NumPy reference, fast form", ("numpy",),
+                   "torch_peer"),
+    "torch": (torch, "PyTorch port, eager", ("torch",), "torch_peer"),
+    "keras_peer": (keras_peer, "keras_hub layers, XLA",
+                   ("keras", "keras_hub"), "keras_peer"),
+    "keras": (keras, "Keras port, XLA", ("keras",), "keras_peer"),
+    "jax_peer": (jax_peer, "nnx layers and optax, jit",
+                 ("jax", "flax.nnx", "optax"), "jax_peer"),
+    "jax": (jax, "JAX port, jit", ("jax", "flax.nnx"), "jax_peer"),
+}
