@@ -105,3 +105,19 @@ def check_pairs(config, sources, targets):
                   config.target_vocab, config.max_length, "target")
     checks.tokens(targets[:, :, :1].reshape(-1, 1),
                   config.target_vocab, config.max_length, "target")
+
+
+def check_search(config, source, settings, rows):
+    """Raise InputError unless a model of ``config`` can search as asked.
+
+    Returns:
+        ``rows``, or 0, 1, 2, … in their place.
+    """
+    settings.check(config)
+    checks.tokens(source, config.source_vocab, config.max_length, "source")
+    rows = np.arange(len(source)) if rows is None else np.asarray(rows)
+    if rows.shape != (len(source),) or rows.dtype.kind not in "iu":
+        raise checks.InputError(
+            f"the rows are {rows.dtype} of shape {list(rows.shape)}; give a "
+            f"whole number for each of the {len(source)} sources.")
+    return rows

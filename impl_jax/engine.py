@@ -12,8 +12,7 @@ import numpy as np
 from flax import nnx
 
 import contract.weights
-from contract.batch import check_inputs, check_pairs
-from contract.checks import tokens
+from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
@@ -24,7 +23,7 @@ from impl_jax.dropout import draw
 from impl_jax.embedding import TokenEmbedding
 from impl_jax.encoder import Encoder, EncoderLayer
 from impl_jax.feed_forward import FeedForward
-from impl_jax.generate import greedy as greedy_tokens
+from impl_jax.generate import METHODS
 from impl_jax.layer_norm import NORMS
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import causal_mask, padding_mask
@@ -240,13 +239,12 @@ def predict(model, source, target, source_mask, target_mask):
     return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 
-def greedy(model, source, begin_id, end_id, length):
-    """Targets of the most likely token after each: int64 [B T]."""
-    tokens(source, model.config.source_vocab, model.config.max_length,
-           "source")
-    return to_numpy(greedy_tokens(
-        model, to_native(source, model.home), begin_id, end_id, length))
-
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the reference's engine."""
+    rows = check_search(model.config, source, settings, rows)
+    found, scores = METHODS[settings.method](
+        model, to_native(source, model.home), settings, rows)
+    return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
 
 
 def masks(source, target, pad_id, device="cpu"):

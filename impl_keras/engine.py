@@ -10,8 +10,7 @@ import numpy as np
 from keras import ops
 
 import contract.weights
-from contract.batch import check_inputs, check_pairs
-from contract.checks import tokens
+from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
@@ -22,7 +21,7 @@ from impl_keras.dropout import draw
 from impl_keras.embedding import TokenEmbedding
 from impl_keras.encoder import Encoder, EncoderLayer
 from impl_keras.feed_forward import FeedForward
-from impl_keras.generate import greedy as greedy_tokens
+from impl_keras.generate import METHODS
 from impl_keras.layer_norm import NORMS
 from impl_keras.loss import cross_entropy
 from impl_keras.masks import causal_mask, padding_mask
@@ -283,14 +282,14 @@ def predict(model, source, target, source_mask, target_mask):
         return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 
-def greedy(model, source, begin_id, end_id, length):
-    """Targets of the most likely token after each: int64 [B T]."""
-    tokens(source, model.config.source_vocab, model.config.max_length,
-           "source")
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the reference's engine."""
+    rows = check_search(model.config, source, settings, rows)
     with _on(model.home):
-        return to_numpy(greedy_tokens(
-            model, to_native(source, model.home), begin_id, end_id, length))
-
+        found, scores = METHODS[settings.method](
+            model, to_native(source, model.home), settings, rows)
+        return {"tokens": to_numpy(found).astype(np.int64),
+                "scores": to_numpy(scores)}
 
 
 def masks(source, target, pad_id, device="cpu"):

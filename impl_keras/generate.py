@@ -1,23 +1,243 @@
-"""Generation: a target from a source, token by token (section 3.1)."""
+"""Generation: a target from a source, token by token (section 3.1, 6.1)."""
 
+import functools
+
+import keras
+import numpy as np
 from keras import ops
 
+from impl_keras import random
+from impl_keras.cache import decode_one, new_cache, reorder
 from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.projection import log_softmax
+
+_NOTHING = np.float64(-np.inf)
 
 
-def greedy(model, source, begin_id, end_id, length):
-    """The most likely token after each; of equals, the lowest id."""
-    pad_id = model.config.pad_id
-    source_mask = padding_mask(source, pad_id)
+class Rereader:
+    """Reads all that is written, for every token."""
+
+    def __init__(self, model, source, width, length):
+        self.model = model
+        self.memory, self.source_mask = remembered(model, source, width)
+
+    def next(self, tokens, written):
+        """log p of what follows ``written`` of tokens [R N]: [R V]."""
+        return _compiled(self.model, _read)(
+            tokens, _index(written - 1), self.memory, self.source_mask)
+
+    def reorder(self, parents, written):
+        """Rows go on from other rows, int [R], of the same source."""
+
+
+class CachedReader:
+    """Reads the last token, and keeps keys and values of those before."""
+
+    def __init__(self, model, source, width, length):
+        self.model = model
+        memory, self.source_mask = remembered(model, source, width)
+        self.cache = new_cache(model, memory, length)
+
+    def next(self, tokens, written):
+        """log p of what follows ``written`` of tokens [R N]: [R V]."""
+        log_probs, self.cache = _compiled(self.model, _read_one)(
+            tokens[:, written - 1], _index(written - 1), self.cache,
+            self.source_mask)
+        return log_probs
+
+    def reorder(self, parents, written):
+        """Rows go on from other rows, int [R], of the same source."""
+        self.cache = reorder(self.cache, parents, written)
+
+
+def _read(model, tokens, last, memory, source_mask):
+    """What follows the token at ``last``; those behind it are not seen."""
+    mask = padding_mask(tokens, model.config.pad_id) & causal_mask(
+        tokens.shape[1])
+    decoded = model.decode(tokens, memory, source_mask, mask)
+    return answer(model, ops.take(decoded, last[None], axis=1))
+
+
+def _read_one(model, token, position, cache, source_mask):
+    """What follows a token, and the cache with its keys and values."""
+    decoded, cache = decode_one(model, token, position, cache, source_mask)
+    return answer(model, decoded), cache
+
+
+def _compiled(model, function):
+    """A function of the model, traced once for each shape."""
+    kept = model.__dict__.setdefault("_compiled_functions", {})
+    if function not in kept:
+        bound = functools.partial(function, model)
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+            bound = tf.function(bound)
+        kept[function] = bound
+    return kept[function]
+
+
+def _index(number):
+    """A number as a tensor, so that another is no other trace."""
+    return ops.convert_to_tensor(number, dtype="int32")
+
+
+READERS = {False: Rereader, True: CachedReader}
+
+
+def remembered(model, source, width):
+    """The memory of source [B S] and its mask, each row ``width`` times."""
+    source_mask = padding_mask(source, model.config.pad_id)
     memory = model.encode(source, source_mask)
-    tokens = ops.full((len(source), 1), begin_id, "int64")
-    ended = tokens[:, 0] == end_id
-    while tokens.shape[1] < length and not ops.all(ended):
-        mask = padding_mask(tokens, pad_id) & causal_mask(tokens.shape[1])
-        decoded = model.decode(tokens, memory, source_mask, mask)
-        output = model.project(decoded[:, -1:])
-        best = ops.cast(ops.argmax(output[:, 0], axis=-1), "int64")
-        best = ops.where(ended, ops.full_like(best, pad_id), best)
-        tokens = ops.concatenate([tokens, best[:, None]], axis=-1)
-        ended = ended | (best == end_id)
-    return tokens
+    return (ops.repeat(memory, width, axis=0),
+            ops.repeat(source_mask, width, axis=0))
+
+
+def answer(model, decoded):
+    """log p of every token after decoded [R 1 D], float64: [R V]."""
+    output = model.project(decoded)
+    log_probs = ops.cast(log_softmax(output[:, 0]), "float64")
+    padding = ops.arange(log_probs.shape[-1]) == model.config.pad_id
+    return ops.where(padding, _NOTHING, log_probs)
+
+
+def top(scores, count):
+    """The ``count`` highest of each row, and their places."""
+    return ops.top_k(scores, count)
+
+
+def _count(kept):
+    """How many are True along the last axis, int32."""
+    return ops.sum(ops.cast(kept, "int32"), axis=-1)
+
+
+def most_likely(log_probs, settings, draw):
+    """The token of the highest probability; of equals, the lowest: [R]."""
+    return ops.argmax(log_probs, axis=-1)
+
+
+def sampled(log_probs, settings, draw):
+    """A token by its probability, where draw [R] in [0, 1) falls: [R]."""
+    vocab = log_probs.shape[-1]
+    scores, places = top(
+        log_probs / np.float64(settings.temperature), vocab)
+    p = ops.exp(scores - scores[:, :1])
+    p = p / ops.sum(p, axis=-1, keepdims=True)
+    before = ops.cumsum(p, axis=-1) - p
+    kept = (before < np.float64(settings.top_p)) & (
+        ops.arange(vocab) < (settings.top_k or vocab))
+    total = ops.cumsum(ops.where(kept, p, 0), axis=-1)
+    rank = _count(total <= draw[:, None] * total[:, -1:])
+    rank = ops.minimum(rank, _count(kept) - 1)
+    return ops.take_along_axis(places, rank[:, None], axis=-1)[:, 0]
+
+
+CHOOSERS = {"greedy": most_likely, "sample": sampled}
+
+
+def _begun(source, width, length, settings, pad_id):
+    """Targets of which the begin is written: int32 [B W N]."""
+    row = np.full(length, pad_id, np.int32)
+    row[0] = settings.begin_id
+    return ops.convert_to_tensor(
+        np.broadcast_to(row, (len(source), width, length)))
+
+
+def one_by_one(model, source, settings, rows):
+    """Greedy search and sampling: one token after the other."""
+    pad_id, length = model.config.pad_id, 1 + settings.max_tokens
+    choose = CHOOSERS[settings.method]
+    draws = uniforms(settings, rows, length)
+    reader = READERS[settings.cached](model, source, 1, length)
+    tokens = _begun(source, 1, length, settings, pad_id)[:, 0]
+    ended = ops.zeros(len(source), "bool")
+    scores = 0
+    for written in range(1, length):
+        log_probs = reader.next(tokens, written)
+        token = choose(log_probs, settings, draws[:, written])
+        score = ops.take_along_axis(log_probs, token[:, None], axis=-1)[:, 0]
+        scores = scores + ops.where(ended, 0, score)
+        token = ops.where(ended, pad_id, ops.cast(token, "int32"))
+        tokens = ops.slice_update(tokens, (0, written), token[:, None])
+        ended = ended | (token == settings.end_id)
+        if ops.all(ended):
+            break
+    return tokens[:, None], scores[:, None]
+
+
+def uniforms(settings, rows, length):
+    """A number in [0, 1) for each token of each row: [B N]."""
+    key = random.fold_in(random.key(settings.seed), "sample")
+    return ops.stack([
+        random.uniform(random.fold_in(key, int(row)), (length,), 0.0, 1.0)
+        for row in rows])
+
+
+def beam_search(model, source, settings, rows):
+    """Beam search: W hypotheses live side by side, and W that have ended."""
+    pad_id, length = model.config.pad_id, 1 + settings.max_tokens
+    b, w, vocab = len(source), settings.beam, model.config.target_vocab
+    # One hypothesis has one continuation: a beam of 1 is greedy search.
+    count = 1 if w == 1 else min(2 * w, w * vocab)
+    reader = READERS[settings.cached](model, source, w, length)
+    tokens = _begun(source, w, length, settings, pad_id)
+    ended_tokens = tokens
+    ended = ops.full((b, w), _NOTHING, "float64")
+    living = ops.where(ops.arange(w) == 0, np.float64(0), ended)  # one, first
+    done = ops.zeros(b, "bool")
+    for written in range(1, length):
+        log_probs = reader.next(ops.reshape(tokens, (b * w, length)), written)
+        grown = living[:, :, None] + ops.reshape(log_probs, (b, w, vocab))
+        scores, places = top(ops.reshape(grown, (b, w * vocab)), count)
+        parents, words = places // vocab, places % vocab
+        new = follow(tokens, parents)
+        new = ops.slice_update(new, (0, 0, written), words[:, :, None])
+        ends = words == settings.end_id
+        ending = ops.where(
+            ends, scores / np.float64(settings.penalty(written)), _NOTHING)
+        found, ended_tokens_ = best(
+            ended, ended_tokens, ending, new, w)
+        going, which = top(ops.where(ends, _NOTHING, scores), w)
+        frozen = done[:, None]
+        ended = ops.where(frozen, ended, found)
+        ended_tokens = ops.where(
+            frozen[:, :, None], ended_tokens, ended_tokens_)
+        living = ops.where(frozen, living, going)
+        tokens = ops.where(
+            frozen[:, :, None], tokens, follow(new, which))
+        parents = ops.take_along_axis(parents, which, axis=1)
+        reader.reorder(ops.reshape(
+            parents + w * ops.arange(b, dtype="int32")[:, None], (-1,)),
+            written)
+        done = done | is_done(
+            settings, ended, living, settings.bound(written))
+        if ops.all(done):
+            break
+    standing = ops.where(
+        done[:, None], _NOTHING,
+        living / np.float64(settings.penalty(settings.max_tokens)))
+    scores, tokens = best(ended, ended_tokens, standing, tokens, w)
+    return tokens, scores
+
+
+def follow(tokens, which):
+    """Of each row the hypotheses ``which`` [B m]: [B n N] to [B m N]."""
+    return ops.take_along_axis(tokens, which[:, :, None], axis=1)
+
+
+def best(scores, tokens, more_scores, more_tokens, w):
+    """The w best of two sets of hypotheses, [B n] and [B n N] each."""
+    scores, which = top(
+        ops.concatenate([scores, more_scores], axis=1), w)
+    tokens = ops.concatenate([tokens, more_tokens], axis=1)
+    return scores, follow(tokens, which)
+
+
+def is_done(settings, ended, living, bound):
+    """Whether no living hypothesis can, or by its rule need, be waited for."""
+    full = ended[:, -1] > _NOTHING
+    hopeless = ended[:, -1] >= living[:, 0] / np.float64(bound)
+    dead = living[:, 0] == _NOTHING
+    return dead | (full & (hopeless | (settings.length_rule == "hf_true")))
+
+
+METHODS = {"greedy": one_by_one, "sample": one_by_one, "beam": beam_search}

@@ -7,8 +7,7 @@ import numpy as np
 import torch
 
 import contract.weights
-from contract.batch import check_inputs, check_pairs
-from contract.checks import tokens
+from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
@@ -19,7 +18,7 @@ from impl_torch.dropout import draw
 from impl_torch.embedding import TokenEmbedding
 from impl_torch.encoder import Encoder, EncoderLayer
 from impl_torch.feed_forward import FeedForward
-from impl_torch.generate import greedy as greedy_tokens
+from impl_torch.generate import METHODS
 from impl_torch.layer_norm import NORMS
 from impl_torch.loss import cross_entropy
 from impl_torch.masks import causal_mask, padding_mask
@@ -218,14 +217,13 @@ def predict(model, source, target, source_mask, target_mask):
         return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 
-def greedy(model, source, begin_id, end_id, length):
-    """Targets of the most likely token after each: int64 [B T]."""
-    tokens(source, model.config.source_vocab, model.config.max_length,
-           "source")
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the reference's engine."""
+    rows = check_search(model.config, source, settings, rows)
     with torch.no_grad(), torch.device(model.home):
-        return to_numpy(greedy_tokens(
-            model, to_native(source, model.home), begin_id, end_id, length))
-
+        found, scores = METHODS[settings.method](
+            model, to_native(source, model.home), settings, rows)
+        return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
 
 
 def masks(source, target, pad_id, device="cpu"):

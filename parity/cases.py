@@ -16,6 +16,7 @@ from contract import random
 from contract.batch import Batch
 from contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
+from contract.generation import GenerationConfig
 from contract.weights import part
 
 BATCH, SOURCE, TARGET = 5, 11, 9
@@ -29,7 +30,7 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "masks", "loss", "gradients" or "greedy".
+        kind: "run" (a component), "masks", "loss", "gradients" or "search".
         component: a key of an engine's COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
@@ -41,7 +42,7 @@ class Case:
         alone: whether the component is built by itself, not found in a model.
         config: its config then, where it is not the model's.
         smoothing: a loss's ε and its convention.
-        ends: of answers, the first token, the last, and the most there are.
+        settings: a search's GenerationConfig.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Case:
     alone: bool = False
     config: TransformerConfig | None = None
     smoothing: tuple = (0.0, "uniform")
-    ends: tuple = ()
+    settings: GenerationConfig | None = None
 
 
 def values(name, *shape, scale=1.0):
@@ -166,10 +167,10 @@ def model_case(batch, name="transformer"):
     return Case(name, "transformer", tuple(batch))
 
 
-def greedy_case(source, tokenizer, longest):
-    """What a model answers, token by token."""
-    return Case("greedy answers", "transformer", (source,), kind="greedy",
-                ends=(tokenizer.begin_id, tokenizer.end_id, longest))
+def search_case(source, settings, name):
+    """What a model answers, and with which scores."""
+    return Case(name, "transformer", (source,), kind="search",
+                settings=settings, tiers=("float64", "float32"))
 
 
 def gradients_case(batch, pad_id):

@@ -14,7 +14,7 @@ from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity import (
     budgets, cases, golden, lockstep, ports, precision, rounding)
-from parity.compare import (
+from parity.comparator import (
     DIVERGENCE, MATCH, Difference, compare, relative_error)
 from parity.ports import NotChecked
 

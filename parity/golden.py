@@ -21,7 +21,7 @@ from contract.errors import InputError
 from contract.tokenizer import Tokenizer, read_pairs
 from parity import cases, ports
 from parity.budgets import FLOAT64_LIMIT
-from parity.compare import DIVERGENCE, compare
+from parity.comparator import DIVERGENCE, compare
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "weights"
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from contract.training import TrainingConfig
 from parity import cases, ports
-from parity.compare import DIVERGENCE, FREE, Difference, compare, within
+from parity.comparator import DIVERGENCE, FREE, Difference, compare, within
 
 #: What a step is compared by.
 KINDS = ("loss", "norm", "weights", "m", "v")

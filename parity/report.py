@@ -10,7 +10,7 @@ from rich.progress import TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from parity.compare import DIVERGENCE, FREE, MATCH, ZERO
+from parity.comparator import DIVERGENCE, FREE, MATCH, ZERO
 
 #: Wide enough for every row where the output is a file or a pipe.
 FILE_WIDTH = 132

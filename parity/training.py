@@ -19,6 +19,7 @@ import numpy as np
 from contract import random, weights
 from contract.config import TransformerConfig
 from contract.errors import InputError
+from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import part
 from parity import ports
@@ -245,10 +246,10 @@ def translate(engine, model, tokenizer, texts, longest):
     for chosen in chunks([(text,) for text in texts]):
         sources = padded(tokenizer, [tokenizer.encode(texts[i])
                                      for i in chosen], config.max_length)
-        tokens = engine.greedy(
-            model, sources, tokenizer.begin_id, tokenizer.end_id,
-            min(config.max_length, longest))
-        for i, row in zip(chosen, tokens.tolist()):
+        found = engine.generate(model, sources, GenerationConfig(
+            begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+            max_tokens=min(config.max_length, longest) - 1))
+        for i, row in zip(chosen, found["tokens"][:, 0].tolist()):
             ends = [*row, tokenizer.end_id].index(tokenizer.end_id)
             answers[i] = tokenizer.decode(row[:ends])
     return answers

@@ -20,7 +20,7 @@ from contract.weights import finite, part
 from parity import ports
 from parity.budgets import FLOAT64_LIMIT, gradient_limit
 from parity.check import Report, Row
-from parity.compare import DIVERGENCE, Difference, compare, within
+from parity.comparator import DIVERGENCE, Difference, compare, within
 from parity.ports import NotChecked
 
 #: How the systems that hold ``losses`` and ``final.*`` were trained: ten steps

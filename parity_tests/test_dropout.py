@@ -12,7 +12,7 @@ from contract import random, weights
 from contract.config import PRESETS
 from contract.dropping import places
 from parity import cases, ports
-from parity.compare import relative_error
+from parity.comparator import relative_error
 
 KEY = random.fold_in(random.key(5), "dropout")
 RATE = 0.3

@@ -7,7 +7,7 @@ from contract.config import PRESETS
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity import cases, lockstep
-from parity.compare import MATCH, ZERO, compare
+from parity.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
 from reference_numpy.fast import FastTrainer, parts
 

@@ -16,7 +16,7 @@ import pytest
 from contract import weights
 from parity import cases, golden, ports, rounding
 from parity.budgets import FLOAT64_LIMIT
-from parity.compare import relative_error
+from parity.comparator import relative_error
 
 PRESETS = "lesson", "complete", "vaswani2017_base"
 

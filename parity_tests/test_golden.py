@@ -6,7 +6,7 @@ from contract import weights
 from contract.config import PRESETS
 from parity import cases, golden
 from parity.budgets import FLOAT64_LIMIT
-from parity.compare import MATCH, compare
+from parity.comparator import MATCH, compare
 
 
 @pytest.mark.parametrize("preset", PRESETS)

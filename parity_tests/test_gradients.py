@@ -13,7 +13,7 @@ from contract.steps import assigned, read_steps
 from contract.weights import probe_weights
 from parity import cases, golden, ports
 from parity.check import Check
-from parity.compare import MATCH
+from parity.comparator import MATCH
 from reference_numpy import engine as reference
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward

@@ -138,7 +138,7 @@ def engine_functions(path):
 
 #: What the harness calls.
 FACE = {"versions", "set_precision", "devices", "build", "export",
-        "run", "forward", "gradients", "predict", "greedy",
+        "run", "forward", "gradients", "predict", "generate",
         "initial_weights", "trainer",
         "train_step", "moments", "resume", "masks", "loss", "matmul"}
 

@@ -13,7 +13,7 @@ import pytest
 from contract import weights
 from parity import cases, golden, ports
 from parity.budgets import FLOAT64_LIMIT
-from parity.compare import MATCH, compare, relative_error
+from parity.comparator import MATCH, compare, relative_error
 
 CONFIG = cases.test_size("practical")
 D, HEADS, D_K = CONFIG.d_model, CONFIG.n_heads, CONFIG.d_k

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from parity.budgets import EPS
-from parity.compare import MATCH, compare
+from parity.comparator import MATCH, compare
 from reference_numpy.attention import scaled_dot_product_attention, softmax
 from reference_numpy.dropout import Dropout
 from reference_numpy.feed_forward import gelu

@@ -9,7 +9,7 @@ import pytest
 from contract.errors import InputError
 from contract.training import TrainingConfig
 from parity import cases
-from parity.compare import relative_error
+from parity.comparator import relative_error
 from reference_numpy.optimizer import (
     OPTIMIZERS, SCHEDULES, clip_by_global_norm)
 

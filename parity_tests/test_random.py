@@ -9,7 +9,7 @@ from conftest import usable
 
 from contract import random, weights
 from contract.config import PRESETS, at_test_size
-from parity.compare import relative_error
+from parity.comparator import relative_error
 
 #: Random123's known answers for Threefry-2x32 with 20 rounds.
 KNOWN = [

@@ -12,7 +12,7 @@ import pytest
 from contract import trace, weights
 from contract.config import PRESETS
 from parity import cases, golden, ports
-from parity.compare import MATCH, compare
+from parity.comparator import MATCH, compare
 
 #: What compiling may change: the order of a sum.
 COMPILED_LIMIT = 1e-13

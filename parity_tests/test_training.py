@@ -21,7 +21,7 @@ from contract.tokenizer import SENTENCES
 from contract.training import TrainingConfig
 from parity import cases, lockstep, ports, tasks, training
 from parity.cli import app
-from parity.compare import DIVERGENCE, FREE, relative_error
+from parity.comparator import DIVERGENCE, FREE, relative_error
 
 TRAINING = TrainingConfig(warmup_steps=10, clip_norm=1.0)
 

@@ -10,7 +10,7 @@ from conftest import usable
 from contract import layouts, weights
 from contract.errors import InputError
 from parity import ports, vectors
-from parity.compare import DIVERGENCE, FREE, MATCH, within
+from parity.comparator import DIVERGENCE, FREE, MATCH, within
 
 FOLDER = pathlib.Path(__file__).parent / "vectors"
 

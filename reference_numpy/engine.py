@@ -3,8 +3,7 @@
 import numpy as np
 
 import contract.weights
-from contract.batch import check_inputs, check_pairs
-from contract.checks import tokens
+from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.weights import check
 from reference_numpy import random
@@ -15,7 +14,7 @@ from reference_numpy.dropout import draw
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.encoder import Encoder, EncoderLayer
 from reference_numpy.feed_forward import FeedForward
-from reference_numpy.generate import greedy as greedy_tokens
+from reference_numpy.generate import METHODS
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 from reference_numpy.masks import causal_mask, padding_mask
@@ -190,12 +189,25 @@ def predict(model, source, target, source_mask, target_mask):
     return model.forward(*inputs)[0]
 
 
-def greedy(model, source, begin_id, end_id, length):
-    """Targets of the most likely token after each: int64 [B T]."""
-    tokens(source, model.config.source_vocab, model.config.max_length,
-           "source")
-    return greedy_tokens(model, source, begin_id, end_id, length)
+def generate(model, source, settings, rows=None):
+    """Find targets of sources.
 
+    Args:
+        model: a Transformer.
+        source: int [B S].
+        settings: a GenerationConfig.
+        rows: int [B], the number that a row's samples follow from; its place
+            by default.
+
+    Returns:
+        "tokens", int64 [B W N], the best first, with their begin and, where
+        they were ended, their end, then padding; N is 1 + max_tokens, and W is
+        1 but for a beam. "scores", float64 [B W]: log p, for a beam over the
+        length rule's penalty; -∞ where a beam has fewer than W.
+    """
+    rows = check_search(model.config, source, settings, rows)
+    found, scores = METHODS[settings.method](model, source, settings, rows)
+    return {"tokens": found, "scores": scores}
 
 
 def masks(source, target, pad_id, device="cpu"):

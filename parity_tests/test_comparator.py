@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from parity import budgets, cases, rounding
 from parity.check import Truth, compare_steps
-from parity.compare import DIVERGENCE, MATCH, ZERO, compare, relative_error
+from parity.comparator import DIVERGENCE, MATCH, ZERO, compare, relative_error
 
 TRUTH = cases.values("truth", 7, 5)
 LIMIT = 1e-12

@@ -1,0 +1,65 @@
+"""Keys and values that are kept while a target is written.
+
+They stand as Keras' attention has them, [R S H K].
+"""
+
+from keras import ops
+
+
+def keys_and_values(attention, memory):
+    """An attention's key and value of memory [R S D]: [R S H K] each."""
+    return attention.key_dense(memory), attention.value_dense(memory)
+
+
+def attend(attention, x, key, value, mask):
+    """An attention's output for x [R T D], its keys and values given."""
+    # keras: what its call does between its sub-layers, for given key and value
+    context, _ = attention._compute_attention(
+        attention.query_dense(x), key, value, mask, None, True)
+    return attention.output_dense(context)
+
+
+def new_cache(model, memory, length):
+    """Room for ``length`` tokens, and the memory's keys and values."""
+    shape = (len(memory), length, model.config.n_heads, model.config.d_k)
+    return [((ops.zeros(shape, memory.dtype), ops.zeros(shape, memory.dtype)),
+             keys_and_values(layer.cross_attention, memory))
+            for layer in model.decoder.layers]
+
+
+def decode_one(model, token, position, cache, source_mask):
+    """Decode one token of every row, int [R], at a position: [R 1 D]."""
+    embedded = model.target_embedding(token[:, None])
+    table = ops.convert_to_tensor(
+        model.target_positions.table[:cache[0][0][0].shape[1]], embedded.dtype)
+    x = embedded + ops.take(table, position, axis=0)
+    new = []
+    for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
+        written = ops.arange(key.shape[1], dtype="int32") <= position
+
+        def self_attention(x):
+            nonlocal key, value
+            key_, value_ = keys_and_values(layer.self_attention, x)
+            at = (0, position, 0, 0)
+            key = ops.slice_update(key, at, key_)
+            value = ops.slice_update(value, at, value_)
+            return attend(layer.self_attention, x, key, value,
+                          written[None, None, None])
+
+        def cross_attention(x):
+            return attend(layer.cross_attention, x, *memory, source_mask)
+
+        def feed_forward(x):
+            return layer.feed_forward(x)
+
+        x = layer.self_attention_residual(x, sublayer=self_attention)
+        x = layer.cross_attention_residual(x, sublayer=cross_attention)
+        x = layer.feed_forward_residual(x, sublayer=feed_forward)
+        new.append(((key, value), memory))
+    return model.decoder.norm(x), new
+
+
+def reorder(cache, parents, written):
+    """The cache of rows that go on from other rows: parents, int [R]."""
+    return [((ops.take(key, parents, axis=0), ops.take(value, parents, axis=0)),
+             memory) for (key, value), memory in cache]
