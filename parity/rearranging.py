@@ -1,0 +1,239 @@
+"""How one array is stored as another: named rearrangements, never silent ones.
+
+A layout is a text: ``same``, or operations one after the other, parted by
+commas:
+
+    transpose 1 0           the axes in this order, as numpy.transpose
+    reshape 48 6 8          in C order, as numpy.reshape
+    part 2 of 3 along 0     the second third along axis 0
+
+so that ``part 1 of 3 along 0, transpose 1 0`` takes the query's kernel out of
+torch's packed ``in_proj_weight``.
+"""
+
+import itertools
+import math
+
+import numpy as np
+
+from contract.errors import InputError
+
+SAME = "same"
+
+#: How many elements are looked at before a whole array is.
+PROBES = 61
+
+#: How many parts a packed array may have, and heads an interleaved one.
+PACKED, MOST_HEADS = (2, 3), 64
+
+
+def parsed(layout):
+    """A layout as a list of (word, numbers); raises InputError."""
+    if layout == SAME:
+        return []
+    operations = []
+    for text in layout.split(","):
+        word, *rest = text.split() or [""]
+        if word == "part" and len(rest) == 5 and rest[1::2] == ["of", "along"]:
+            rest = rest[0::2]
+        elif word not in ("transpose", "reshape") or not rest:
+            rest = ["?"]
+        if not all(number.isdigit() for number in rest):
+            raise InputError(
+                f"the layout {layout!r} is unknown; write same, transpose 1 "
+                "0, reshape 48 6 8 or part 1 of 3 along 0.")
+        operations.append((word, tuple(map(int, rest))))
+    return operations
+
+
+def _shape_after(word, numbers, shape):
+    """The shape after one operation, or None where it does not fit."""
+    if word == "transpose":
+        fits = sorted(numbers) == list(range(len(shape)))
+        return tuple(shape[i] for i in numbers) if fits else None
+    if word == "reshape":
+        return numbers if math.prod(numbers) == math.prod(shape) else None
+    which, count, axis = numbers
+    if (axis >= len(shape) or not 1 <= which <= count
+            or shape[axis] % count):
+        return None
+    return (*shape[:axis], shape[axis] // count, *shape[axis + 1:])
+
+
+def shapes(layout, shape):
+    """The shape before and after each operation.
+
+    Raises:
+        InputError: an operation does not fit.
+    """
+    found = [tuple(shape)]
+    for word, numbers in parsed(layout):
+        after = _shape_after(word, numbers, found[-1])
+        if after is None:
+            raise InputError(
+                f"the layout {layout!r} does not fit an array of shape "
+                f"{list(shape)}; correct it.")
+        found.append(after)
+    return found
+
+
+def rearranged(layout, array):
+    """An array in another layout; raises InputError where it does not fit."""
+    for (word, numbers), after in zip(
+            parsed(layout), shapes(layout, array.shape)[1:]):
+        if word == "transpose":
+            array = array.transpose(numbers)
+        elif word == "reshape":
+            array = array.reshape(after)
+        else:
+            which, count, axis = numbers
+            array = np.split(array, count, axis)[which - 1]
+    return array
+
+
+def _sources(layout, shape, places):
+    """Where in an array the elements of its rearrangement come from.
+
+    Args:
+        layout: a layout.
+        shape: the array's.
+        places: indices into the flattened rearranged array.
+    """
+    steps = shapes(layout, shape)
+    for (word, numbers), before, after in reversed(list(zip(
+            parsed(layout), steps, steps[1:]))):
+        if word == "reshape":
+            continue
+        at = list(np.unravel_index(places, after))
+        if word == "transpose":
+            moved = [None] * len(at)
+            for axis, source in enumerate(numbers):
+                moved[source] = at[axis]
+            at = moved
+        else:
+            which, _, axis = numbers
+            at[axis] = at[axis] + (which - 1) * after[axis]
+        places = np.ravel_multi_index(at, before)
+    return places
+
+
+def _text(*operations):
+    words = [f"{word} {' '.join(map(str, numbers))}"
+             for word, numbers in operations]
+    return ", ".join(words) or SAME
+
+
+def candidates(shape, target):
+    """The layouts that turn one shape into another, the plainest first."""
+    shape, target = tuple(shape), tuple(target)
+    if shape == target:
+        yield SAME
+    if math.prod(shape) != math.prod(target) or max(
+            len(shape), len(target)) > 5:
+        return
+    for axes in itertools.permutations(range(len(shape))):
+        moved = tuple(shape[i] for i in axes)
+        if moved == target and axes != tuple(range(len(shape))):
+            yield _text(("transpose", axes))
+    if shape == target or not target or not shape:
+        return
+    yield _text(("reshape", target))
+    if len(target) < len(shape):
+        for axes in list(itertools.permutations(range(len(shape))))[1:]:
+            yield _text(("transpose", axes), ("reshape", target))
+    for axes in list(itertools.permutations(range(len(target))))[1:]:
+        moved = [0] * len(axes)
+        for axis, source in enumerate(axes):
+            moved[source] = target[axis]
+        if tuple(moved) == shape:
+            continue
+        yield _text(("reshape", tuple(moved)), ("transpose", axes))
+    if len(shape) == len(target) == 2:
+        return
+    if len(target) >= len(shape):
+        for axes in list(itertools.permutations(range(len(shape))))[1:]:
+            yield _text(("transpose", axes), ("reshape", target))
+
+
+def parts(shape, target):
+    """The layouts that take a part of one shape and make it another.
+
+    Halves and thirds along an axis, as packed projections are stored, and
+    thirds that are interleaved head by head.
+    """
+    size = math.prod(target)
+    for count in PACKED:
+        if size == 0 or math.prod(shape) != count * size:
+            continue
+        for axis, length in enumerate(shape):
+            if length % count:
+                continue
+            rest = (*shape[:axis], length // count, *shape[axis + 1:])
+            for which in range(1, count + 1):
+                part = _text(("part", (which, count, axis))).split()
+                part = f"part {part[1]} of {part[2]} along {part[3]}"
+                for layout in candidates(rest, target):
+                    yield part if layout == SAME else f"{part}, {layout}"
+            for heads in range(2, MOST_HEADS + 1):
+                if (length // count) % heads:
+                    continue
+                split = (*shape[:axis], heads, count,
+                         length // count // heads, *shape[axis + 1:])
+                for which in range(1, count + 1):
+                    start = (f"{_text(('reshape', split))}, part {which} of "
+                             f"{count} along {axis + 1}, "
+                             f"{_text(('reshape', rest))}")
+                    for layout in candidates(rest, target):
+                        yield (start if layout == SAME
+                               else f"{start}, {layout}")
+
+
+def distance(actual, expected):
+    """The relative distance of two vectors, infinite where none is finite."""
+    actual = np.asarray(actual, np.float64)
+    expected = np.asarray(expected, np.float64)
+    good = np.isfinite(actual) & np.isfinite(expected)
+    if not good.any():
+        return math.inf
+    actual, expected = actual[good], expected[good]
+    scale = math.sqrt(float(np.square(expected).sum()))
+    gap = math.sqrt(float(np.square(actual - expected).sum()))
+    if scale == 0:
+        return 0.0 if gap == 0 else math.inf
+    return gap / scale
+
+
+def probes(size):
+    """Some places of a flattened array, spread so that no axis lines up."""
+    if size <= PROBES:
+        return np.arange(size)
+    return np.unique((np.arange(PROBES) * 0.6180339887498949 % 1 * size)
+                     .astype(np.int64))
+
+
+def best(array, target, layouts, nearest=1e-2):
+    """The layout that turns one array into another by its values.
+
+    Args:
+        array: what is to be rearranged.
+        target: what it is to be like.
+        layouts: those to try, the plainest first.
+        nearest: how near its values must come, relatively.
+
+    Returns:
+        The layout and the distance of the values looked at, or None and
+        infinity. Of layouts that are equally near the plainest is taken.
+    """
+    places = probes(target.size)
+    wanted = np.asarray(target.reshape(-1)[places], np.float64)
+    flat = array.reshape(-1)
+    found = None, math.inf
+    for layout in layouts:
+        here = distance(flat[_sources(layout, array.shape, places)], wanted)
+        if here < found[1] * (1 - 1e-9):
+            found = layout, here
+            if here == 0:
+                break
+    if found[1] > nearest:
+        return None, math.inf
+    return found
