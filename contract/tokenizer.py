@@ -7,13 +7,16 @@ of the paper. ``python -m contract.tokenizer`` trains it again and rewrites
 ``data/tokenizer.json``.
 """
 
+import hashlib
+import json
 import os
 import pathlib
 import tempfile
 
 import numpy as np
 import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import (
+    decoders, models, normalizers, pre_tokenizers, trainers)
 
 from contract.errors import InputError, one_of
 
@@ -25,25 +28,39 @@ SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 
 VOCAB_SIZE = 1000
 
+#: What others call the special tokens, by what ours calls them.
+CALLED = {
+    "<pad>": ("[PAD]", "<|pad|>"),
+    "<s>": ("[CLS]", "[BOS]", "<bos>", "<sos>", "[START]", "<|startoftext|>"),
+    "</s>": ("[SEP]", "[EOS]", "<eos>", "[END]", "<|endoftext|>"),
+    "<unk>": ("[UNK]",),
+}
+
 
 class Tokenizer:
     """A tokenizer and the ids of its special tokens.
 
     Attributes:
-        pad_id, begin_id, end_id, unknown_id: ids of ``SPECIAL``.
+        pad_id, begin_id, end_id: ids of the first three of ``SPECIAL``, or of
+            what is CALLED otherwise.
+        unknown_id: the fourth's; None where every text is known.
         vocab_size: V.
     """
 
     def __init__(self, inner):
-        ids = [inner.token_to_id(token) for token in SPECIAL]
-        if None in ids:
+        ids = [_id_of(inner, token) for token in SPECIAL]
+        if None in ids[:3]:
+            token = SPECIAL[ids.index(None)]
             raise InputError(
-                f"the tokenizer has no token {SPECIAL[ids.index(None)]!r}; it "
-                f"needs {', '.join(SPECIAL)}.")
+                f"the tokenizer has no token {token!r}, nor "
+                f"{', '.join(CALLED[token])}; add one to it.")
         inner.encode_special_tokens = True  # "<s>" in a text is three signs
+        inner.no_padding()
+        inner.no_truncation()
         self.inner = inner
         self.pad_id, self.begin_id, self.end_id, self.unknown_id = ids
         self.vocab_size = inner.get_vocab_size()
+        self._special = {i: inner.id_to_token(i) for i in ids if i is not None}
 
     @classmethod
     def load(cls, path=None):
@@ -63,11 +80,20 @@ class Tokenizer:
                 "a tokenizer.json.") from None
 
     @classmethod
-    def train(cls, texts, vocab_size=VOCAB_SIZE, single_digits=False):
-        """Train a byte-level BPE; equal texts give equal tokenizers.
+    def train(cls, texts, vocab_size=VOCAB_SIZE, single_digits=False,
+              model="bpe"):
+        """Train a tokenizer; equal texts give equal tokenizers.
 
-        With ``single_digits`` every digit is a token of its own.
+        Args:
+            texts: what it is to encode briefly.
+            vocab_size: V, reached where the texts have as many pieces.
+            single_digits: whether every digit is a token of its own.
+            model: "bpe", of bytes, to which no text is unknown; or
+                "wordpiece" (Wu et al. 2016, section 4.1; as in BERT), to which
+                a character that the texts lack is, and blanks are all alike.
         """
+        if one_of(model, ("bpe", "wordpiece"), "model") == "wordpiece":
+            return cls._train_wordpiece(list(texts), vocab_size)
         inner = tokenizers.Tokenizer(models.BPE(unk_token=SPECIAL[3]))
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False)
         digits = pre_tokenizers.Digits(individual_digits=True)
@@ -80,6 +106,24 @@ class Tokenizer:
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False))
         return cls(inner)
+
+    @classmethod
+    def _train_wordpiece(cls, texts, vocab_size):
+        inner = tokenizers.Tokenizer(models.WordPiece(unk_token=SPECIAL[3]))
+        inner.normalizer = normalizers.NFC()
+        inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        inner.decoder = decoders.WordPiece()
+        inner.train_from_iterator(texts, trainers.WordPieceTrainer(
+            vocab_size=vocab_size, special_tokens=list(SPECIAL),
+            show_progress=False))
+        return cls(inner)
+
+    @property
+    def digest(self):
+        """SHA-256 of the vocabulary: which model this tokenizer belongs to."""
+        vocab = self.inner.get_vocab()
+        return hashlib.sha256(json.dumps(
+            vocab, sort_keys=True).encode()).hexdigest()
 
     def save(self, path):
         """Write ``tokenizer.json``, whole or not at all."""
@@ -105,8 +149,8 @@ class Tokenizer:
 
     def tokens(self, ids):
         """Each id's piece as text, for display; � is part of a character."""
-        return [self.inner.id_to_token(int(i)) if i < len(SPECIAL)
-                else self.inner.decode([int(i)]) for i in ids]
+        return [self._special.get(int(i)) or self.inner.decode([int(i)])
+                for i in ids]
 
     def pad(self, sequences, side="right", length=None):
         """Sequences of ids as int64 [B T], filled with padding on a side.
@@ -128,6 +172,14 @@ class Tokenizer:
             start = 0 if side == "right" else length - len(ids)
             row[start:start + len(ids)] = ids
         return out
+
+
+def _id_of(inner, token):
+    """The id of a special token, whatever it is called; None without one."""
+    for name in (token, *CALLED[token]):
+        if (found := inner.token_to_id(name)) is not None:
+            return found
+    return None
 
 
 def read_pairs(path=None):

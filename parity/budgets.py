@@ -66,3 +66,15 @@ def gradient_limit(dtype, own_error, of_one=False):
     if of_one:
         return 8 * own_error + 64 * eps
     return min(2 * own_error + 4 * eps, 32 * eps)
+
+
+def score_limit(dtype, own_error):
+    """The limit of a hypothesis' score; float64 and float32.
+
+    A score adds up one log-probability a token, and each is a small difference
+    of a logit and the log of a sum, which carry the rounding of all that lies
+    behind them.
+    """
+    if dtype == "float64":
+        return FLOAT64_LIMIT
+    return 8 * own_error + 64 * EPS[dtype]

@@ -16,7 +16,6 @@ from contract import random
 from contract.batch import Batch
 from contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
-from contract.generation import GenerationConfig
 from contract.weights import part
 
 BATCH, SOURCE, TARGET = 5, 11, 9
@@ -30,7 +29,7 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "masks", "loss", "gradients" or "search".
+        kind: "run" (a component), "masks", "loss" or "gradients".
         component: a key of an engine's COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
@@ -42,7 +41,6 @@ class Case:
         alone: whether the component is built by itself, not found in a model.
         config: its config then, where it is not the model's.
         smoothing: a loss's ε and its convention.
-        settings: a search's GenerationConfig.
     """
 
     name: str
@@ -57,7 +55,6 @@ class Case:
     alone: bool = False
     config: TransformerConfig | None = None
     smoothing: tuple = (0.0, "uniform")
-    settings: GenerationConfig | None = None
 
 
 def values(name, *shape, scale=1.0):
@@ -165,12 +162,6 @@ def component_cases(config):
 def model_case(batch, name="transformer"):
     """The case of a whole model on a batch."""
     return Case(name, "transformer", tuple(batch))
-
-
-def search_case(source, settings, name):
-    """What a model answers, and with which scores."""
-    return Case(name, "transformer", (source,), kind="search",
-                settings=settings, tiers=("float64", "float32"))
 
 
 def gradients_case(batch, pad_id):

@@ -13,7 +13,7 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity import (
-    budgets, cases, golden, lockstep, ports, precision, rounding)
+    budgets, cases, golden, lockstep, ports, precision, rounding, searching)
 from parity.comparator import (
     DIVERGENCE, MATCH, Difference, compare, relative_error)
 from parity.ports import NotChecked
@@ -24,7 +24,10 @@ FULL_SIZE_CASE = "full size, real sentences"
 SENTENCES = 4
 
 #: The trained model's case, and how many tokens an answer of it has at most.
-TRAINED_CASE, LONGEST = "trained, real dates", 16
+TRAINED_CASE, LONGEST = "trained, real dates", 15
+
+#: And an answer of random weights, which seldom ends.
+SHORT = 7
 
 #: How many weights are tried to find some that are not near a kink.
 MOST_SEEDS = 100
@@ -158,13 +161,17 @@ class Runner:
         self.dtype, self.device = dtype, device
         self._built = {}
 
+    @property
+    def model(self):
+        """The whole model."""
+        return self._build("transformer", self.config, self.weights)
+
     def module(self, case):
         """The module that a case runs: a part of the model, or one alone."""
         if case.alone:
             return self._build(case.component, case.config or self.config,
                                cases.weights_of(case, self.weights))
-        model = self._build("transformer", self.config, self.weights)
-        return dict(self.engine.modules(model))[case.path]
+        return dict(self.engine.modules(self.model))[case.path]
 
     def _build(self, component, config, weights):
         key = component, config
@@ -183,9 +190,6 @@ class Runner:
                 *inputs, self.config.pad_id, *case.smoothing, self.device)}
         if case.kind == "gradients":
             return self._gradients(case, inputs)
-        if case.kind == "greedy":
-            return {"answers": self.engine.greedy(
-                self.module(case), *inputs, *case.ends)}
         keywords = {"sublayer": case.sublayer} if case.sublayer else {}
         if case.method:
             keywords["method"] = case.method
@@ -194,7 +198,6 @@ class Runner:
             return steps
         return {name: value for name, value in steps.items()
                 if "." not in name}
-
 
     def _gradients(self, case, inputs):
         """The loss, each gradient, and those of all weights as one vector."""
@@ -342,14 +345,17 @@ class Check:
         on_case: called with a text before each case, for progress.
         gradients: whether gradients are compared too.
         train: how many steps of training are compared, in float64.
+        generate: whether every search is compared, not the trained model's
+            greedy answers alone.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
                  full_size=True, on_case=lambda text: None, gradients=False,
-                 train=0):
+                 train=0, generate=False):
         self.presets, self.dtypes, self.devices = presets, dtypes, devices
         self.full_size, self.on_case = full_size, on_case
         self.gradients, self.train = gradients, train
+        self.generate = generate
         self.report, self.asked = Report(), port_names
         self.engines = self.report.open(port_names)
         self.missing = len(devices) * len(self.report.not_checked)
@@ -388,6 +394,12 @@ class Check:
                     if self.gradients:
                         yield from self._gradients(
                             preset, config, weights, dtype)
+                    if self.generate:
+                        yield from self._searches(
+                            preset, config, weights, dtype,
+                            cases.padded_batch(config).source,
+                            searching.some_searches(1, 2, SHORT),
+                            (cases.BATCH,))
             if self.train:
                 with threadpool_limits(1):
                     yield from self._training(preset, config, weights)
@@ -460,8 +472,73 @@ class Check:
             if dtype in self.dtypes:
                 yield from self._group(
                     golden.TRAINED, config, weights, dtype, [
-                        cases.model_case(batch, TRAINED_CASE),
-                        cases.greedy_case(batch.source, tokenizer, LONGEST)])
+                        cases.model_case(batch, TRAINED_CASE)])
+                ends = tokenizer.begin_id, tokenizer.end_id, LONGEST
+                few = searching.some_searches(*ends)
+                yield from self._searches(
+                    golden.TRAINED, config, weights, dtype, batch.source,
+                    few[:2 if self.generate else 1], (len(batch.source),))
+                if self.generate:
+                    yield from self._searches(
+                        golden.TRAINED, config, weights, dtype,
+                        batch.source[:max(searching.BATCHES)],
+                        searching.every_search(*ends), searching.BATCHES)
+
+    def _searches(self, preset, config, weights, dtype, source, searches,
+                  batches):
+        """Yield the rows of searches, the reference's own beside the ports'.
+
+        Only float64 and float32 are searched in.
+        """
+        if dtype not in searching.BOTH:
+            return
+        reference = Reference(config, weights, dtype)
+        exact, low = (
+            runner and (runner.engine, runner.model)
+            for runner in (reference.exact, reference.same))
+        models = {device: {
+            "numpy": low or exact,
+            **{name: Runner(engine, config, reference.stored, dtype, device)
+               for name, engine in engines.items()}}
+            for device, engines in self.targets.items()}
+        rows = {device: [] for device in self.devices}
+        sizes = ", ".join(map(str, batches))
+        for search in searches:
+            if dtype not in search.dtypes:
+                continue
+            self.on_case(f"{preset} · {dtype} · {search.name}")
+            truth = searching.truth_of(
+                exact, low, source, search.settings, dtype)
+            case = f"{search.name}: {len(truth.kept)} sources, by {sizes}"
+            if truth.close:
+                case += f"; {truth.close} near a tie, left out"
+            for device in self.devices:
+                found = {
+                    name: self._search(model, source, search, truth, batches)
+                    for name, model in models[device].items()}
+                rows[device] += [
+                    Row(preset, case, name, dtype, device,
+                        getattr(truth, name.split(",")[0]).shape,
+                        found["numpy"][name].limit,
+                        {port: steps[name] for port, steps in found.items()})
+                    for name in found["numpy"]]
+            steps = len(found["numpy"])
+            everywhere = sum(map(len, models.values())) + self.missing
+            self.report.expected += steps * everywhere
+            self.report.not_compared += steps * self.missing
+        for group in filter(None, rows.values()):
+            self.report.rows += group
+            yield group
+
+    def _search(self, model, source, search, truth, batches):
+        try:
+            engine, model = (
+                (model.engine, model.model) if isinstance(model, Runner)
+                else model)
+            return searching.compared(
+                engine, model, source, search.settings, truth, batches)
+        except Exception as error:  # a port's own, whatever it is
+            return searching.failed(truth, lockstep.words_of(error))
 
     def _full_size(self):
         config = PRESETS[FULL_SIZE]

@@ -12,7 +12,8 @@ from typing import Annotated, Optional
 import typer
 
 from contract.config import PRESETS
-from parity import budgets, ports, report, training_commands
+from parity import (
+    budgets, ports, report, training_commands, translate_commands)
 from parity.shell import MISSING, check_writable, told_plainly, write_json
 
 app = typer.Typer(
@@ -69,6 +70,10 @@ def check(
         "--train", metavar="N", min=0, help="Also train N steps in lockstep, "
         "with dropout, smoothing, schedule, clipping and accumulation, and "
         "compare losses, weights and both moments after each.")] = 0,
+    generate: Annotated[bool, typer.Option(
+        "--generate", help="Also compare searches, greedy, beams under each "
+        "length rule and samples, cached and not, in batches of several "
+        "sizes, in float64 and float32.")] = False,
     full_size: Annotated[bool, typer.Option(
         help="Also run vaswani2017_base at its full size on the committed "
         "sentences, and the trained model on real dates, in float64 and "
@@ -98,7 +103,7 @@ def check(
             run = checking.Check(
                 presets, names, dtypes, devices, full_size,
                 lambda text: progress.update(task, description=text),
-                gradients, train)
+                gradients, train, generate)
             gc.freeze()  # the frameworks' own objects are here to stay
             run.report.environment = describe(
                 run.engines, run.report.settings, devices)
@@ -107,7 +112,8 @@ def check(
                 out.print()
                 out.print(f"[bold]{first.preset}[/] · {first.dtype} · "
                           f"{first.device}")
-                out.print(report.rows_table(group, names))
+                columns = ["numpy"] if "numpy" in first.found else []
+                out.print(report.rows_table(group, columns + names))
         finish(out, run.report, names, json_file)
 
 
@@ -165,6 +171,8 @@ def weights(
 
 app.command()(training_commands.train)
 app.command()(training_commands.curves)
+app.command()(translate_commands.translate)
+app.command()(translate_commands.tokenizer)
 
 
 def finish(out, found, names, json_file):

@@ -68,13 +68,32 @@ def draw(curves, path):
             first = {row[0]: row[1] for row in curves[names[0]]}
             apart = [(row[0], abs(row[1] - first[row[0]]) / first[row[0]])
                      for row in rows if row[0] in first]
-            axes[2].plot(*zip(*apart or [(0, 0)]), linewidth=0.8, **line)
+            where, gaps = zip(*apart or [(0, 0.0)])
+            axes[2].plot(where, smooth(gaps), **line)
     if len(names) > 1:
         axes[2].set_yscale("log")
-        axes[2].set_ylabel(f"loss apart from {names[0]}'s,\nrelative")
+        axes[2].set_ylabel(f"loss apart from {names[0]}'s,\n"
+                           "relative (running mean)")
     axes[0].legend(frameon=False)
     temporary = path.with_name(f"{path.name}.partial")
     figure.savefig(temporary, dpi=144, format=path.suffix[1:] or "png",
                    metadata={"Software": None} if path.suffix == ".png"
                    else None)
+    temporary.replace(path)
+
+
+def write_table(curves, path):
+    """Write all runs' losses and shares of exact answers as one table."""
+    columns = {(name, what): {row[0]: row[place] for row in rows}
+               for name, rows in curves.items()
+               for what, place in (("loss", 1), ("exact", 5))}
+    steps = sorted({row[0] for rows in curves.values() for row in rows})
+    lines = ["\t".join(["step", *(f"{name}.{what}" for name, what in columns)])]
+    for step in steps:
+        values = [column.get(step) for column in columns.values()]
+        lines.append("\t".join([str(step), *(
+            "" if value is None else f"{value:.9g}" for value in values)]))
+    path = pathlib.Path(path)
+    temporary = path.with_name(f"{path.name}.partial")
+    temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
     temporary.replace(path)

@@ -10,7 +10,7 @@ import typer
 
 from contract.errors import InputError
 
-USAGE, MISSING, NOTHING = 2, 3, 4
+DIVERGED, USAGE, MISSING, NOTHING = 1, 2, 3, 4
 
 
 @contextlib.contextmanager

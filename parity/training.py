@@ -164,7 +164,7 @@ class Run:
         weights.save(
             self.folder / WEIGHTS, self.engine.export(self.model),
             config=self.settings.config.as_dict(), task=self.settings.task,
-            step=self.step, **results)
+            tokenizer=self.task.tokenizer.digest, step=self.step, **results)
 
     def load(self):
         """Go on from the folder's checkpoint."""

@@ -236,6 +236,9 @@ def curves(
     out: Annotated[pathlib.Path, typer.Option(
         metavar="FILE", help="The picture: .png, .svg or .pdf.")
     ] = pathlib.Path("curves.png"),
+    table: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Write the numbers as well, separated by tabs."
+    )] = None,
 ):
     """Draw the learning curves of several runs on one picture."""
     from parity import curves as drawing
@@ -245,5 +248,10 @@ def curves(
                 f"{str(out)!r} is no picture that can be drawn; end it in "
                 f"{', '.join(PICTURES)}.")
         check_writable(out)
-        drawing.draw(drawing.read(folders), out)
+        check_writable(table)
+        read = drawing.read(folders)
+        drawing.draw(read, out)
         print(f"drew {out}")
+        if table:
+            drawing.write_table(read, table)
+            print(f"wrote {table}")

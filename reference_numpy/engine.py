@@ -17,6 +17,7 @@ from reference_numpy.feed_forward import FeedForward
 from reference_numpy.generate import METHODS
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
+from reference_numpy.margins import watching
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.parameters import flatten, leaves, modules, paths
 from reference_numpy.positional import PositionalEncoding
@@ -208,6 +209,16 @@ def generate(model, source, settings, rows=None):
     rows = check_search(model.config, source, settings, rows)
     found, scores = METHODS[settings.method](model, source, settings, rows)
     return {"tokens": found, "scores": scores}
+
+
+def margins(model, source, settings, rows=None):
+    """As generate, with "margins": how near each row came to another answer.
+
+    float64 [B], the narrowest decision, in units of log p or of probability.
+    """
+    with watching(len(source)) as watched:
+        found = generate(model, source, settings, rows)
+    return {**found, "margins": watched.narrowest}
 
 
 def masks(source, target, pad_id, device="cpu"):

@@ -7,7 +7,7 @@ keys and values, and answers the same. Padding is never an answer (R31).
 
 import numpy as np
 
-from reference_numpy import random
+from reference_numpy import margins, random
 from reference_numpy.cache import decode_one, new_cache, reorder
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.projection import log_softmax
@@ -93,6 +93,7 @@ def _in_order(scores, places):
 
 def most_likely(log_probs, settings, draw):
     """The token of the highest probability; of equals, the lowest: [R]."""
+    margins.ranked(log_probs, 1)
     return np.argmax(log_probs, axis=-1)
 
 
@@ -112,6 +113,7 @@ def sampled(log_probs, settings, draw):
     total = np.cumsum(np.where(kept, p, 0), axis=-1)
     rank = np.sum(total <= draw[:, None] * total[:, -1:], axis=-1)
     rank = np.minimum(rank, np.sum(kept, axis=-1) - 1)
+    margins.drawn(draw, scores, p, rank, settings)
     return np.take_along_axis(places, rank[:, None], axis=-1)[:, 0]
 
 
@@ -146,6 +148,7 @@ def one_by_one(model, source, settings, rows):
         scores = scores + np.where(ended, 0, score)
         tokens[:, written] = np.where(ended, pad_id, token)
         ended = ended | (token == settings.end_id)
+        margins.only(~ended)
         if np.all(ended):
             break
     return tokens[:, None], scores[:, None]
@@ -190,6 +193,7 @@ def beam_search(model, source, settings, rows):
     for written in range(1, length):
         log_probs = reader.next(tokens.reshape(b * w, length), written)
         grown = living[:, :, None] + log_probs.reshape(b, w, vocab)
+        margins.ranked(grown.reshape(b, w * vocab), count)
         scores, places = top(grown.reshape(b, w * vocab), count)
         parents, words = places // vocab, places % vocab
         new = follow(tokens, parents)
@@ -211,6 +215,7 @@ def beam_search(model, source, settings, rows):
             (parents + w * np.arange(b)[:, None]).reshape(-1), written)
         done = done | is_done(
             settings, ended, living, settings.bound(written))
+        margins.only(~done)
         if np.all(done):
             break
     standing = np.where(done[:, None], -np.inf,
@@ -226,8 +231,9 @@ def follow(tokens, which):
 
 def best(scores, tokens, more_scores, more_tokens, w):
     """The w best of two sets of hypotheses, [B n] and [B n N] each."""
-    scores, which = top(
-        np.concatenate([scores, more_scores], axis=1), w)
+    scores = np.concatenate([scores, more_scores], axis=1)
+    margins.ranked(scores, w)
+    scores, which = top(scores, w)
     tokens = np.concatenate([tokens, more_tokens], axis=1)
     return scores, follow(tokens, which)
 
@@ -239,6 +245,8 @@ def is_done(settings, ended, living, bound):
     """
     full = ended[:, -1] > -np.inf
     hopeless = ended[:, -1] >= living[:, 0] / bound
+    with np.errstate(invalid="ignore"):  # of -∞ and -∞
+        margins.note(np.abs(ended[:, -1:] - living[:, :1] / bound))
     dead = living[:, 0] == -np.inf
     return dead | (full & (hopeless | (settings.length_rule == "hf_true")))
 

@@ -1,0 +1,117 @@
+"""What attends to what, as a picture: a panel for each layer and head."""
+
+import base64
+import html
+import io
+
+import numpy as np
+
+TITLES = {
+    "cross": "Cross-attention: each target token to the source",
+    "encoder": "Encoder self-attention: each source token to the source",
+    "decoder": "Decoder self-attention: each target token to those before",
+}
+
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
+       max-width: 75rem; padding: 0 1rem }}
+img {{ max-width: 100%; height: auto; background: #fff }}
+.wide {{ overflow-x: auto }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }}
+th, td {{ padding: .1rem .5rem; text-align: right }}
+</style>
+<h1>{title}</h1>
+<p>{about}</p>
+{sections}
+</html>
+"""
+
+
+def figure(weights, rows, columns, title):
+    """A matplotlib figure of weights [layers H T S].
+
+    Args:
+        rows, columns: T and S labels.
+    """
+    from matplotlib.figure import Figure
+    layers, heads = weights.shape[:2]
+    width = max(2.2, 0.22 * len(columns) + 0.6)
+    height = max(1.8, 0.2 * len(rows) + 0.6)
+    drawn = Figure(figsize=(width * heads + 1, height * layers + 0.8),
+                   layout="constrained", dpi=120)
+    axes = drawn.subplots(layers, heads, squeeze=False)
+    for layer in range(layers):
+        for head in range(heads):
+            ax = axes[layer, head]
+            image = ax.imshow(weights[layer, head], vmin=0, vmax=1,
+                              cmap="cividis", aspect="auto")
+            ax.set_title(f"layer {layer}, head {head}", fontsize=8)
+            ax.set_xticks(range(len(columns)), columns, rotation=90,
+                          fontsize=7)
+            ax.set_yticks(range(len(rows)), rows, fontsize=7)
+            if head:
+                ax.set_yticklabels([])
+            if layer < layers - 1:
+                ax.set_xticklabels([])
+    drawn.colorbar(image, ax=axes, shrink=0.6, label="weight")
+    drawn.suptitle(title, fontsize=10)
+    return drawn
+
+
+def labels(tokenizer, ids):
+    """Tokens as labels: a blank can be seen."""
+    return [token.replace(" ", "␣").replace("$", r"\$")
+            for token in tokenizer.tokens(ids)]
+
+
+def parts(answer, ids, begin_id, tokenizer):
+    """{kind: (row labels, column labels)}; ids are the answer's."""
+    source = labels(tokenizer, answer.ids)
+    target = labels(tokenizer, [begin_id, *ids])
+    return {"cross": (target, source), "encoder": (source, source),
+            "decoder": (target, target)}
+
+
+def save_png(path, weights, axes):
+    """Draw the cross-attention into a file."""
+    drawn = figure(weights["cross"], *axes["cross"], TITLES["cross"])
+    drawn.savefig(path, format="png")
+
+
+def save_html(path, title, about, weights, axes):
+    """Write a page of all three, each with its numbers as tables."""
+    sections = []
+    for kind, heading in TITLES.items():
+        buffer = io.BytesIO()
+        figure(weights[kind], *axes[kind], heading).savefig(
+            buffer, format="png")
+        picture = base64.b64encode(buffer.getvalue()).decode()
+        sections.append(
+            f'<h2>{heading}</h2><div class="wide"><img alt="{heading}; the '
+            f'numbers are in the tables below." src="data:image/png;base64,'
+            f'{picture}"></div>{_tables(weights[kind], *axes[kind])}')
+    path.write_text(PAGE.format(
+        title=html.escape(title), about=html.escape(about),
+        sections="\n".join(sections)), encoding="utf-8")
+
+
+def _tables(weights, rows, columns):
+    found = []
+    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
+    for layer, head_number in np.ndindex(weights.shape[:2]):
+        body = "".join(
+            f'<tr><th scope="row">{html.escape(row)}</th>'
+            + "".join(f"<td>{value:.3f}</td>" for value in values) + "</tr>"
+            for row, values in zip(rows, weights[layer, head_number]))
+        found.append(
+            f"<details><summary>layer {layer}, head {head_number}</summary>"
+            f'<div class="wide"><table><tr><td></td>{head}</tr>{body}</table>'
+            "</div></details>")
+    return "".join(found)
