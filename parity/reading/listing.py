@@ -1,0 +1,99 @@
+"""Lines of Python as HTML, highlighted by Pygments."""
+
+import functools
+
+from markupsafe import Markup, escape
+from pygments.lexers import PythonLexer
+from pygments.token import Comment, Token
+
+from parity.reading import sources
+
+#: Pygments' token types by the few classes that the style sheet colours.
+CLASSES = ((Comment, "c"), (Token.Keyword, "k"), (Token.Literal.String, "s"),
+           (Token.Literal.Number, "m"), (Token.Name.Function, "f"),
+           (Token.Name.Class, "f"), (Token.Name.Decorator, "f"),
+           (Token.Operator.Word, "k"))
+
+FORCES = {"torch": "PyTorch", "keras": "Keras", "nnx": "Flax NNX"}
+
+
+def _class(kind):
+    return next((name for above, name in CLASSES if kind in above), "")
+
+
+@functools.cache
+def tokens(file):
+    """A list for each line of a Source: (class, text) pairs."""
+    text = "\n".join(file.lines) + "\n"
+    lines = [[]]
+    for kind, value in PythonLexer(stripnl=False).get_tokens(text):
+        for i, part in enumerate(value.split("\n")):
+            if i:
+                lines.append([])
+            if part:
+                lines[-1].append((_class(kind), part))
+    return lines
+
+
+def _html(line, cut):
+    """A line without its first ``cut`` characters, which are spaces."""
+    made = []
+    for name, text in line:
+        if cut:
+            gone = min(cut, len(text))
+            text, cut = text[gone:], cut - gone
+            if not text:
+                continue
+        made.append(Markup('<span class="{}">{}</span>').format(name, text)
+                    if name else escape(text))
+    return Markup("").join(made)
+
+
+def _margin(file, shown):
+    """How far all lines up to the next gap are indented."""
+    margins = []
+    for number, _ in shown:
+        if not number:
+            break
+        text = file.lines[number - 1]
+        if text.strip():
+            margins.append(len(text) - len(text.lstrip()))
+    return min(margins, default=0)
+
+
+def listing(file, ranges):
+    """The lines of a Piece as HTML, and what a framework forces there.
+
+    Returns:
+        Markup, and a list of (framework, reason).
+    """
+    shown = sources.visible(file, ranges)
+    made, reasons, until = [], [], 0
+    for place, (number, own) in enumerate(shown):
+        if place == 0 or not number:
+            margin = _margin(file, shown[place + (not number):])
+        if not number:
+            made.append(Markup('<span class="gap" aria-hidden="true">⋮</span>'))
+            continue
+        text = file.lines[number - 1]
+        indent = len(text) - len(text.lstrip()) - margin if text.strip() else 0
+        forced = sources.FORCED.search(text)
+        if forced:
+            reason, more = forced[2], number
+            until = number
+            if text.lstrip().startswith("#"):
+                while file.lines[more].lstrip().startswith("# "):
+                    if file.lines[more].lstrip().startswith("# ["):
+                        break
+                    reason += " " + file.lines[more].lstrip()[2:]
+                    more += 1
+                until = more + 1
+            entry = FORCES[forced[1]], reason
+            if entry not in reasons:
+                reasons.append(entry)
+        names = ["l", *(["own"] if own else []),
+                 *(["forced"] if number <= until else [])]
+        made.append(Markup('<span class="{}" style="--i:{}">{}</span>').format(
+            " ".join(names), indent + 4,
+            _html(tokens(file)[number - 1], margin) or " "))
+    return Markup("\n").join(made), reasons

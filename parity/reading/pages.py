@@ -1,0 +1,348 @@
+"""The site: every page, written into a folder."""
+
+import json
+import pathlib
+import re
+import shutil
+import tempfile
+
+import jinja2
+from markupsafe import Markup, escape
+
+from contract.errors import InputError
+from contract.steps import AXES
+from parity.reading import (
+    articles, formulas, listing, pictures, rulings, sources)
+
+HERE = pathlib.Path(__file__).parent
+TEMPLATES, STATIC = HERE / "templates", HERE / "static"
+
+#: Which test holds a row, by kind, owner or file; the first that fits.
+HELD = {
+    ("step", "Adam"): "test_optimizer.py::test_against_mpmath",
+    ("step", "AdamW"): "test_optimizer.py::test_against_mpmath",
+    ("step", ""): "test_forward.py::test_every_step_is_the_references",
+    ("backward", "SingleHeadAttention"):
+        "test_gradients.py::test_single_head_attention",
+    ("backward", ""): "test_gradients.py::test_ports_against_the_reference",
+    ("plain", "padding_mask"): "test_reference.py::test_padding_mask",
+    ("plain", "causal_mask"): "test_reference.py::test_causal_mask",
+    ("plain", "cross_entropy"):
+        "test_reference.py::test_cross_entropy_against_mpmath",
+    ("plain", "cross_entropy_backward"):
+        "test_gradients.py::test_loss_by_logits",
+    ("plain", "softmax"): "test_reference.py::test_softmax_against_mpmath",
+    ("plain", "masked_softmax"):
+        "test_reference.py::test_masked_softmax_against_mpmath",
+    ("plain", "clip_by_global_norm"): "test_optimizer.py::test_clipping",
+    ("plain", "inverse_sqrt"): "test_optimizer.py::test_inverse_square_root",
+    ("plain", "loss_and_gradients"):
+        "test_training.py::test_a_hundred_steps_are_the_same",
+    ("plain", "draw"):
+        "test_dropout.py::test_masks_are_bit_equal_in_every_port",
+    ("", ""): "test_layout.py::test_same_names_and_signatures",
+}
+
+#: The sub-layer of keras.layers.MultiHeadAttention behind each step.
+INSIDE_KERAS = {
+    "query": "its sub-layer query_dense", "key": "its sub-layer key_dense",
+    "value": "its sub-layer value_dense",
+    "output": "its sub-layer output_dense",
+    "scores": "its own product of query and key",
+    "weights": "its own masked softmax",
+    "context": "its own product of weights and value",
+}
+
+#: What an anchor of the site may be made of.
+ANCHOR = re.compile(r"[^\w.-]")
+
+
+def address(name):
+    """The page of a mirrored file."""
+    return f"{name}.html"
+
+
+def held_by(row, kind=None):
+    """The test that holds a row."""
+    kind = kind or row.kind
+    for key in ((kind, row.owner), (kind, row.name), (kind, "")):
+        if key in HELD:
+            return HELD[key]
+    return HELD["", ""]
+
+
+def prose(text):
+    """A docstring as HTML: paragraphs, displayed formulas, code."""
+    made = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        lines = block.split("\n")
+        if all(line.startswith("    ") for line in lines):
+            made.append(Markup('<pre class="display">{}</pre>').format(
+                "\n".join(line[4:] for line in lines)))
+            continue
+        heading = re.match(r"(Args|Returns|Attributes|Raises):$", lines[0])
+        if heading:
+            rest = "\n".join(line[4:] for line in lines[1:])
+            made.append(Markup(
+                '<p class="part">{}</p><pre class="display">{}</pre>').format(
+                    heading[1], rest))
+            continue
+        made.append(Markup("<p>{}</p>").format(linked(" ".join(
+            line.strip() for line in lines).replace("::", ":"))))
+    return Markup("\n").join(made)
+
+
+def broken(name):
+    """A long name, which may be broken at its dots and underscores."""
+    return Markup(re.sub(r"([._:]+)", r"\1<wbr>", str(escape(name))))
+
+
+def linked(text):
+    """Text with its code as code and its rulings as links."""
+    html = re.sub(r"``([^`]+)``", r"<code>\1</code>", str(escape(text)))
+    return rulings.linked(html, "rulings.html")
+
+
+class Site:
+    """The pages of one run.
+
+    Args:
+        values: a values.Values.
+        live: whether a server stands behind the pages.
+        root: the project's folder.
+    """
+
+    def __init__(self, values, live=False, root=sources.ROOT):
+        self.values, self.live, self.root = values, live, root
+        self.files = sources.file_names(root)
+        self.rows = {name: list(sources.rows(name, root))
+                     for name in self.files}
+        self.environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True,
+            undefined=jinja2.StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True)
+        self.environment.filters.update(
+            number=pictures.number, linked=linked, prose=prose,
+            error=pictures.error, title=sources.title, broken=broken)
+        self.environment.globals.update(
+            columns=sources.columns(), files=self.files,
+            pages=articles.PAGES,
+            address=address, live=live, versions=self.versions(),
+            not_checked=values.not_checked)
+
+    def versions(self):
+        """Column -> what computed there, in words."""
+        return {column: ", ".join(f"{name} {version}" for name, version
+                                  in engine.versions().items())
+                for column, engine in self.values.engines.items()}
+
+    def render(self, template, here, title, **more):
+        """One page."""
+        return self.environment.get_template(template).render(
+            here=here, page_title=title, **more)
+
+    def pages(self):
+        """Yield (address, HTML) of every page."""
+        for name in self.files:
+            yield address(name), self.file(name)
+        for here, title, template, more in articles.all_of(self):
+            yield here, self.render(template, here, title, **more)
+
+    def write(self, folder, on_page=lambda text: None):
+        """Write the site into a folder, whole or not at all: {name: bytes}.
+
+        Raises:
+            InputError: the folder holds something that is no such site.
+        """
+        folder = pathlib.Path(folder).resolve()
+        refuse(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = pathlib.Path(tempfile.mkdtemp(dir=folder.parent))
+        try:
+            sizes = {}
+            for name, html in self.pages():
+                on_page(name)
+                data = html.encode()
+                (fresh / name).write_bytes(data)
+                sizes[name] = len(data)
+            for path in sorted(STATIC.iterdir()):
+                shutil.copy(path, fresh / path.name)
+            (fresh / MARK).write_text(
+                json.dumps({"pages": sizes}, indent=1) + "\n")
+            fresh.chmod(0o755)
+            if folder.exists():
+                shutil.rmtree(folder)
+            fresh.replace(folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+        return sizes
+
+    # A mirrored file
+
+    def file(self, name):
+        """The page of a mirrored file."""
+        groups = []
+        for row in self.rows[name]:
+            if not groups or groups[-1]["owner"] != row.owner:
+                groups.append({"owner": row.owner, "rows": []})
+            groups[-1]["rows"].append(self.row(name, row))
+        around = self.files.index(name)
+        return self.render(
+            "file.html", address(name), f"{name}.py", name=name,
+            groups=groups, steps=[row for row in self.rows[name]
+                                  if row.kind == "step"],
+            prose_text=sources.source("numpy", name, self.root).prose,
+            before=self.files[around - 1] if around else None,
+            after=(self.files[around + 1]
+                   if around + 1 < len(self.files) else None),
+            example=self.example())
+
+    def example(self):
+        """The worked example, in words."""
+        values = self.values
+        batch, labels = values.dates.batch, values.dates.labels
+        piece = values.tokenizer.tokens
+        return {
+            "source": values.tokenizer.decode(batch.source[0]),
+            "target": values.tokenizer.decode(labels[0]),
+            "source_tokens": piece(batch.source[0]),
+            "target_tokens": piece(batch.target[0]),
+            "label_tokens": piece(labels[0])}
+
+    def row(self, name, row):
+        """A Row as the template takes it."""
+        cells, forced = {}, []
+        for column in sources.columns():
+            cells[column] = self.cell(name, row, column)
+        view = {
+            "row": row, "cells": cells, "forced": forced, "formula": "",
+            "held": [held_by(row)], "seen": [], "everywhere": [],
+            "dims": "", "sizes": "", "place": "", "note": ""}
+        if row.kind == "step":
+            self._step(view, row)
+        elif row.kind == "backward":
+            self._backward(view, row)
+        else:
+            view["seen"] = [
+                self.shown(one, one.label) for one in
+                self.values.functions.get((name, row.name), ()) if one]
+        return view
+
+    def _step(self, view, row):
+        step = row.step
+        view["formula"] = formulas.formula(step)
+        for number in step.rulings:
+            view["held"] += [test for test in rulings.tests(number, self.root)
+                             if test not in view["held"]]
+        seen = self.values.step(step)
+        view["dims"] = " ".join(step.dims)
+        if seen is None:
+            return
+        view["seen"] = [self.shown(seen, "")]
+        view["place"] = seen.name
+        view["sizes"] = " × ".join(map(str, seen.array.shape))
+        view["note"] = self.where(step.owner)
+        view["everywhere"] = [
+            {"name": one.name,
+             "shape": " × ".join(map(str, one.array.shape)),
+             "summary": pictures.Summary.of(one.array), "found": one.found}
+            for one in self.values.everywhere(step)]
+
+    def _backward(self, view, row):
+        step = row.step
+        view["formula"] = formulas.formula(step)
+        owner = step.owner.removesuffix("_backward")
+        seen = [(name, one) for name, one in self.values.backward(step)]
+        view["seen"] = [self.shown(one, f"∂{name}", small=i > 0)
+                        for i, (name, one) in enumerate(
+                            (n, o) for n, o in seen if o is not None)]
+        if view["seen"]:
+            return
+        place = self.values.place(owner)
+        forward = sources.forward_name(self.root, owner, step.number)
+        if place and forward:
+            run, path = place
+            name = f"{path}.{forward}" if path else forward
+            one = run.gradient(name)
+            if one is not None:
+                view["seen"] = [self.shown(
+                    one, f"∂{forward}, what arrives here")]
+
+    def where(self, owner):
+        """A sentence on what the values of an owner come from."""
+        if owner == "SingleHeadAttention":
+            return ("One head of the model's width, on the sentence's first "
+                    "vectors and the first layer's kernels.")
+        if owner in ("Adam", "AdamW"):
+            return ("One bias of the model, moved by the gradients of two "
+                    "dates, one after the other.")
+        found = self.values.place(owner)
+        if found and found[0] is self.values.other:
+            return ("The shipped model has no use for this: its weights are "
+                    "read as those of a pre-norm model with unbiased "
+                    "deviations, final norms and a projection of its own.")
+        return ""
+
+    def cell(self, name, row, column):
+        """The code of a Row in one column."""
+        piece = row.pieces.get(column)
+        if piece is None:
+            return {"code": "", "forced": (), "note": self.absent(row, column)}
+        file = sources.source(column, name, self.root)
+        code, forced = listing.listing(file, piece.ranges)
+        note = ""
+        if column == "keras" and row.kind == "step" and (
+                row.owner == "MultiHeadAttention"):
+            note = ("Inside keras.layers.MultiHeadAttention: "
+                    f"{INSIDE_KERAS[row.name]}.")
+        elif piece.note == "inside":
+            note = ("In the model this happens inside "
+                    f"keras.layers.MultiHeadAttention: "
+                    f"{INSIDE_KERAS[row.name]}. The lines above the dots only "
+                    "look at it; below, the step written out.")
+        return {"code": code, "forced": forced, "note": note}
+
+    def absent(self, row, column):
+        """What stands where a column has no code."""
+        if row.kind == "backward" or "backward" in row.name:
+            return "autodiff"
+        return f"{sources.title(column)} needs none"
+
+    def shown(self, seen, label, small=False):
+        """A Seen as the template takes it."""
+        summary = pictures.Summary.of(seen.array)
+        shape = " × ".join(map(str, seen.array.shape)) or "one number"
+        words = (f"{seen.name}, {shape}: mean {summary.mean}, spread "
+                 f"{summary.spread}, from {summary.low} to {summary.high}")
+        few = pictures.few(seen.array)
+        return {
+            "name": seen.name, "label": label, "shape": shape,
+            "summary": summary, "few": few,
+            "numbers": pictures.numbers(seen.array) if few else (),
+            "map": "" if few or small else pictures.heat_map(
+                seen.array, words),
+            "ports": {column: {
+                "found": seen.found.get(column),
+                "summary": pictures.Summary.of(array)}
+                for column, array in seen.theirs.items()}}
+
+
+#: The file by which a folder is known to be such a site.
+MARK = "parity-read.json"
+
+
+def refuse(folder):
+    """Raise InputError unless a folder is new, empty or such a site."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{str(folder)!r} is a file; give a folder.")
+    if any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise InputError(
+            f"the folder {str(folder)!r} holds something else; give a new or "
+            "an empty one.")
+
+
+def axes():
+    """The letters of shapes and what they stand for."""
+    return AXES

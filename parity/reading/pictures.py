@@ -1,0 +1,134 @@
+"""Arrays as a reader sees them: numbers where they are few, else heat maps.
+
+A map is a PNG in the page itself, a pixel an entry, in cividis, which is read
+alike with every kind of colour vision and in grey. What it shows stands beside
+it in words: mean, spread and range.
+"""
+
+import base64
+import dataclasses
+import io
+import math
+
+import numpy as np
+from markupsafe import Markup
+
+#: How many entries are shown as numbers, and how many as a map at most.
+FEW, MANY = 48, 20_000
+
+
+def number(x, digits=4):
+    """A number for reading: few digits, a true minus sign."""
+    if isinstance(x, (bool, np.bool_)):
+        return "1" if x else "0"
+    if isinstance(x, (int, np.integer)):
+        return f"{x}".replace("-", "−")
+    if not math.isfinite(x):
+        return "NaN" if x != x else ("∞" if x > 0 else "−∞")
+    if x == 0:
+        return "0"
+    return f"{x:.{digits}g}".replace("-", "−")
+
+
+def error(found):
+    """A Difference's error, short."""
+    if found.error is None:
+        return "none"
+    if found.error == 0:
+        return "0"
+    return f"{found.error:.1e}".replace("-", "−")
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Mean, spread (standard deviation) and range of an array, in words."""
+
+    mean: str
+    spread: str
+    low: str
+    high: str
+
+    @classmethod
+    def of(cls, array):
+        """The Summary of an array."""
+        array = np.asarray(array)
+        if array.dtype.kind == "b":
+            array = array.astype(int)
+        return cls(number(float(array.mean())), number(float(array.std())),
+                   number(array.min()), number(array.max()))
+
+
+def tiled(array):
+    """An array as one matrix, NaN between the matrices that it is made of.
+
+    The heads of an attention stand side by side.
+    """
+    array = np.asarray(array, np.float64)
+    while array.ndim > 3 or (array.ndim == 3 and len(array) == 1):
+        array = array[0]
+    if array.ndim < 3:
+        return np.atleast_2d(array)
+    gap = np.full((array.shape[1], 1), np.nan)
+    parts = [part for matrix in array for part in (matrix, gap)]
+    return np.concatenate(parts[:-1], axis=1)
+
+
+def png(matrix, low=None, high=None):
+    """A matrix as a PNG's data URI; NaN is transparent."""
+    from matplotlib import colormaps
+    from matplotlib.image import imsave
+    low = np.nanmin(matrix) if low is None else low
+    high = np.nanmax(matrix) if high is None else high
+    unit = (matrix - low) / ((high - low) or 1)
+    pixels = colormaps["cividis"](np.ma.masked_invalid(unit), bytes=True)
+    pixels[..., 3] = np.where(np.isnan(matrix), 0, 255)
+    file = io.BytesIO()
+    imsave(file, pixels, format="png", metadata={"Software": None})
+    return "data:image/png;base64," + base64.b64encode(
+        file.getvalue()).decode()
+
+
+def heat_map(array, what, low=None, high=None, zoom=None):
+    """An array as an image with words in its place, or "" if too large.
+
+    Args:
+        array: any shape; see tiled.
+        what: the words.
+        low, high: the ends of the scale; those of the array by default.
+        zoom: a pixel's size; one that fits by default.
+    """
+    if np.size(array) > MANY:
+        return ""
+    matrix = tiled(array)
+    rows, across = matrix.shape
+    tall = max(1, min(10, 288 // across, 240 // rows)) if across < 288 else 1
+    zoom = zoom or tall
+    height = rows * (zoom if across < 288 else max(4, 64 // rows))
+    return Markup(
+        '<img class="map" alt="{}" src="{}" width="{}" height="{}">').format(
+            what, png(matrix, low, high), across * zoom, height)
+
+
+def few(array):
+    """Whether an array is shown as numbers."""
+    return np.size(array) <= FEW
+
+
+def numbers(array, digits=4):
+    """The numbers of a small array, row by row, as text."""
+    array = np.asarray(array)
+    if array.ndim == 0:
+        return [[number(array[()], digits)]]
+    flat = array.reshape(-1, array.shape[-1])
+    if array.shape[-1] == 1:
+        flat = flat.T
+    return [[number(x, digits) for x in row] for row in flat.tolist()]
+
+
+def corner(array, rows=4, across=6):
+    """The first numbers of a large array, and the index of their matrix."""
+    array = np.asarray(array)
+    index = (0,) * (array.ndim - 2)
+    matrix = array[index] if array.ndim > 1 else array[None]
+    return index, [[number(x) for x in row[:across]]
+                   for row in matrix[:rows].tolist()]

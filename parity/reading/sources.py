@@ -1,0 +1,472 @@
+"""The four folders as text, cut into pieces that stand side by side.
+
+A page is a mirrored file. It is cut at its classes and functions, these at
+their methods, and a method at its step markers. The reference's order rules;
+what a port has beside it stands where the port has it.
+"""
+
+import ast
+import dataclasses
+import functools
+import pathlib
+import re
+
+from contract.errors import InputError
+from contract.steps import read_steps
+from parity import ports
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+#: What a call is called in each framework.
+CALLS = {"forward": "call", "__call__": "call", "call": "call"}
+
+#: Files with nothing to be read side by side: the face to the harness, and
+#: what only one of the four has.
+NOT_SHOWN = {"__init__.py", "engine.py"}
+
+#: The order in which a reader meets the files; others follow by name.
+ORDER = ("embedding", "positional", "masks", "layer_norm", "attention",
+         "feed_forward", "residual", "encoder", "decoder", "projection",
+         "transformer", "loss", "optimizer", "train", "generate", "cache",
+         "dropout", "random", "parameters")
+
+TITLES = {"numpy": "NumPy", "torch": "PyTorch", "keras": "Keras",
+          "jax": "JAX"}
+
+#: How a line that a framework forces says so.
+FORCED = re.compile(r"# (torch|keras|nnx): ?(.*)$")
+
+#: Keras' steps that other code marks, seen from inside its own layer.
+ELSEWHERE = re.compile(r"# Steps? ([\d, and]+) of (\w+)\.")
+
+
+def path_of(column, name, root):
+    """A column's file; the contract's random numbers are the reference's."""
+    above = folder(column)
+    if column == "numpy" and name == "random":
+        above = "contract"
+    return root / above / f"{name}.py"
+
+
+def columns():
+    """The names of the four columns, the reference's first."""
+    return ("numpy", *ports.known_ports())
+
+
+def title(column):
+    """What a column is called."""
+    return TITLES.get(column, column)
+
+
+def folder(column):
+    """The folder that a column is read from."""
+    return "reference_numpy" if column == "numpy" else f"impl_{column}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Some lines of one file.
+
+    Attributes:
+        column: whose file it is.
+        ranges: (first, last, is it the step's own statement), line numbers
+            from 1.
+        note: a sentence to stand beside it, or "".
+    """
+
+    column: str
+    ranges: tuple
+    note: str = ""
+
+
+@dataclasses.dataclass
+class Row:
+    """What stands side by side.
+
+    Attributes:
+        kind: "step", "backward", "opening" (of a method that has steps),
+            "head" (of a class) or "plain".
+        id: its anchor.
+        owner: the class or function.
+        name: what it is called.
+        prose: the reference's docstring, or a port's where it stands alone.
+        step: the contract's Step, for a step of either direction.
+        pieces: column -> Piece.
+        alone: the only column that has it, or "".
+    """
+
+    kind: str
+    id: str
+    owner: str
+    name: str
+    prose: str = ""
+    step: object = None
+    pieces: dict = dataclasses.field(default_factory=dict)
+    alone: str = ""
+
+
+@dataclasses.dataclass
+class Method:
+    """A function or method, cut at its markers.
+
+    Attributes:
+        opening: (first, last) of the lines before the first marker, or of all.
+        steps: number -> (Step, statement's lines, lines behind it).
+    """
+
+    name: str
+    prose: str
+    opening: tuple
+    steps: dict
+    backward: bool
+
+
+@dataclasses.dataclass
+class Unit:
+    """A class, a function or an assignment at the top of a file."""
+
+    name: str
+    kind: str
+    prose: str
+    first: int
+    last: int
+    methods: dict
+    docstring: tuple | None = None
+
+
+class Source:
+    """One file, cut into units.
+
+    Attributes:
+        lines: its lines.
+        prose: its docstring.
+        units: name -> Unit, in order.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        text = path.read_text(encoding="utf-8")
+        self.lines = text.splitlines()
+        tree = ast.parse(text)
+        self.prose = ast.get_docstring(tree) or ""
+        self.docstrings = set()
+        try:
+            self.steps = read_steps(path)
+        except ValueError as error:
+            raise InputError(f"{error}; mend the marker.") from None
+        self.units = {}
+        for node in tree.body:
+            self._add(node)
+
+    def _add(self, node):
+        name = None
+        match node:
+            case ast.FunctionDef() | ast.ClassDef():
+                name = node.name
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                pass
+            case ast.Import() | ast.ImportFrom():
+                name = "imports"
+        if name is None:
+            return
+        first, last = self._first(node), node.end_lineno
+        if name in self.units:
+            self.units[name].last = last
+            return
+        kind = {ast.FunctionDef: "function", ast.ClassDef: "class"}.get(
+            type(node), "constant")
+        prose = ""
+        if kind != "constant":
+            prose = ast.get_docstring(node) or ""
+            self._hide_docstring(node)
+        unit = self.units[name] = Unit(
+            name, "imports" if name == "imports" else kind, prose, first,
+            last, {})
+        if kind == "class":
+            inside = [item for item in node.body
+                      if isinstance(item, ast.FunctionDef)]
+            for item in inside:
+                self._hide_docstring(item)
+                unit.methods[CALLS.get(item.name, item.name)] = (
+                    self._method(item))
+            if inside:
+                unit.last = self._first(inside[0]) - 1
+        elif kind == "function":
+            unit.methods["call"] = self._method(node)
+
+    def _first(self, node):
+        """A node's first line, with its decorators and comments above."""
+        first = min([node.lineno, *(
+            d.lineno for d in getattr(node, "decorator_list", ()))])
+        while first > 1 and self.lines[first - 2].lstrip().startswith("#"):
+            first -= 1
+        return first
+
+    def _hide_docstring(self, node):
+        """A docstring is shown as prose, not as code."""
+        if ast.get_docstring(node) is not None:
+            text = node.body[0]
+            self.docstrings |= set(range(text.lineno, text.end_lineno + 1))
+
+    def _method(self, node):
+        first, last = self._first(node), node.end_lineno
+        inside = [s for s in self.steps if first <= s.line <= last]
+        found, opening = {}, (first, last)
+        if inside:
+            opening = (first, inside[0].line - 1)
+        for step, after in zip(inside, [*inside[1:], None]):
+            code = step.code.split("\n")
+            start = next(i for i in range(step.line, last)
+                         if self.lines[i] == code[0]) + 1
+            end = start + len(code) - 1
+            behind = (end + 1, after.line - 1 if after else last)
+            found[step.number] = step, (step.line + 1, end), behind
+        return Method(node.name, ast.get_docstring(node) or "", opening,
+                      found, any(s.backward for s in inside))
+
+    def forward_markers(self):
+        """(owner, number) -> Step, of the forward pass."""
+        return {(s.owner, s.number): s for s in self.steps if not s.backward}
+
+
+def file_names(root=ROOT):
+    """The mirrored files, without their suffix, in the reader's order."""
+    there = {path.stem for path in (root / folder("numpy")).glob("*.py")
+             if path.name not in NOT_SHOWN}
+    for column in columns()[1:]:
+        there &= {path.stem for path in (root / folder(column)).glob("*.py")}
+    known = [name for name in ORDER if name in there]
+    return [*known, *sorted(there - set(known))]
+
+
+@functools.cache
+def source(column, name, root=ROOT):
+    """The Source of a column's file; the same one every time."""
+    path = path_of(column, name, root)
+    if not path.is_file():
+        raise InputError(
+            f"{path.relative_to(root)} is missing; every mirrored file has "
+            "one of its name in each folder.")
+    return Source(path)
+
+
+def check_steps(name, root=ROOT):
+    """Raise InputError where a step stands in one of the four alone."""
+    reference = source("numpy", name, root)
+    ours = reference.forward_markers()
+    for column in columns()[1:]:
+        port = source(column, name, root)
+        theirs = port.forward_markers()
+        for here, there, marks in ((reference, port, ours),
+                                   (port, reference, theirs)):
+            other = theirs if here is reference else ours
+            for key, step in marks.items():
+                _same(step, other.get(key), here.path, there.path, root)
+
+
+def _same(step, other, here, there, root):
+    here, there = here.relative_to(root), there.relative_to(root)
+    words = f"step {step.number} {step.name!r} of {step.owner}"
+    if other is None:
+        raise InputError(
+            f"{here} marks {words} and {there} does not; mark it in both or "
+            "in neither.")
+    if (step.name, step.dims, step.text) != (
+            other.name, other.dims, other.text):
+        raise InputError(
+            f"{here} marks {words} otherwise than {there}; let both markers "
+            "read the same.")
+
+
+def rows(name, root=ROOT):
+    """Every Row of a mirrored file, in order.
+
+    Raises:
+        InputError: a step stands in the reference and not in a port, or in a
+            port and not in the reference.
+    """
+    check_steps(name, root)
+    found = {column: source(column, name, root) for column in columns()}
+    reference = found["numpy"]
+    made, imports = [], []
+    for unit in _order(found):
+        if unit == "imports":
+            imports = [_plain("plain", "imports", found, {
+                c: (s.units[unit].first, s.units[unit].last)
+                for c, s in found.items() if unit in s.units})]
+            continue
+        base = unit.removesuffix("_backward")
+        if base != unit and base in reference.units and (
+                _has_steps(reference.units[base])):
+            continue  # its steps stand with those that they differentiate
+        made += _unit_rows(unit, found)
+    return made + imports
+
+
+def _has_steps(unit):
+    return any(method.steps for method in unit.methods.values())
+
+
+def _order(found):
+    """The names of all units: the reference's, others where they stand."""
+    order = list(found["numpy"].units)
+    for column, file in found.items():
+        place = -1
+        for name in file.units:
+            if name in order:
+                place = order.index(name)
+            else:
+                place += 1
+                order.insert(place, name)
+    return order
+
+
+def _alone(pieces):
+    return next(iter(pieces)) if len(pieces) == 1 else ""
+
+
+def _plain(kind, name, found, ranges, prose="", owner="", row_id=""):
+    pieces = {column: Piece(column, ((*lines, False),))
+              for column, lines in ranges.items()}
+    return Row(kind, row_id or name, owner or name, name, prose, None, pieces,
+               _alone(pieces))
+
+
+def _unit_rows(name, found):
+    units = {c: s.units[name] for c, s in found.items() if name in s.units}
+    first = next(iter(units.values()))
+    if first.kind == "class":
+        yield _plain("head", name, found, {
+            c: (u.first, u.last) for c, u in units.items()}, first.prose)
+    if first.kind == "constant":
+        yield _plain("plain", name, found, {
+            c: (u.first, u.last) for c, u in units.items()})
+        return
+    backward = found["numpy"].units.get(f"{name}_backward")
+    later = []
+    for method in _method_order(units):
+        there = {c: u.methods[method] for c, u in units.items()
+                 if method in u.methods}
+        one = next(iter(there.values()))
+        row_id = name if first.kind == "function" else f"{name}.{one.name}"
+        label = one.name
+        ranges = {c: m.opening for c, m in there.items()}
+        if one.backward:
+            later.append(_plain("opening", label, found, ranges, one.prose,
+                                name, row_id))
+            continue
+        if "numpy" not in there and one.steps:
+            continue  # shown where its steps stand
+        kind = "opening" if one.steps else "plain"
+        yield _plain(kind, label, found, ranges, one.prose, name, row_id)
+        for number in one.steps:
+            yield from _step_rows(name, number, units, found, backward)
+    if backward is not None and _has_steps(backward):
+        method = backward.methods["call"]
+        later.append(_plain(
+            "opening", backward.name, found, {"numpy": method.opening},
+            method.prose, name, backward.name))
+    yield from later
+
+
+def _method_order(units):
+    order = list(next(iter(units.values())).methods)
+    for unit in units.values():
+        place = -1
+        for name in unit.methods:
+            if name in order:
+                place = order.index(name)
+            else:
+                place += 1
+                order.insert(place, name)
+    return order
+
+
+def _step_rows(owner, number, units, found, backward):
+    """The row of a step, and that of the step that differentiates it."""
+    pieces, step = {}, None
+    for column, unit in units.items():
+        for name, method in unit.methods.items():
+            if method.backward or number not in method.steps:
+                continue
+            one, statement, behind = method.steps[number]
+            step = step or one
+            ranges = []
+            ours = units["numpy"].methods
+            if name not in ours and number == min(method.steps):
+                ranges.append((*method.opening, False))
+            ranges.append((*statement, True))
+            if behind[0] <= behind[1]:
+                ranges.append((*behind, False))
+            pieces[column] = Piece(column, tuple(ranges))
+    for column, file in found.items():
+        elsewhere = tuple(_elsewhere(file, owner, number))
+        if elsewhere and column in pieces:
+            pieces[column] = Piece(
+                column, (*elsewhere, (0, 0, False), *pieces[column].ranges),
+                "inside")
+    yield Row("step", f"{owner}-{number}", owner, step.name, "", step, pieces)
+    sources = [units["numpy"], *([backward] if backward else [])]
+    for unit in sources:
+        for method in unit.methods.values():
+            if method.backward and number in method.steps:
+                one, statement, behind = method.steps[number]
+                ranges = [(*statement, True)]
+                if behind[0] <= behind[1]:
+                    ranges.append((*behind, True))
+                yield Row("backward", f"{owner}-{number}-backward", owner,
+                          one.name, "", one,
+                          {"numpy": Piece("numpy", tuple(ranges))})
+
+
+def _elsewhere(file, owner, number):
+    """Lines of a file that show a step which is marked at ``owner``."""
+    tree = None
+    for place, line in enumerate(file.lines, start=1):
+        found = ELSEWHERE.search(line)
+        if not found or found[2] != owner:
+            continue
+        if str(number) not in re.findall(r"\d+", found[1]):
+            continue
+        tree = tree or ast.parse("\n".join(file.lines))
+        name = next((s.name for s in file.steps if s.owner == owner
+                     and s.number == number), "")
+        for node in ast.walk(tree):
+            if (isinstance(node, ast.Assign) and node.lineno > place
+                    and node.lineno <= place + 3
+                    and name in {getattr(t, "id", "") for t in node.targets}):
+                yield node.lineno, node.end_lineno, True
+
+
+def visible(file, ranges):
+    """The line numbers that a Piece shows, and whether each is the step's.
+
+    Docstrings are prose, markers are headings, and blank lines at either end
+    say nothing.
+    """
+    shown = []
+    for first, last, own in ranges:
+        if not first:
+            shown.append((0, False))
+        for number in range(first, last + 1):
+            if not number or number in file.docstrings:
+                continue
+            if re.match(r"\s*# \[\d+'?\]", file.lines[number - 1]):
+                continue
+            shown.append((number, own))
+    while shown and not (shown[0][0] and file.lines[shown[0][0] - 1].strip()):
+        shown.pop(0)
+    while shown and not (
+            shown[-1][0] and file.lines[shown[-1][0] - 1].strip()):
+        shown.pop()
+    return shown
+
+
+def forward_name(root, owner, number):
+    """The name of the forward step of an owner, or None."""
+    for name in file_names(root):
+        step = source("numpy", name, root).forward_markers().get(
+            (owner, number))
+        if step:
+            return step.name
+    return None

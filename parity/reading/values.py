@@ -1,0 +1,434 @@
+"""What the pages show: one run of the shipped model in all four.
+
+The model reads a real date and answers it. Every step of every port is
+compared with the reference's, and so is the gradient of each, all in float64.
+What the model has no use for (another norm, another residual, a projection of
+its own) is seen in the same weights, read as such a model.
+"""
+
+import dataclasses
+import functools
+import importlib
+import warnings
+
+import numpy as np
+
+from contract import weights as files
+from contract.batch import Batch
+from contract.errors import InputError
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import schema
+from parity import golden, ports
+from parity.budgets import FLOAT64_LIMIT
+from parity.check import LONGEST, Truth, compare_steps
+from parity.comparator import compare
+from parity.ports import NotChecked
+from parity.reading.sources import columns, folder
+
+#: Which pair of the shipped ones is read, and which are drawn as maps.
+EXAMPLE, MAPS = "vendredi 19 avril 2047", (
+    "vendredi 19 avril 2047", "Thursday, January 26, 1989",
+    "2039年11月6日日曜日")
+
+#: The model that is seen beside the shipped one.
+OTHER = {"norm": "std", "residual": "pre", "final_norm": True, "tied": False}
+
+#: Names in the backward markers -> the canonical names of their weights.
+WEIGHTS = {
+    "W_Q": "query.kernel", "b_Q": "query.bias", "W_K": "key.kernel",
+    "b_K": "key.bias", "W_V": "value.kernel", "b_V": "value.bias",
+    "W_O": "output.kernel", "b_O": "output.bias", "W₁": "inner.kernel",
+    "b₁": "inner.bias", "W₂": "outer.kernel", "b₂": "outer.bias",
+    "W": "kernel", "b": "bias",
+}
+
+#: The weight that the optimiser's page moves.
+MOVED = "encoder.layers.0.self_attention.query.bias"
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """One array, as the reference and the ports computed it.
+
+    Attributes:
+        name: its full name.
+        array: the reference's.
+        theirs: column -> the port's, for ports that were run.
+        found: column -> Difference, for ports that were compared.
+        label: a few words on what it is.
+    """
+
+    name: str
+    array: np.ndarray
+    theirs: dict
+    found: dict
+    label: str = ""
+
+
+class Run:
+    """One model on one batch, in the reference and in every port.
+
+    Attributes:
+        config, weights, batch, labels: what was run.
+        steps, gradients: column -> arrays by name.
+        differences: column -> name -> Difference; gradients are called
+            "grad NAME".
+        losses: column -> the loss.
+        paths: owner -> the paths at which it stands in the model.
+    """
+
+    def __init__(self, engines, config, weights, batch, labels=None):
+        self.config, self.batch, self.labels = config, batch, labels
+        self.weights = weights
+        self.steps, self.gradients, self.losses = {}, {}, {}
+        self.differences = {}
+        reference = None
+        for column, engine in engines.items():
+            model = engine.build("transformer", config, weights, "float64")
+            self.steps[column] = engine.forward(model, *batch)
+            if labels is not None:
+                loss, found = engine.gradients(model, *batch, labels)
+                self.losses[column] = loss
+                self.gradients[column] = found
+            if column == "numpy":
+                reference = engine, model
+            else:
+                self._compare(column)
+        self.paths = paths_of(*reference)
+
+    def _compare(self, column):
+        found = self._named(column)
+        truth = self._named("numpy")
+        absent = sorted(truth.keys() ^ found.keys())
+        if absent:
+            name = absent[0]
+            pair = [folder("numpy"), folder(column)]
+            if name in found:
+                pair.reverse()
+            raise InputError(
+                f"{pair[0]} records the step {name!r} and {pair[1]} does not; "
+                "tap it in both or in neither.")
+        self.differences[column] = compare_steps(
+            found, Truth(truth, {}), "float64")
+
+    def _named(self, column):
+        gradients = self.gradients.get(column, {})
+        return {**self.steps[column],
+                **{f"grad {name}": value for name, value in gradients.items()}}
+
+    def seen(self, name, label=""):
+        """A step as Seen, or None if there is none of that name."""
+        return self._seen(name, self.steps, name, label)
+
+    def gradient(self, name, label=""):
+        """The gradient of a step or weight as Seen, or None."""
+        return self._seen(name, self.gradients, f"grad {name}", label)
+
+    def _seen(self, name, arrays, key, label):
+        if name not in arrays.get("numpy", {}):
+            return None
+        return Seen(
+            name, arrays["numpy"][name],
+            {column: found[name] for column, found in arrays.items()
+             if column != "numpy"},
+            {column: found[key]
+             for column, found in self.differences.items()
+             if key in found}, label)
+
+
+class OneHead(Run):
+    """The attention of one head alone, which stands in no model.
+
+    The reference's gradients are those of half the sum of all squares of its
+    context; the ports' are found for whole models only.
+    """
+
+    def __init__(self, engines, config, kernels, x):
+        self.config, self.weights = config, kernels
+        self.steps, self.gradients, self.losses = {}, {}, {}
+        self.differences = {}
+        self.paths = {"SingleHeadAttention": [""]}
+        for column, engine in engines.items():
+            module = engine.build(
+                "single_head_attention", config, kernels, "float64")
+            self.steps[column] = engine.run(module, x)
+            if column != "numpy":
+                self.differences[column] = compare_steps(
+                    self.steps[column], Truth(self.steps["numpy"], {}),
+                    "float64")
+                continue
+            context, cache = module.forward(x)
+            parameters = importlib.import_module(
+                f"{engine.__package__}.parameters")
+            self.gradients[column] = parameters.flatten(
+                module.backward(context, cache)[1])
+
+
+def paths_of(engine, model):
+    """Owner -> the paths of its modules in a model of the reference.
+
+    An object of a class that only changes another's table stands for that
+    class as well.
+    """
+    parameters = importlib.import_module(f"{engine.__package__}.parameters")
+    found = {}
+    for path, module in parameters.modules(model):
+        for kind in type(module).__mro__[:-1]:
+            found.setdefault(kind.__name__, []).append(path)
+    found["scaled_dot_product_attention"] = found.get("MultiHeadAttention", [])
+    return found
+
+
+def join(path, name):
+    """A name below a path, which may be empty."""
+    return f"{path}.{name}" if path else name
+
+
+class Values:
+    """Everything that the pages show of a run.
+
+    Args:
+        port_names: which ports to run.
+        on_part: called with a text before each part, for progress.
+
+    Attributes:
+        engines: column -> engine, the reference's first.
+        not_checked: column -> why a port was not run.
+        dates, other, maps: Runs.
+    """
+
+    def __init__(self, port_names, on_part=lambda text: None):
+        self.engines, self.not_checked = {}, {}
+        for column in columns():
+            if column != "numpy" and column not in port_names:
+                self.not_checked[column] = "it was not asked for"
+                continue
+            on_part(f"import {column}")
+            engine = ports.engine(column)
+            if isinstance(engine, NotChecked):
+                self.not_checked[column] = engine.reason
+            else:
+                engine.set_precision()
+                self.engines[column] = engine
+        config, weights, tokenizer, pairs = golden.trained()
+        self.config, self.tokenizer = config, tokenizer
+        self.pairs = dict(pairs)
+        self.weights = {name: array.astype(np.float64)
+                        for name, array in weights.items()}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            on_part("the shipped model")
+            self.dates = self._run(config, self.weights, EXAMPLE)
+            on_part("its other variants")
+            other = config.replace(**OTHER)
+            self.other = self._run(
+                other, reread(self.weights, other), EXAMPLE)
+            on_part("attention")
+            self.maps = Run(self.engines, config, self.weights,
+                            self.pairs_batch(MAPS)[0])
+            on_part("components")
+            self.single = self._single()
+            self.functions = self._functions()
+            self.optimizer = self._optimizer()
+
+    @property
+    def ports(self):
+        """The engines without the reference's."""
+        return {c: e for c, e in self.engines.items() if c != "numpy"}
+
+    def pairs_batch(self, sources):
+        """The batch that a decoder reads, and what it is to predict."""
+        targets = [self.pairs[source] for source in sources]
+        whole = Batch.of_text(sources, targets, self.tokenizer)
+        batch = Batch.of_ids(
+            whole.source, whole.target[:, :-1], self.config.pad_id)
+        return batch, whole.target[:, 1:]
+
+    def _run(self, config, weights, source):
+        return Run(self.engines, config, weights, *self.pairs_batch([source]))
+
+    # What stands where
+
+    @functools.cached_property
+    def runs(self):
+        """Both runs, the shipped model first."""
+        return self.dates, self.other
+
+    def place(self, owner):
+        """(Run, path) where an owner is looked at; None if nowhere."""
+        if owner == "SingleHeadAttention":
+            return self.single, ""
+        for run in self.runs:
+            if run.paths.get(owner):
+                return run, run.paths[owner][0]
+        return None
+
+    def step(self, step):
+        """A marked step as Seen, or None where nothing is recorded."""
+        if step.owner in ("Adam", "AdamW"):
+            return self.optimizer.get((step.owner, step.name))
+        if found := self.place(step.owner):
+            run, path = found
+            return run.seen(join(path, step.name))
+        return None
+
+    def everywhere(self, step):
+        """The step at every place of its run, as Seen."""
+        found = self.place(step.owner)
+        if not found or step.owner == "SingleHeadAttention":
+            return []
+        run, _ = found
+        seen = (run.seen(join(path, step.name))
+                for path in run.paths[step.owner])
+        return [one for one in seen if one is not None]
+
+    def backward(self, step):
+        """[(name in the marker, Seen or None)] of a backward step."""
+        owner = step.owner.removesuffix("_backward")
+        found = self.place(owner)
+        if not found:
+            return []
+        run, path = found
+        made = []
+        for name in (part.strip() for part in step.name.split(",")):
+            full = join(path, WEIGHTS.get(name, name))
+            if name == "E":
+                full = "source_embedding.table"
+            if name == "logits":
+                full = "projection.logits"
+            made.append((name, run.gradient(full)))
+        return made
+
+    # What is run beside the models
+
+    def _single(self):
+        """One head on the sentence's first vectors."""
+        x = self.dates.steps["numpy"]["source_positions.positioned"][0]
+        path = "encoder.layers.0.self_attention"
+        kernels = {f"{name}.kernel": self.weights[f"{path}.{name}.kernel"]
+                   for name in ("query", "key", "value")}
+        return OneHead(self.engines, self.config, kernels, x)
+
+    def _functions(self):
+        """(file, function) -> [Seen], of what is no step of a model."""
+        batch, labels = self.dates.batch, self.dates.labels
+        pad, smoothing = self.config.pad_id, (
+            self.config.label_smoothing, self.config.smoothing)
+        masks, losses, found = {}, {}, {}
+        settings = GenerationConfig(
+            begin_id=self.tokenizer.begin_id, end_id=self.tokenizer.end_id,
+            max_tokens=LONGEST)
+        logits = self.dates.steps["numpy"]["output"]
+        for column, engine in self.engines.items():
+            masks[column] = engine.masks(batch.source, batch.target, pad)
+            losses[column] = engine.loss(logits, labels, pad, *smoothing)
+            model = engine.build(
+                "transformer", self.config, self.weights, "float64")
+            found[column] = engine.generate(model, batch.source, settings)
+        self.answers = found
+        return {
+            ("masks", "padding_mask"): [
+                of_all("source_mask", masks, "source_mask")],
+            ("masks", "causal_mask"): [
+                of_all("target_mask", masks, "target_mask",
+                       "together with the padding mask")],
+            ("loss", "cross_entropy"): [of_all(
+                "loss", {c: {"loss": v} for c, v in losses.items()}, "loss")],
+            ("loss", "cross_entropy_backward"): [
+                self.dates.gradient("output")],
+            ("train", "loss_and_gradients"): [of_all(
+                "loss", {c: {"loss": v}
+                         for c, v in self.dates.losses.items()}, "loss")],
+            ("generate", "one_by_one"): [
+                of_all("tokens", found, "tokens"),
+                of_all("scores", found, "scores", "log p of the answer")],
+        }
+
+    def _optimizer(self):
+        """Adam's steps, on one weight's gradients of two sentences."""
+        first = self.dates.gradients["numpy"][MOVED]
+        engine = self.engines["numpy"]
+        model = engine.build(
+            "transformer", self.config, self.weights, "float64")
+        batch, labels = self.pairs_batch([MAPS[1]])
+        second = engine.gradients(model, *batch, labels)[1][MOVED]
+        weight, zero = self.weights[MOVED], np.zeros_like(first)
+        arrays = {}
+        for column, engine in self.engines.items():
+            arrays[column] = updated(engine, weight, zero, first, second)
+        named = {
+            ("Adam", "m"): "m", ("Adam", "v"): "v",
+            ("Adam", "direction"): "direction", ("Adam", "weight"): "weight",
+            ("AdamW", "decayed"): "decayed"}
+        return {key: of_all(MOVED, arrays, name) for key, name
+                in named.items()}
+
+
+def of_all(name, arrays, key, label=""):
+    """Seen of ``key`` in each column's arrays, compared at float64's limit."""
+    truth = np.asarray(arrays["numpy"][key])
+    theirs = {c: np.asarray(found[key]) for c, found in arrays.items()
+              if c != "numpy"}
+    exact = truth.dtype.kind in "biu"
+    return Seen(name, truth, theirs, {
+        column: compare(value, truth, 0.0 if exact else FLOAT64_LIMIT)
+        for column, value in theirs.items()}, label)
+
+
+def updated(engine, weight, zero, first, second):
+    """What a port's optimiser makes of two gradients: arrays by name.
+
+    The direction and the decayed weight are no results of ``update``; at
+    weight 0 and rate -1 it answers the direction, and at gradient 0 what is
+    decayed and not moved.
+    """
+    optimizer = importlib.import_module(f"{engine.__package__}.optimizer")
+
+    def native(array):
+        if engine.NAME == "numpy":
+            return array
+        return engine.to_native(array, "cpu")
+
+    def back(array):
+        return array if engine.NAME == "numpy" else engine.to_numpy(array)
+
+    training = TrainingConfig()
+    adam = optimizer.Adam(training, len(weight))
+    settings = adam.settings(1)
+    moved, m, v = adam.update(
+        native(weight), native(first), native(zero), native(zero), *settings)
+    settings = adam.settings(2)
+    direction, _, _ = adam.update(
+        native(zero), native(second), m, v, -1.0, *settings[1:])
+    moved, m, v = adam.update(moved, native(second), m, v, *settings)
+    decay = optimizer.AdamW(
+        TrainingConfig(optimizer="adamw", weight_decay=0.01), len(weight))
+    decayed, _, _ = decay.update(
+        native(weight), native(zero), native(zero), native(zero),
+        *decay.settings(1))
+    return {"m": back(m), "v": back(v), "direction": back(direction),
+            "weight": back(moved), "decayed": back(decayed)}
+
+
+def reread(weights, config):
+    """The shipped weights as those of another variant of the model.
+
+    Norms that it has besides begin as the identity; the tied table serves
+    three times.
+    """
+    table = weights["source_embedding.table"]
+    made = {}
+    for name, shape in schema(config).items():
+        if name in weights:
+            made[name] = weights[name]
+        elif name.endswith("table"):
+            made[name] = table
+        elif name == "projection.kernel":
+            made[name] = np.ascontiguousarray(table.T)
+        elif name.endswith("scale"):
+            made[name] = np.ones(shape)
+        else:
+            made[name] = np.zeros(shape)
+    files.check(made, schema(config))
+    return made

@@ -1,0 +1,231 @@
+"""The pages on which the four stand side by side."""
+
+import html.parser
+import re
+import shutil
+
+import pytest
+
+from contract.errors import InputError
+from contract.steps import read_steps
+from parity import ports
+from parity.ports import NotChecked
+from parity.reading import formulas, listing, pages, pictures, sources, values
+
+#: No page is larger, so that it opens at once on a slow line.
+MOST = 1_500_000
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A run of the reference and, where it is installed, of PyTorch."""
+    if isinstance(ports.engine("torch"), NotChecked):
+        pytest.skip("not checked: torch is not installed")
+    return values.Values(("torch",))
+
+
+@pytest.fixture(scope="module")
+def site(found, tmp_path_factory):
+    """The folder of the pages, and how large each is."""
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    return folder, pages.Site(found).write(folder)
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects ids, links, and where anything is fetched from."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.links, self.sources, self.open = [], [], [], []
+        self.images = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if "id" in given:
+            self.ids.append(given["id"])
+        if tag == "a":
+            self.links.append(given["href"])
+        if tag == "img":
+            self.images.append(given.get("alt"))
+        self.sources += [given[name] for name in ("src", "srcset", "action")
+                         if name in given]
+        if tag == "link":
+            self.sources.append(given["href"])
+
+
+def read(folder):
+    """{name: Reader} of every page."""
+    return {path.name: Reader(path.read_text(encoding="utf-8"))
+            for path in sorted(folder.glob("*.html"))}
+
+
+def test_every_page_is_small(site):
+    folder, sizes = site
+    assert set(sizes) == {path.name for path in folder.glob("*.html")}
+    for name, size in sizes.items():
+        assert size < MOST, name
+
+
+def test_every_mirrored_file_has_a_page(site):
+    _, sizes = site
+    names = sources.file_names()
+    assert len(names) >= 15
+    assert {f"{name}.html" for name in names} <= sizes.keys()
+
+
+def test_every_step_has_a_row_with_a_value_and_an_error(site, found):
+    folder, _ = site
+    count = 0
+    for name in sources.file_names():
+        text = (folder / f"{name}.html").read_text(encoding="utf-8")
+        for row in sources.rows(name):
+            if row.kind != "step":
+                continue
+            assert f'id="{row.id}"' in text
+            seen = found.step(row.step)
+            assert seen is not None, row.id
+            assert seen.found["torch"].verdict == "match", row.id
+            count += 1
+    steps = [step for name in sources.file_names()
+             for step in sources.source("numpy", name).steps]
+    assert count == sum(not step.backward for step in steps) > 40
+
+
+def test_every_step_has_a_formula():
+    there = set()
+    for name in sources.file_names():
+        for step in sources.source("numpy", name).steps:
+            assert formulas.formula(step).startswith("<math")
+            there.add(formulas.key(step))
+    listed = {(owner, name) for owner, names in formulas.table().items()
+              for name in names}
+    assert listed == there
+
+
+def test_every_line_of_code_is_shown():
+    """But docstrings, markers and blank lines, nothing is left out."""
+    for name in sources.file_names():
+        shown = {column: set() for column in sources.columns()}
+        for row in sources.rows(name):
+            for column, piece in row.pieces.items():
+                shown[column] |= {number for number, _ in sources.visible(
+                    sources.source(column, name), piece.ranges)}
+        for column, numbers in shown.items():
+            file = sources.source(column, name)
+            for number, line in enumerate(file.lines, start=1):
+                if (number in numbers or number in file.docstrings
+                        or not line.strip()
+                        or line.lstrip().startswith("#")):
+                    continue
+                inside = any(s.line == number for s in file.steps)
+                assert inside or _module_docstring(file, number), (
+                    f"{file.path}:{number}: {line}")
+
+
+def _module_docstring(file, number):
+    text = "\n".join(file.lines[:number])
+    return not re.search(r"^(import|from|def|class|@)\b", text, flags=re.M)
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    folder, _ = site
+    for name, reader in read(folder).items():
+        for at in reader.sources:
+            assert at.startswith("data:") or (folder / at).is_file() or (
+                at.startswith("/read-")), (name, at)
+    for path in folder.iterdir():
+        if path.suffix in (".css", ".js"):
+            text = path.read_text(encoding="utf-8")
+            assert "//" not in re.sub(r"^\s*//.*$", "", text, flags=re.M)
+            assert "@import" not in text and "url(" not in text
+
+
+def test_links_lead_somewhere_and_ids_are_given_once(site):
+    folder, _ = site
+    found = read(folder)
+    for name, reader in found.items():
+        assert len(set(reader.ids)) == len(reader.ids), name
+        for link in reader.links:
+            page, _, anchor = link.partition("#")
+            assert (page or name) in found, (name, link)
+            if anchor:
+                assert anchor in found[page or name].ids, (name, link)
+
+
+def test_pictures_have_words(site):
+    folder, _ = site
+    for name, reader in read(folder).items():
+        assert all(reader.images), name
+
+
+def test_rows_name_tests_that_there_are(site):
+    folder, _ = site
+    tests = sources.ROOT / "parity_tests"
+    for test in set(pages.HELD.values()):
+        file, _, function = test.partition("::")
+        assert f"def {function}(" in (tests / file).read_text(
+            encoding="utf-8"), test
+
+
+def copied(tmp_path):
+    """The mirrored folders, to be changed."""
+    for folder in ("contract", *map(sources.folder, sources.columns())):
+        shutil.copytree(sources.ROOT / folder, tmp_path / folder,
+                        ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("folder", ["reference_numpy", "impl_jax"])
+def test_a_missing_step_is_named_in_both(tmp_path, folder):
+    root = copied(tmp_path)
+    path = root / folder / "feed_forward.py"
+    marker = next(s for s in read_steps(path)
+                  if s.name == "activated" and not s.backward)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    del lines[marker.line - 1]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        sources.rows("feed_forward", root)
+    words = str(error.value)
+    assert f"{folder}/feed_forward.py does not" in words
+    assert "'activated'" in words and words.count("feed_forward.py") == 2
+
+
+def test_a_marker_that_reads_otherwise_is_refused(tmp_path):
+    root = copied(tmp_path)
+    path = root / "impl_torch" / "feed_forward.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("x W₁ + b₁", "x W₂ + b₁"), encoding="utf-8")
+    with pytest.raises(InputError, match="otherwise"):
+        sources.rows("feed_forward", root)
+
+
+def test_forced_lines_have_their_reason():
+    file = sources.source("keras", "attention")
+    number = next(i for i, line in enumerate(file.lines, start=1)
+                  if "its own is a Python float" in line)
+    code, forced = listing.listing(file, ((number, number + 1, False),))
+    assert code.count('class="l forced"') == 2
+    assert forced == [("Keras", "its own is a Python float, which reaches "
+                       "float64 by float32.")]
+
+
+def test_code_is_escaped():
+    file = sources.source("numpy", "attention")
+    file = type(file).__new__(type(file))
+    file.lines, file.docstrings, file.steps = ["x = '<script>' & y"], set(), []
+    code, _ = listing.listing(file, ((1, 1, False),))
+    assert "<script>" not in code and "&lt;script&gt;" in code
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("x")
+    with pytest.raises(InputError, match="something else"):
+        pages.refuse(tmp_path)
+
+
+def test_numbers_are_written_plainly():
+    assert pictures.number(-0.00123456) == "−0.001235"
+    assert pictures.number(float("-inf")) == "−∞"
+    assert pictures.number(0.0) == "0"
