@@ -514,7 +514,7 @@ def pair_values(mine, others):
         if kind(array) != kind(there):
             return None, math.inf
         if array.shape == there.shape:
-            far = _distance(there, array)
+            far = far_apart(there, array)
             return (None, far) if need and far > NEAR else (SAME, far)
         if array.size != there.size or not array.size:
             return None, math.inf
@@ -550,7 +550,7 @@ def pair_values(mine, others):
     return sorted(pairs, key=lambda pair: place[pair.a])
 
 
-def _distance(actual, expected):
+def far_apart(actual, expected):
     """The relative distance of some elements of two arrays of one shape."""
     places = probes(expected.size)
     return distance(actual.reshape(-1)[places], expected.reshape(-1)[places])
@@ -592,7 +592,7 @@ def suggest(a, b):
     for i, j in sorted(chosen):
         mine, other = _main(a.steps[i]), _main(b.steps[j])
         near = (mine.shape == other.shape
-                and _distance(other, mine) <= NEAR)
+                and far_apart(other, mine) <= NEAR)
         steps.append(step_pair(a, b, a.steps[i].path, b.steps[j].path,
                                VALUES if near else NAMES))
     steps.append(step_pair(a, b, WHOLE, WHOLE, NAMES))
