@@ -403,6 +403,12 @@ def _families(steps):
     return [family(step.kind) if step.source != TAP else "" for step in steps]
 
 
+def _activation(step):
+    """The activation that a linear layer applies itself, or ""."""
+    found = step.settings.get("activation", "")
+    return "" if found in ("linear", "identity") else str(found)
+
+
 def _clash(first, second):
     """1 where kinds agree, -3 where they contradict each other, else 0."""
     found = np.zeros((len(first), len(second)), np.float32)
@@ -437,14 +443,19 @@ def _score_steps(a, b, parameters):
                 signatures[id(array)] = _signature(array)
                 looked[id(array)] = array.reshape(-1)[
                     probes(array.size)].astype(np.float64)
+    own = [[_activation(step) for step in trace.steps] for trace in (a, b)]
     for i, j in zip(*np.nonzero(fits)):
         mine, other = mains[0][i], mains[1][j]
         if mine.shape == other.shape:
             far = distance(looked[id(other)], looked[id(mine)])
+            if far > NEAR and bool(own[0][i]) != bool(own[1][j]):
+                score[i, j] = -np.inf
             score[i, j] += (4 if far < 1e-6 else 3 if far < NEAR
                             else 1 if far < 0.3 else 0)
         elif _alike(signatures[id(mine)], signatures[id(other)]):
             score[i, j] += 2
+        elif bool(own[0][i]) != bool(own[1][j]):
+            score[i, j] = -np.inf
     linked, known = _links(a, b, parameters)
     for i, step in enumerate(a.steps):
         for j, other in enumerate(b.steps):

@@ -240,7 +240,8 @@ def mapped(value, name, visit):
         if all(found[key] is item for key, item in value.items()):
             return value
         return found if type(value) is dict else type(value)(found)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if (dataclasses.is_dataclass(value) and not isinstance(value, type)
+            and not callable(value)):
         found = {field.name: mapped(getattr(value, field.name),
                                     f"{name}.{field.name}", visit)
                  for field in dataclasses.fields(value) if field.init}
@@ -339,7 +340,7 @@ class Recorder:
     def __init__(self, framework, paths, own, watch=None):
         self.framework, self.paths, self.own = framework, paths, own
         self.watch = watch
-        self.steps, self.calls, self.notes = [], {}, {}
+        self.steps, self.calls, self.hidden = [], {}, {}
         self.arguments, self.kept = {}, {}
         self.clock, self.active = 0, True
         self.thread = threading.get_ident()
@@ -359,10 +360,6 @@ class Recorder:
             self.kept[key] = array
         return self.kept[key]
 
-    def note(self, sentence):
-        """Remember something that was not seen, once."""
-        self.notes[sentence] = None
-
     def numbered(self, path):
         """The path of this call: path, path#2, path#3."""
         count = self.calls[path] = self.calls.get(path, 0) + 1
@@ -378,8 +375,7 @@ class Recorder:
         mapped([args, keywords], "", lambda _, leaf: arrays.append(leaf))
         arrays = [a for a in arrays if self.framework.is_array(a)]
         if not all(map(self.framework.is_seen, arrays)):
-            self.note(f"a call of {path!r} was compiled or symbolic and is "
-                      "not seen.")
+            self.hidden[path] = None
             return function(*args, **keywords)
         began, inputs, others = self.tick(), {}, {}
 
@@ -408,8 +404,7 @@ class Recorder:
             self.called.add(path)
             self.arguments[name] = module, template
         else:
-            self.note(f"the outputs of {name!r} were compiled or symbolic and "
-                      "are not seen.")
+            self.hidden[path] = None
         return output
 
     def record(self, step, output):
@@ -442,10 +437,11 @@ class Recorder:
             return value
         path = name if owner == WHOLE else f"{owner}.{name}"
         if not self.framework.is_seen(value):
-            self.note(f"the tap {path!r} was compiled and is not seen.")
+            self.hidden[f"{path}()"] = None
             return value
         # A sub-module may be called what a step is called: query, output.
         path = self.numbered(f"{path}()")
+        self.called.add(path)
         return self.record(Step(path, owner, TAP, TAP, self.tick(), 0, {}, {}),
                            value)[0]
 
@@ -515,7 +511,9 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
         trainable, aliases, gradients, loss,
         [path for path in dict.fromkeys(recorder.paths.values())
          if path not in recorder.called],
-        [*notes, *recorder.notes], None, rerun)
+        [*notes, *(f"a call of {path!r} was compiled or symbolic and is not "
+                   "seen." for path in recorder.hidden
+                   if path not in recorder.called)], None, rerun)
     return trace
 
 
