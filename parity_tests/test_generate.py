@@ -1,0 +1,427 @@
+"""Searches: equal in all four, and right by what is not a search.
+
+Beam search is held against the enumeration of every target, scores against
+the model's own scoring of the finished target, and each row against itself
+among other neighbours.
+"""
+
+import importlib
+import itertools
+import pathlib
+import types
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from contract import random
+from contract.batch import Batch
+from contract.config import PRESETS
+from contract.errors import InputError
+from contract.generation import CHOICES, GenerationConfig
+from contract.weights import probe_weights
+from parity import cases, golden, ports, searching
+from parity.comparator import DIVERGENCE, MATCH
+
+RULES = CHOICES["length_rule"]
+MOST, END = 8, 16
+
+
+def disturbed():
+    """The trained model with noise half as large again as its weights.
+
+    It babbles: what it says depends on the source and on all that it said, so
+    that hypotheses of different lengths compete, and rules choose otherwise.
+    """
+    config, weights, tokenizer, pairs = golden.trained()
+    key, found = random.key(1), {}
+    for name, array in weights.items():
+        unit = random.uniform(
+            random.fold_in(key, name), array.shape, -1.0, 1.0)
+        found[name] = array + 1.5 * array.std() * 3**0.5 * unit
+    source = Batch.of_text(*zip(*pairs[::26]), tokenizer).source
+    return config, found, source
+
+
+CONFIG, WEIGHTS, SOURCE = disturbed()
+BATCHES = (1, 3)
+
+
+def built(engine, config=CONFIG, weights=WEIGHTS, dtype="float64"):
+    """A model of these weights."""
+    return engine.build("transformer", config, {
+        name: array.astype(dtype) for name, array in weights.items()}, dtype)
+
+
+def truth(settings, source=SOURCE):
+    """The reference's, in float64 and uncached."""
+    reference = ports.engine("numpy")
+    return searching.truth_of(
+        (reference, built(reference)), None, source, settings, "float64")
+
+
+SEARCHES = list(searching.every_search(1, END, MOST))
+
+
+def test_the_searches_differ():
+    """What ends, what does not, and rules that choose otherwise all occur."""
+    found = {search.name: truth(search.settings) for search in SEARCHES}
+    ends = [(t.tokens == END).any(axis=-1) for t in found.values()]
+    assert any(map(np.any, ends)) and not all(map(np.all, ends))
+    tokens = [t.tokens[:, :1].tobytes() for t in found.values()]
+    assert len(set(tokens)) >= 10
+    assert all(t.close == 0 for t in found.values())
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
+def test_every_search_is_the_references(engine, search):
+    """Tokens equal, scores to 1e-12; cached and not, alone and in a batch."""
+    found = searching.compared(
+        engine, _kept(engine), SOURCE, search.settings,
+        truth(search.settings), BATCHES)
+    assert {d.verdict for d in found.values()} == {MATCH}, found
+
+
+_models = {}
+
+
+def _kept(engine):
+    """One model an engine: what it compiled is used again."""
+    if engine.NAME not in _models:
+        _models[engine.NAME] = built(engine)
+    return _models[engine.NAME]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_beam_1_is_greedy(engine, rule):
+    """The same tokens; the score, divided by the rule's penalty."""
+    greedy = GenerationConfig(end_id=END, max_tokens=MOST)
+    beam = greedy.replace(method="beam", beam=1, length_rule=rule)
+    one, other = (engine.generate(_kept(engine), SOURCE, settings)
+                  for settings in (greedy, beam))
+    np.testing.assert_array_equal(one["tokens"], other["tokens"])
+    lengths = (one["tokens"] != 0).sum(axis=-1) - 1
+    penalties = np.vectorize(beam.penalty)(lengths)
+    np.testing.assert_allclose(
+        one["scores"] / penalties, other["scores"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [s.name for s in searching.some_searches(
+    1, END, MOST)])
+def test_scores_are_the_models_own(engine, name):
+    """The sum of log p, as forward has it of the finished target."""
+    settings = {s.name: s for s in SEARCHES}[name].settings
+    model = _kept(engine)
+    found = engine.generate(model, SOURCE, settings)
+    for hypothesis in range(found["tokens"].shape[1]):
+        target = found["tokens"][:, hypothesis]
+        masks = engine.masks(SOURCE, target[:, :-1], 0)
+        output = engine.predict(model, SOURCE, target[:, :-1], **masks)
+        
+        log_probs = output - np.log(np.exp(
+            output - output.max(-1, keepdims=True)).sum(-1, keepdims=True)
+        ) - output.max(-1, keepdims=True)
+        chosen = np.take_along_axis(
+            log_probs, target[:, 1:, None], axis=-1)[..., 0]
+        total = np.where(target[:, 1:] == 0, 0, chosen).sum(axis=-1)
+        lengths = (target != 0).sum(axis=-1) - 1
+        penalty = (np.vectorize(settings.penalty)(lengths)
+                   if settings.method == "beam" else 1)
+        np.testing.assert_allclose(
+            total / penalty, found["scores"][:, hypothesis], rtol=1e-12)
+
+
+TINY = cases.test_size("complete").replace(
+    source_vocab=6, target_vocab=6, n_encoder_layers=1, n_decoder_layers=1)
+TINY_WEIGHTS = probe_weights(TINY, 5)
+
+
+def every_target(settings, vocab):
+    """All targets that can be written: ended, or of the greatest length."""
+    words = [i for i in range(1, vocab) if i != settings.end_id]
+    most = settings.max_tokens
+    for length in range(1, most + 1):
+        for body in itertools.product(words, repeat=length - 1):
+            yield [*body, settings.end_id]
+    yield from map(list, itertools.product(words, repeat=most))
+
+
+def enumerated(settings, source):
+    """Each target's score by the reference, the best first: [(score, ids)]."""
+    engine = ports.engine("numpy")
+    model = built(engine, TINY, TINY_WEIGHTS)
+    every = list(every_target(settings, TINY.target_vocab))
+    target = np.zeros((len(every), 1 + settings.max_tokens), np.int64)
+    for row, ids in zip(target, every):
+        row[0], row[1:1 + len(ids)] = settings.begin_id, ids
+    sources = np.repeat(source[None], len(every), axis=0)
+    masks = engine.masks(sources, target[:, :-1], 0)
+    output = engine.predict(model, sources, target[:, :-1], **masks)
+    log_probs = output - np.log(np.exp(output).sum(-1, keepdims=True))
+    chosen = np.take_along_axis(
+        log_probs, target[:, 1:, None], axis=-1)[..., 0]
+    total = np.where(target[:, 1:] == 0, 0, chosen).sum(axis=-1)
+    scores = [score / settings.penalty(len(ids))
+              for score, ids in zip(total, every)]
+    return sorted(zip(scores, every), reverse=True)
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if r != "hf_true"])
+def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
+    """Every target of up to three tokens is enumerated.
+
+    "hf_true" stops at the W-th target that has ended, so it promises less.
+    """
+    settings = GenerationConfig(
+        method="beam", beam=64, max_tokens=3, length_rule=rule, alpha=0.8)
+    model = built(engine, TINY, TINY_WEIGHTS)
+    source = np.array([[3, 5, 1, 4]])
+    found = engine.generate(model, source, settings)
+    expected = enumerated(settings, source[0])[:20]
+    for i, (score, ids) in enumerate(expected):
+        tokens = found["tokens"][0, i]
+        assert tokens[tokens != 0].tolist() == [1, *ids]
+        assert found["scores"][0, i] == pytest.approx(score, rel=1e-12)
+
+
+def test_fewer_targets_than_the_beam_is_wide(engine):
+    """What is left over has a score of -∞."""
+    settings = GenerationConfig(method="beam", beam=30, max_tokens=1,
+                                length_rule="none")
+    found = engine.generate(
+        built(engine, TINY, TINY_WEIGHTS), np.array([[3, 4]]), settings)
+    finite = np.isfinite(found["scores"][0])
+    assert finite.tolist() == [True] * 5 + [False] * 25
+    assert sorted(found["tokens"][0, :5, 1]) == [1, 2, 3, 4, 5]
+
+
+def test_of_equals_the_lowest(engine):
+    """A projection of zeros makes every token equally likely."""
+    weights = {name: np.zeros_like(array) if name.startswith("projection")
+               else array for name, array in TINY_WEIGHTS.items()}
+    config, source = TINY, np.array([[3, 4], [5, 3]])
+    assert "projection.kernel" in weights
+    model = built(engine, config, weights)
+    greedy = GenerationConfig(end_id=5, max_tokens=3)
+    found = engine.generate(model, source, greedy)
+    assert found["tokens"].tolist() == [[[1, 1, 1, 1]]] * 2
+    beam = greedy.replace(method="beam", beam=3, length_rule="none")
+    found = engine.generate(model, source, beam)
+    # Every ended target of one token is as good as three times as long ones
+    # are bad, and among the living the lowest ids come first.
+    assert found["tokens"][0].tolist() == found["tokens"][1].tolist()
+    np.testing.assert_allclose(
+        found["scores"][0, 0], -np.log(6), rtol=1e-12)
+
+
+def test_padding_of_the_source_changes_nothing(engine):
+    """Nor which side it stands on does, apart from positions."""
+    settings = {s.name: s for s in SEARCHES}["beam 4, paper"].settings
+    model = _kept(engine)
+    narrow = SOURCE[:1]
+    wide = np.concatenate([narrow, np.zeros((1, 4), np.int64)], axis=1)
+    one, other = (engine.generate(model, source, settings)
+                  for source in (narrow, wide))
+    np.testing.assert_array_equal(one["tokens"], other["tokens"])
+    np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-12)
+
+
+def test_samples_follow_from_the_row_not_the_place(engine):
+    settings = GenerationConfig(
+        method="sample", end_id=END, max_tokens=MOST, seed=9)
+    model = _kept(engine)
+    rows = np.array([7, 2, 11])
+    found = engine.generate(model, SOURCE, settings, rows)
+    turned = engine.generate(model, SOURCE[::-1], settings, rows[::-1])
+    np.testing.assert_array_equal(
+        found["tokens"], turned["tokens"][::-1])
+    other = engine.generate(model, SOURCE, settings)
+    assert (found["tokens"] != other["tokens"]).any()
+
+
+def test_samples_are_drawn_by_their_probability():
+    """1000 draws of one token, against the model's own distribution."""
+    engine = ports.engine("numpy")
+    model, draws = _kept(engine), 1000
+    settings = GenerationConfig(method="sample", max_tokens=1, seed=3)
+    found = engine.generate(
+        model, np.repeat(SOURCE[:1], draws, axis=0), settings)
+    scores = found["scores"][:, 0]
+    counted = np.bincount(found["tokens"][:, 0, 1],
+                          minlength=CONFIG.target_vocab)
+    for token in np.flatnonzero(counted > 30):
+        p = np.exp(scores[found["tokens"][:, 0, 1] == token][0])
+        deviation = (draws * p * (1 - p))**0.5
+        assert abs(counted[token] - draws * p) < 4 * deviation
+    assert (counted > 30).sum() >= 3
+
+
+@pytest.mark.parametrize("changes, most", [
+    ({"top_k": 1}, 1), ({"top_k": 3}, 3), ({"top_p": 1e-9}, 1),
+    ({"temperature": 1e-3}, 1)])
+def test_what_is_left_out_is_never_drawn(engine, changes, most):
+    settings = GenerationConfig(
+        method="sample", max_tokens=1, seed=1, **changes)
+    found = engine.generate(
+        _kept(engine), np.repeat(SOURCE[:1], 40, axis=0), settings)
+    drawn = set(found["tokens"][:, 0, 1].tolist())
+    assert len(drawn) <= most
+    best = engine.generate(_kept(engine), SOURCE[:1], GenerationConfig(
+        max_tokens=1))["tokens"][0, 0, 1]
+    assert best in drawn
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_cache_changes_nothing_in_any_variant(port, preset):
+    config = cases.test_size(preset)
+    weights = probe_weights(config, 2)
+    source = cases.padded_batch(config).source
+    model = built(port, config, weights)
+    reference = ports.engine("numpy")
+    for cached in (False, True):
+        settings = GenerationConfig(
+            method="beam", beam=2, max_tokens=3, cached=cached)
+        found = port.generate(model, source, settings)
+        expected = reference.generate(
+            built(reference, config, weights), source,
+            settings.replace(cached=False))
+        np.testing.assert_array_equal(found["tokens"], expected["tokens"])
+        np.testing.assert_allclose(
+            found["scores"], expected["scores"], rtol=1e-12)
+
+
+# Faults: a search that is wrong in one line, in each implementation.
+
+FOLDERS = {"numpy": "reference_numpy", "torch": "impl_torch",
+           "keras": "impl_keras", "jax": "impl_jax"}
+
+
+def rewritten(engine, old, new):
+    """The engine's searches, with one piece of their source replaced."""
+    folder = FOLDERS[engine.NAME]
+    original = importlib.import_module(f"{folder}.generate")
+    path = pathlib.Path(original.__file__)
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, (path, old)
+    module = types.ModuleType(original.__name__)
+    exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
+    return mock.patch.object(importlib.import_module(f"{folder}.engine"),
+                             "METHODS", module.METHODS)
+
+
+ALIVE = {
+    "numpy": ("np.where(np.arange(w) == 0, 0.0, -np.inf)", "np.zeros(w)"),
+    "torch": ("living[:, 0] = 0 ", "living[:, :] = 0 "),
+    "keras": ("ops.where(ops.arange(w) == 0, np.float64(0), ended)",
+              "ops.zeros_like(ended)"),
+    "jax": ("ended.at[:, 0].set(0)", "jnp.zeros_like(ended)"),
+}
+
+FAULTS = {
+    "the cache is not reordered": (
+        {name: ("reorder(self.cache, parents, written)", "self.cache")
+         for name in FOLDERS}
+        | {"jax": ("reorder(self.state, parents, written)", "self.state")},
+        "beam 4, paper", "tokens, cached",
+        "only with the cache: keys and values are not those of the "
+        "hypothesis"),
+    "a beam grows after its end": (
+        {name: ("ends = words == settings.end_id", "ends = words == -1")
+         for name in FOLDERS},
+        "beam 4, paper", "tokens, uncached",
+        "a target goes on after its end"),
+    "all are alive at the first step": (
+        ALIVE, "beam 4, paper", "tokens, uncached",
+        "one hypothesis stands twice"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_caught_and_named(engine, fault):
+    lines, name, step, words = FAULTS[fault]
+    settings = {s.name: s for s in SEARCHES}[name].settings
+    right = truth(settings)
+    with rewritten(engine, *lines[engine.NAME]):
+        found = searching.compared(
+            engine, built(engine), SOURCE, settings, right, (3,))
+    assert found[step].verdict == DIVERGENCE
+    assert found[step].reason == words
+    if step == "tokens, cached":
+        assert found["tokens, uncached"].verdict == MATCH
+
+
+NEIGHBOURS = {
+    "numpy": "np.broadcast_to(source_mask.any(0), source_mask.shape)",
+    "torch": "source_mask.any(0).expand(source_mask.shape)",
+    "keras": "ops.broadcast_to(ops.any(source_mask, 0), source_mask.shape)",
+    "jax": "jnp.broadcast_to(source_mask.any(0), source_mask.shape)",
+}
+
+
+def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
+    """Padding is attended to where any neighbour has none."""
+    settings = GenerationConfig(end_id=END, max_tokens=MOST)
+    right = truth(settings)
+    line = "    source_mask = padding_mask(source, model.config.pad_id)\n"
+    with rewritten(engine, line, line + "    source_mask = "
+                   f"{NEIGHBOURS[engine.NAME]}\n"):
+        found = searching.compared(
+            engine, built(engine), SOURCE, settings, right, (1, 3))
+    assert found["scores, uncached"].verdict == DIVERGENCE
+    assert found["tokens, uncached"].reason == "a row depends on its batch"
+
+
+def test_one_token_is_read_a_step():
+    """With the cache, the work of a step does not grow with what is written."""
+    engine = ports.engine("numpy")
+    from reference_numpy import generate
+    lengths = []
+    old = generate.decode_one
+
+    def watched(model, token, *args):
+        lengths.append(token.shape)
+        return old(model, token, *args)
+
+    with mock.patch.object(generate, "decode_one", watched):
+        engine.generate(_kept(engine), SOURCE, GenerationConfig(
+            max_tokens=MOST, end_id=5))
+    assert set(lengths) == {(3,)}
+    assert len(lengths) == MOST
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"method": "best"}, "method 'best' is unknown"),
+    ({"length_rule": "wu"}, "length_rule 'wu' is unknown"),
+    ({"beam": 0}, "beam is 0"), ({"beam": 2.5}, "beam is 2.5"),
+    ({"max_tokens": 0}, "max_tokens is 0"), ({"top_k": -1}, "top_k is -1"),
+    ({"top_p": 0}, "top_p is 0"), ({"top_p": 1.5}, "top_p is 1.5"),
+    ({"temperature": 0}, "temperature is 0"),
+    ({"temperature": float("nan")}, "temperature is nan"),
+    ({"alpha": float("inf")}, "alpha is inf"), ({"alpha": -1}, "alpha is -1"),
+    ({"seed": True}, "seed is True"),
+])
+def test_settings_that_cannot_be(changes, words):
+    with pytest.raises(InputError, match=words.replace("(", r"\(")):
+        GenerationConfig(**changes)
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"max_tokens": CONFIG.max_length + 1}, "max_tokens is"),
+    ({"begin_id": 0}, "begin_id 0"), ({"end_id": 1000}, "end_id 1000"),
+])
+def test_settings_that_a_model_cannot_do(engine, changes, words):
+    with pytest.raises(InputError, match=words):
+        engine.generate(_kept(engine), SOURCE, GenerationConfig(**{
+            "max_tokens": 3, **changes}))
+
+
+@pytest.mark.parametrize("source, rows, words", [
+    (np.array([[1000]]), None, "1000"),
+    (np.zeros((1, 3)), None, "float64"),
+    (np.array([[3, 4]]), np.array([1, 2]), "rows are int64"),
+    (np.array([[3, 4]]), np.array([0.5]), "rows are float64"),
+])
+def test_sources_that_cannot_be_searched_for(engine, source, rows, words):
+    with pytest.raises(InputError, match=words):
+        engine.generate(_kept(engine), source,
+                        GenerationConfig(max_tokens=3), rows)
