@@ -87,7 +87,7 @@ def public(path):
     for node in tree(path).body:
         if isinstance(node, ast.FunctionDef) and node.name[0] != "_":
             found[node.name] = signature(node)
-        if isinstance(node, ast.ClassDef):
+        if isinstance(node, ast.ClassDef) and node.name[0] != "_":
             found[node.name] = None
             for item in node.body:
                 if isinstance(item, ast.FunctionDef) and not re.match(

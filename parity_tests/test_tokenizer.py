@@ -131,3 +131,33 @@ def test_saving_whole_or_not_at_all(tmp_path):
     with pytest.raises(OSError):
         SHIPPED.save(tmp_path / "taken")
     assert {p.name for p in tmp_path.iterdir()} == {"t.json", "taken"}
+
+
+def test_others_special_tokens_are_known(tmp_path):
+    """BERT's, say: [CLS] begins, [SEP] ends."""
+    inner = Tokenizer.train(["a b c"], model="wordpiece").inner
+    text = inner.to_str()
+    for ours, theirs in (("<pad>", "[PAD]"), ("<s>", "[CLS]"),
+                         ("</s>", "[SEP]"), ("<unk>", "[UNK]")):
+        text = text.replace(f'"{ours}"', f'"{theirs}"')
+    path = tmp_path / "tokenizer.json"
+    path.write_text(text, "utf-8")
+    found = Tokenizer.load(path)
+    assert (found.pad_id, found.begin_id, found.end_id,
+            found.unknown_id) == (0, 1, 2, 3)
+    assert found.tokens([0, 1, 2, 3]) == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
+    assert found.encode("a 猫") == [inner.token_to_id("a"), 3]
+    assert found.decode([1, inner.token_to_id("b"), 2]) == "b"
+
+
+def test_a_tokenizer_without_an_end_is_refused(tmp_path):
+    text = Tokenizer.train(["a b c"], 300).inner.to_str()
+    path = tmp_path / "tokenizer.json"
+    path.write_text(text.replace('"</s>"', '"<over>"'), "utf-8")
+    with pytest.raises(InputError, match="no token '</s>', nor .SEP."):
+        Tokenizer.load(path)
+
+
+def test_a_digest_tells_vocabularies_apart():
+    assert SHIPPED.digest == Tokenizer.load().digest
+    assert SHIPPED.digest != Tokenizer.train(["a b"], 300).digest
