@@ -1,8 +1,10 @@
 """What attends to what, as a picture: a panel for each layer and head."""
 
-import base64
+import functools
 import html
 import io
+import re
+import warnings
 
 import numpy as np
 
@@ -22,7 +24,7 @@ PAGE = """\
 :root {{ color-scheme: light dark }}
 body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
        max-width: 75rem; padding: 0 1rem }}
-img {{ max-width: 100%; height: auto; background: #fff }}
+svg {{ max-width: 100%; height: auto; background: #fff }}
 .wide {{ overflow-x: auto }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }}
 th, td {{ padding: .1rem .5rem; text-align: right }}
@@ -61,8 +63,24 @@ def figure(weights, rows, columns, title):
             if layer < layers - 1:
                 ax.set_xticklabels([])
     drawn.colorbar(image, ax=axes, shrink=0.6, label="weight")
-    drawn.suptitle(title, fontsize=10)
+    if title:
+        drawn.suptitle(title, fontsize=10)
     return drawn
+
+
+@functools.cache
+def _drawable():
+    """The code points that the pictures' font has."""
+    from matplotlib import font_manager, ft2font
+    font = ft2font.FT2Font(font_manager.findfont(
+        font_manager.FontProperties(family="sans-serif")))
+    return frozenset(font.get_charmap())
+
+
+def drawable(label):
+    """A label, with U+… for every character that the font lacks."""
+    return "".join(sign if ord(sign) in _drawable() else f"U+{ord(sign):X}"
+                   for sign in label)
 
 
 def labels(tokenizer, ids):
@@ -81,7 +99,9 @@ def parts(answer, ids, begin_id, tokenizer):
 
 def save_png(path, weights, axes):
     """Draw the cross-attention into a file."""
-    drawn = figure(weights["cross"], *axes["cross"], TITLES["cross"])
+    drawn = figure(weights["cross"], *(
+        list(map(drawable, words)) for words in axes["cross"]),
+        TITLES["cross"])
     drawn.savefig(path, format="png")
 
 
@@ -89,17 +109,26 @@ def save_html(path, title, about, weights, axes):
     """Write a page of all three, each with its numbers as tables."""
     sections = []
     for kind, heading in TITLES.items():
-        buffer = io.BytesIO()
-        figure(weights[kind], *axes[kind], heading).savefig(
-            buffer, format="png")
-        picture = base64.b64encode(buffer.getvalue()).decode()
         sections.append(
-            f'<h2>{heading}</h2><div class="wide"><img alt="{heading}; the '
-            f'numbers are in the tables below." src="data:image/png;base64,'
-            f'{picture}"></div>{_tables(weights[kind], *axes[kind])}')
+            f'<h2>{heading}</h2><div class="wide" role="img" aria-label="'
+            f'{heading}; the numbers are in the tables below.">'
+            f"{_svg(weights[kind], axes[kind])}</div>"
+            f"{_tables(weights[kind], *axes[kind])}")
     path.write_text(PAGE.format(
         title=html.escape(title), about=html.escape(about),
         sections="\n".join(sections)), encoding="utf-8")
+
+
+def _svg(weights, axes):
+    """A figure whose labels the browser draws, in a font that has them."""
+    import matplotlib
+    buffer = io.StringIO()
+    with (matplotlib.rc_context({"svg.fonttype": "none"}),
+          warnings.catch_warnings()):
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure(weights, *axes, None).savefig(
+            buffer, format="svg", metadata={"Date": None})
+    return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
 
 
 def _tables(weights, rows, columns):
