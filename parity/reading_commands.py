@@ -14,8 +14,8 @@ from parity.shell import told_plainly
 #: Where the site goes if nothing else is said.
 FOLDER = pathlib.Path("reading")
 
-#: The port of the machine on which the server listens.
-DOOR = 8750
+#: Where the server listens.
+TCP_PORT = 8750
 
 
 def read(
@@ -28,9 +28,9 @@ def read(
     serve: Annotated[bool, typer.Option(
         "--serve", help="Serve the pages to this machine alone, and let the "
         "reader's own text be read.")] = False,
-    door: Annotated[int, typer.Option(
-        "--door", metavar="N", min=0, max=65535, help="The TCP port to serve "
-        "on; 0 for any that is free.")] = DOOR,
+    tcp_port: Annotated[int, typer.Option(
+        "--tcp-port", metavar="N", min=0, max=65535, help="Where --serve "
+        "listens on 127.0.0.1; 0 for any that is free.")] = TCP_PORT,
 ):
     """Write pages on which the four stand side by side, with real numbers."""
     with told_plainly():
@@ -49,7 +49,7 @@ def read(
         print(f"wrote {len(sizes)} pages to {out} in "
               f"{time.perf_counter() - start:.0f} s; open {out}/index.html")
         if serve:
-            made.serving.serve(out, found, door)
+            made.serving.serve(out, found, tcp_port)
 
 
 def _modules(serve):

@@ -229,3 +229,134 @@ def test_numbers_are_written_plainly():
     assert pictures.number(-0.00123456) == "−0.001235"
     assert pictures.number(float("-inf")) == "−∞"
     assert pictures.number(0.0) == "0"
+
+
+@pytest.mark.parametrize("host", [
+    "localhost", "127.0.0.1", "localhost:8750", "127.0.0.1:1", "LOCALHOST"])
+def test_this_machine_is_served(host):
+    from parity.reading.serving import is_ours
+    assert is_ours(host)
+
+
+@pytest.mark.parametrize("host", [
+    None, "", "evil.example", "evil.example:8750", "localhost.evil.example",
+    "127.0.0.1.evil.example", "x@localhost", "localhost:evil", "0.0.0.0",
+    "[::1]", "localhost:", "localhost:80:80"])
+def test_no_other_host_is_served(host):
+    from parity.reading.serving import is_ours
+    assert not is_ours(host)
+
+
+@pytest.fixture(scope="module")
+def running(site, found):
+    """A server of the pages, on a port that is free."""
+    import threading
+
+    from parity.reading import serving
+    with serving.server(site[0], found, 0) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def asked(running, path, method="GET", **headers):
+    """(status, headers, text) of a request."""
+    import http.client
+    with_host = {"Host": f"127.0.0.1:{running.server_port}", **headers}
+    link = http.client.HTTPConnection(
+        "127.0.0.1", running.server_port, timeout=60)
+    link.request(method, path, headers=with_host)
+    answer = link.getresponse()
+    text = answer.read().decode()
+    link.close()
+    return answer.status, answer.headers, text
+
+
+def test_it_listens_on_this_machine_alone(running):
+    assert running.server_address[0] == "127.0.0.1"
+
+
+def test_pages_are_served(running):
+    status, headers, text = asked(running, "/")
+    assert status == 200 and "Four columns" in text
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert asked(running, "/style.css")[0] == 200
+    assert asked(running, "/", "HEAD")[2] == ""
+
+
+@pytest.mark.parametrize("path", [
+    "/../README.md", "/%2e%2e/README.md", "//etc/passwd", "/nothing",
+    "/static/../style.css"])
+def test_nothing_else_is_served(running, path):
+    assert asked(running, path)[0] == 404
+
+
+def test_a_foreign_host_gets_nothing(running):
+    status, _, text = asked(running, "/", Host="evil.example")
+    assert status == 403 and "Four columns" not in text
+    assert asked(running, "/", "POST")[0] == 501
+
+
+def test_the_readers_own_date_is_read(running):
+    status, _, text = asked(
+        running, "/read-attention?text=12+December+2031")
+    assert status == 200 and "2031-12-12" in text
+    assert text.count("<svg") == 6 * 4
+    assert 'value="12 December 2031"' in text
+
+
+@pytest.mark.parametrize("text", [
+    '"><script>alert(1)</script>', "<img src=x onerror=alert(1)>",
+    "'{{ 7*7 }}'", "a&b</title>"])
+def test_the_readers_text_is_escaped(running, text):
+    from urllib.parse import quote
+    status, _, page = asked(
+        running, f"/read-attention?text={quote(text)}")
+    assert status == 200
+    assert text not in page and "<script>" not in page
+    assert "<img src=x" not in page and "49" not in Reader(page).ids
+
+
+@pytest.mark.parametrize("text, words", [
+    ("", "there is no text"), ("+", "there is no text"),
+    ("1" * 81, "81 characters"), ("%F0%9F%A6%86" * 30, "tokens")])
+def test_a_text_that_cannot_be_read_is_refused(running, text, words):
+    status, _, page = asked(running, f"/read-attention?text={text}")
+    assert status == 400 and words.lower() in page.lower()
+
+
+def test_help_and_command(tmp_path):
+    """Without the libraries of the frameworks, and without a port."""
+    import typer
+    from typer.testing import CliRunner
+
+    from parity.reading_commands import read as command
+    app = typer.Typer()
+    app.command()(command)
+    answer = CliRunner().invoke(app, ["--help"])
+    assert answer.exit_code == 0 and "--serve" in answer.output
+    (tmp_path / "thesis.txt").write_text("x")
+    answer = CliRunner().invoke(app, ["--out", str(tmp_path)])
+    assert answer.exit_code == 2
+    answer = CliRunner().invoke(app, ["--port", "fortran"])
+    assert answer.exit_code == 2
+
+
+def test_a_port_that_is_not_there_is_not_checked(site):
+    folder, _ = site
+    text = (folder / "attention.html").read_text(encoding="utf-8")
+    assert "not checked" in text
+    assert "super()._masked_softmax" in re.sub(r"<[^>]+>", "", text)
+
+
+def test_errata_are_seen(found):
+    from parity.reading import errata
+    for one in errata.all_of(found):
+        assert any(right != wrong for _, right, wrong in one.rows), one.id
+        file, _, function = one.test.partition("::")
+        path = sources.ROOT / "parity_tests" / file
+        assert path.is_file(), one.test
+        assert f"def {function}(" in path.read_text(encoding="utf-8") or (
+            not function), one.test

@@ -1,30 +1,409 @@
-"""The pages beside the mirrored files."""
+"""The pages beside the mirrored files, and what they show."""
 
-from parity.reading import rulings
+import base64
+import importlib
+
+import numpy as np
+
+from contract.config import PRESETS
+from contract.layouts import LAYOUTS, rows
+from parity import golden
+from parity.budgets import EPS, FLOAT64_LIMIT
+from parity.check import Truth, compare_steps
+from parity.comparator import DIVERGENCE, ROW_SLACK, compare
+from parity.reading import errata, pictures, rulings
+from parity.reading.maps import figures
+from parity.reading.values import MAPS, OTHER, Run, reread
 
 #: The pages beside the mirrored files: address, title.
-PAGES = (("rulings.html", "Rulings"),)
+PAGES = (
+    ("flow.html", "Data flow"), ("attention-maps.html", "Attention maps"),
+    ("variants.html", "Variants"), ("rulings.html", "Rulings"),
+    ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
+    ("training-curves.html", "Training curves"),
+    ("match.html", "What match means"),
+)
+
+#: The way of the data, from text to text: step, what happens there.
+WAY = (
+    ("source_embedding.embedded", "Each id takes its row of the table, times "
+     "the root of d_model."),
+    ("source_positions.positions", "Sines and cosines of the position, the "
+     "same for every sentence."),
+    ("source_positions.positioned", "Both together: what stands where."),
+    ("encoder.layers.0.self_attention.weights", "In the first layer every "
+     "token looks at every token, four heads in four ways."),
+    ("encoder.layers.0.attended", "What it saw is added, and the sum is "
+     "normed."),
+    ("encoder.layers.0.feed_forward.activated", "Each position alone goes "
+     "through a wider layer; what is negative becomes 0."),
+    ("encoder.layers.0.output", "The first layer's answer."),
+    ("memory", "The last layer's answer: what the decoder will read."),
+    ("target_embedding.embedded", "The decoder reads the answer so far, from "
+     "its begin token on."),
+    ("decoder.layers.0.self_attention.weights", "It looks at what is written "
+     "and never ahead: above the diagonal all is 0."),
+    ("decoder.layers.0.cross_attention.weights", "Then it looks at the "
+     "source, through the memory."),
+    ("decoded", "The last layer's answer, a vector for each position."),
+    ("output", "A score for each of the tokens, at each position."),
+)
 
 
 def all_of(site):
     """Yield (address, title, template, what it shows) of each page."""
-    yield "index.html", "Four columns, one Transformer", "index.html", {
+    yield "index.html", "Four columns, one Transformer", "index.html", (
+        of_index(site))
+    makers = (of_flow, of_maps, of_variants, of_rulings, of_layouts,
+              of_errata, of_curves, of_match)
+    for (address, title), make in zip(PAGES, makers):
+        yield address, title, address, make(site)
+
+
+def of_index(site):
+    """The front page: what there is, and how far the ports are off."""
+    return {
         "example": site.example(),
-        "counts": {name: sum(row.kind == "step" for row in rows)
-                   for name, rows in site.rows.items()}}
-    titles = dict(PAGES)
-    for address, page in (("rulings.html", of_rulings),):
-        yield address, titles[address], address, page(site)
+        "counts": {name: sum(row.kind == "step" for row in found)
+                   for name, found in site.rows.items()},
+        "worst": worst_of(site.values)}
+
+
+def of_flow(site):
+    """From text to text, on the worked example."""
+    values = site.values
+    steps = values.dates.steps["numpy"]
+    stages = [{
+        "step": name, "words": words,
+        "row": row_of(site, name),
+        "seen": site.shown(values.dates.seen(name), "")}
+        for name, words in WAY]
+    tokenizer, batch = values.tokenizer, values.dates.batch
+    p = softmax(steps["output"][0])
+    read = tokenizer.tokens(batch.target[0])
+    answers = []
+    for i, token in enumerate(read):
+        best = np.argsort(-p[i], kind="stable")[:3]
+        answers.append({
+            "read": token, "best": [
+                (piece, pictures.percent(float(p[i, j])))
+                for piece, j in zip(tokenizer.tokens(best), best)]})
+    found = {column: one["tokens"][0, 0]
+             for column, one in values.answers.items()}
+    return {
+        "example": site.example(), "stages": stages, "answers": answers,
+        "ids": list(zip(tokenizer.tokens(batch.source[0]),
+                        batch.source[0].tolist())),
+        "vocab": values.config.source_vocab,
+        "texts": {column: tokenizer.decode(tokens)
+                  for column, tokens in found.items()},
+        "score": pictures.number(
+            float(values.answers["numpy"]["scores"][0, 0]))}
+
+
+def row_of(site, step):
+    """The address of the row of a step, or ""."""
+    name = step.rpartition(".")[2]
+    path = step.rpartition(".")[0]
+    owners = [owner for owner, paths in site.values.dates.paths.items()
+              if path in paths]
+    for file, found in site.rows.items():
+        for row in found:
+            if (row.kind == "step" and row.name == name
+                    and row.owner in owners):
+                return f"{file}.html#{row.id}"
+    return ""
+
+
+def softmax(x):
+    """exp(x) over its sum, along the last axis."""
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def of_maps(site):
+    """Attention on real strings, in the four."""
+    values = site.values
+    return {"sentences": [
+        figures(values.maps, values.tokenizer, row, MAPS[row],
+                values.pairs[MAPS[row]], row)
+        for row in range(len(MAPS))], "asked": "", "problem": ""}
 
 
 def of_rulings(site):
     """The rulings, each with the steps that cite it."""
     found, before = rulings.all_of(site.root)
     cited = {number: [] for number, _, _ in found}
-    for name, rows in site.rows.items():
-        for row in rows:
+    for name, lines in site.rows.items():
+        for row in lines:
             for number in row.step.rulings if row.step else ():
                 if row.kind == "step" and number in cited:
                     cited[number].append((
                         f"{name}.html#{row.id}", f"{row.owner} {row.name}"))
     return {"rulings": found, "before": before, "cited": cited}
+
+
+# Variants
+
+
+def of_variants(site):
+    """Each choice of a config, and where it is seen in numbers."""
+    values = site.values
+    number = pictures.number
+    base, other = values.dates, values.other
+    steps, others = base.steps["numpy"], other.steps["numpy"]
+    stream = [name for name in steps if name.endswith(".output")
+              and name.count(".") == 3 and "layers" in name]
+    fields = ("residual", "norm", "norm_eps", "final_norm", "positions",
+              "activation", "output", "tied")
+    return {
+        "presets": {name: [getattr(config, field) for field in fields]
+                    for name, config in PRESETS.items()},
+        "fields": fields,
+        "residual": [(name, number(steps[name].std()),
+                      number(others[name].std()),
+                      number(float(np.abs(others[name]).max())))
+                     for name in stream],
+        "norms": norms(values), "final": final_norms(others),
+        "positions": positions(values), "outputs": outputs(values),
+        "tied": tied(values)}
+
+
+def norms(values):
+    """One row of the example, normed in three ways."""
+    engine = values.engines["numpy"]
+    module = importlib.import_module(f"{engine.__package__}.layer_norm")
+    x = values.dates.steps["numpy"][
+        "encoder.layers.0.self_attention_residual.summed"][:, :1]
+    made = {}
+    for name, kind in module.NORMS.items():
+        norm = kind(x.shape[-1], 1e-6)
+        made[name] = norm.forward(x)[0][0, 0]
+    ratio = made["std"] / made["layer"]
+    width = x.shape[-1]
+    return {
+        "rows": [(name, pictures.number(float(y.std())), pictures.number(
+            float(y.std(ddof=1))), [pictures.number(v) for v in y[:4]])
+            for name, y in made.items()],
+        "ratio": pictures.number(float(ratio.mean()), 8),
+        "root": pictures.number(((width - 1) / width)**0.5, 8),
+        "width": width}
+
+
+def final_norms(steps):
+    """What a final norm does at the end of each pre-norm stack."""
+    last = {}
+    for name, value in steps.items():
+        if name.endswith(".output") and name.count(".") == 3:
+            last[name.split(".")[0]] = name, value
+    return [(stack, name, pictures.number(value.std()),
+             pictures.number(steps[f"{stack}.output"].std()))
+            for stack, (name, value) in last.items()]
+
+
+def positions(values):
+    """The second row of each table."""
+    engine = values.engines["numpy"]
+    module = importlib.import_module(f"{engine.__package__}.positional")
+    width = 8
+    tables = {name: make(3, width) for name, make in module.TABLES.items()}
+    order = np.concatenate([np.arange(0, width, 2), np.arange(1, width, 2)])
+    same = np.array_equal(tables["interleaved"][:, order], tables["halves"])
+    return {"rows": {name: [pictures.number(x) for x in table[1]]
+                     for name, table in tables.items()},
+            "same": "equal, bit for bit" if same else "different"}
+
+
+def outputs(values):
+    """A row of logits, and of their logarithmic probabilities."""
+    logits = values.dates.steps["numpy"]["output"][0, 0]
+    log_probs = np.log(softmax(logits))
+    number = pictures.number
+    return [(name, number(float(y.max())), number(float(np.exp(y).sum())),
+             int(y.argmax()))
+            for name, y in (("logits", logits), ("log_probs", log_probs))]
+
+
+def tied(values):
+    """One table's gradient, and the three that it is the sum of."""
+    config = values.config.replace(tied=False)
+    apart = Run({"numpy": values.engines["numpy"]}, config,
+                reread(values.weights, config), values.dates.batch,
+                values.dates.labels)
+    g = apart.gradients["numpy"]
+    parts = {name: g[name] for name in (
+        "source_embedding.table", "target_embedding.table")}
+    parts["projection.kernel, transposed"] = g["projection.kernel"].T
+    whole = values.dates.gradients["numpy"]["source_embedding.table"]
+    found = compare(sum(parts.values()), whole, FLOAT64_LIMIT)
+    count = {name: sum(array.size for array in run.weights.values())
+             for name, run in (("tied", values.dates), ("apart", apart))}
+    return {"parts": [(name, pictures.number(float(np.linalg.norm(part))))
+                      for name, part in parts.items()],
+            "whole": pictures.number(float(np.linalg.norm(whole))),
+            "error": pictures.error(found),
+            "count": {name: f"{n:,}".replace(",", " ")
+                      for name, n in count.items()}}
+
+
+# Weight layouts
+
+#: The arrays that the page follows into the four stores, and one entry each.
+FOLLOWED = (
+    ("encoder.layers.0.self_attention.query.kernel", (3, 40)),
+    ("encoder.layers.0.self_attention.query.bias", (40,)),
+    ("encoder.layers.0.self_attention.output.kernel", (40, 3)),
+    ("encoder.layers.0.feed_forward.inner.kernel", (3, 40)),
+    ("source_embedding.table", (3, 40)),
+    ("encoder.layers.0.self_attention_residual.norm.scale", (3,)),
+)
+
+
+def of_layouts(site):
+    """Some weights, as each of the four stores them."""
+    values = site.values
+    stores = {}
+    for column, engine in values.ports.items():
+        model = engine.build(
+            "transformer", values.config, values.weights, "float64")
+        parameters = importlib.import_module(
+            f"{engine.__package__}.parameters")
+        held = {entry[0]: np.asarray(engine.to_numpy(raw(entry[1])))
+                for entry in parameters.leaves(model)}
+        back = engine.export(model)
+        stores[column] = held, all(
+            np.array_equal(back[name], array)
+            for name, array in values.weights.items())
+    followed = []
+    for name, entry in FOLLOWED:
+        array = values.weights[name]
+        value = array[entry]
+        cells = {"numpy": (array.shape, entry)}
+        for column, (held, _) in stores.items():
+            native = held[name]
+            at = np.argwhere(native == value)
+            cells[column] = native.shape, (
+                tuple(at[0].tolist()) if len(at) == 1 else None)
+        followed.append({
+            "name": name, "value": pictures.number(value, 8),
+            "cells": cells})
+    return {
+        "followed": followed,
+        "whole": {column: same for column, (_, same) in stores.items()},
+        "weights": len(values.weights), "systems": list(systems())}
+
+
+def raw(parameter):
+    """What a framework's variable holds."""
+    return getattr(parameter, "value", parameter)
+
+
+def systems():
+    """Yield what other systems call one kernel and one norm's scale."""
+    for name, layout in LAYOUTS.items():
+        config = PRESETS[layout.preset]
+        found = {ours: (theirs, how) for ours, theirs, how
+                 in rows(name, config)}
+        kernel = next((key for key in found
+                       if key.endswith("query.kernel")), None)
+        scale = next((key for key in found if key.endswith("scale")), None)
+        yield name, layout.preset, [
+            (key, *found[key]) for key in (kernel, scale) if key]
+
+
+# Errata, curves, and what match means
+
+
+def of_errata(site):
+    """The errors of common lessons."""
+    return {"errata": errata.all_of(site.values)}
+
+
+def of_curves(site):
+    """The learning curves that ship with the model, if they do."""
+    picture = golden.FOLDER / f"{golden.TRAINED}.png"
+    data = ""
+    if picture.is_file():
+        data = "data:image/png;base64," + base64.b64encode(
+            picture.read_bytes()).decode()
+    return {"picture": data, "file": f"weights/{picture.name}",
+            "config": site.values.config.as_dict()}
+
+
+def of_match(site):
+    """The limits, and this run under them."""
+    values = site.values
+    return {
+        "slack": ROW_SLACK, "eps": {
+            name: pictures.number(value, 3) for name, value in EPS.items()},
+        "limit": pictures.number(FLOAT64_LIMIT),
+        "worst": worst_of(values), "spread": spread_of(values),
+        "fault": fault(values), "other": OTHER}
+
+
+def worst_of(values):
+    """Column -> for steps and gradients: count, worst, its name and error."""
+    made = {}
+    for column in values.ports:
+        kinds = {}
+        for kind in ("steps", "gradients"):
+            found = [(found.error, name, found) for run in values.runs
+                     for name, found in run.differences[column].items()
+                     if name.startswith("grad ") == (kind == "gradients")
+                     and found.error is not None
+                     and found.verdict != "zero"]
+            error, name, one = max(found, key=lambda entry: entry[0])
+            kinds[kind] = {
+                "count": len(found), "name": name.removeprefix("grad "),
+                "error": pictures.error(one),
+                "limit": pictures.number(one.limit),
+                "equal": sum(entry[0] == 0 for entry in found),
+                "bad": sum(entry[2].verdict == DIVERGENCE
+                           for entry in found)}
+        made[column] = kinds
+    return made
+
+
+#: The bins of the table of errors, by their upper ends.
+BINS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
+
+
+def spread_of(values):
+    """How many steps' errors fall between which powers of ten."""
+    made = {}
+    for column in values.ports:
+        errors = np.array([
+            found.error for run in values.runs
+            for name, found in run.differences[column].items()
+            if not name.startswith("grad ") and found.error is not None])
+        counts, low = [], -1.0
+        for high in BINS:
+            counts.append(int(((errors > low) & (errors <= high)).sum()))
+            low = high
+        made[column] = counts
+    last = max((i for counts in made.values()
+                for i, count in enumerate(counts) if count), default=0)
+    return {"bins": ["0"] + [pictures.number(high, 1)
+                             for high in BINS[1:last + 1]],
+            "rows": {column: counts[:last + 1]
+                     for column, counts in made.items()}}
+
+
+def fault(values):
+    """Another epsilon in the reference, and the steps that tell of it."""
+    engine, config = values.engines["numpy"], values.config
+    eps = 1e-5
+    model = engine.build(
+        "transformer", config.replace(norm_eps=eps), values.weights)
+    found = compare_steps(
+        engine.forward(model, *values.dates.batch),
+        Truth(values.dates.steps["numpy"], {}), "float64")
+    bad = [(name, pictures.error(one)) for name, one in found.items()
+           if one.verdict == DIVERGENCE]
+    return {"eps": pictures.number(eps),
+            "right": pictures.number(config.norm_eps),
+            "before": list(found).index(bad[0][0]), "count": len(bad),
+            "of": len(found), "first": bad[:4],
+            "last": bad[-1], "limit": pictures.number(FLOAT64_LIMIT)}
+
+

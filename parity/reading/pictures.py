@@ -30,6 +30,11 @@ def number(x, digits=4):
     return f"{x:.{digits}g}".replace("-", "−")
 
 
+def percent(share):
+    """A share in percent."""
+    return f"{100 * share:.3g} %"
+
+
 def error(found):
     """A Difference's error, short."""
     if found.error is None:

@@ -69,6 +69,9 @@ class Seen:
 class Run:
     """One model on one batch, in the reference and in every port.
 
+    Args:
+        models: column -> model, where they are built already.
+
     Attributes:
         config, weights, batch, labels: what was run.
         steps, gradients: column -> arrays by name.
@@ -78,14 +81,16 @@ class Run:
         paths: owner -> the paths at which it stands in the model.
     """
 
-    def __init__(self, engines, config, weights, batch, labels=None):
+    def __init__(self, engines, config, weights, batch, labels=None,
+                 models=None):
         self.config, self.batch, self.labels = config, batch, labels
         self.weights = weights
         self.steps, self.gradients, self.losses = {}, {}, {}
         self.differences = {}
         reference = None
         for column, engine in engines.items():
-            model = engine.build("transformer", config, weights, "float64")
+            model = models[column] if models else engine.build(
+                "transformer", config, weights, "float64")
             self.steps[column] = engine.forward(model, *batch)
             if labels is not None:
                 loss, found = engine.gradients(model, *batch, labels)
@@ -237,6 +242,13 @@ class Values:
         """The engines without the reference's."""
         return {c: e for c, e in self.engines.items() if c != "numpy"}
 
+    @functools.cached_property
+    def models(self):
+        """Column -> the shipped model, built."""
+        return {column: engine.build(
+            "transformer", self.config, self.weights, "float64")
+            for column, engine in self.engines.items()}
+
     def pairs_batch(self, sources):
         """The batch that a decoder reads, and what it is to predict."""
         targets = [self.pairs[source] for source in sources]
@@ -323,9 +335,8 @@ class Values:
         for column, engine in self.engines.items():
             masks[column] = engine.masks(batch.source, batch.target, pad)
             losses[column] = engine.loss(logits, labels, pad, *smoothing)
-            model = engine.build(
-                "transformer", self.config, self.weights, "float64")
-            found[column] = engine.generate(model, batch.source, settings)
+            found[column] = engine.generate(
+                self.models[column], batch.source, settings)
         self.answers = found
         return {
             ("masks", "padding_mask"): [
