@@ -31,6 +31,8 @@ WHOLE = "(model)"
 
 MODULE, TAP = "module", "tap"
 
+EMPTY = np.zeros(0)
+
 #: Class of framework -> the file here that knows it. Keras comes first, for
 #: on torch its layers are torch modules as well.
 CAPTURES = {"keras": "capture_keras", "torch": "capture_torch",
@@ -109,6 +111,15 @@ class Trace:
     notes: list = dataclasses.field(default_factory=list)
     origin: str | None = None
     _rerun: object = dataclasses.field(default=None, repr=False)
+    _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
+
+    def hash_of(self, array):
+        """array_digest of one of the trace's arrays, found once."""
+        kept, found = self._hashes.get(id(array), (None, None))
+        if kept is not array:
+            found = array_digest(array)
+            self._hashes[id(array)] = array, found
+        return found
 
     @property
     def live(self):
@@ -123,12 +134,12 @@ class Trace:
     @property
     def inputs_hash(self):
         """SHA-256 of the arrays that the model was given."""
-        return digest(self.inputs)
+        return digest(self.inputs, self.hash_of)
 
     @property
     def parameters_hash(self):
         """SHA-256 of all parameters, with their paths."""
-        return digest(self.parameters)
+        return digest(self.parameters, self.hash_of)
 
     @property
     def content_hash(self):
@@ -136,9 +147,9 @@ class Trace:
         state = hashlib.sha256(self.framework.encode())
         for part in (self.parameters, self.gradients, *(
                 values for step in self.steps for values in (
-                    {step.path: np.zeros(0)}, step.inputs, step.outputs,
+                    {step.path: EMPTY}, step.inputs, step.outputs,
                     step.gradients))):
-            state.update(digest(part).encode())
+            state.update(digest(part, self.hash_of).encode())
         return state.hexdigest()
 
     def step(self, path):
@@ -198,9 +209,9 @@ def array_digest(array):
     return state.hexdigest()
 
 
-def digest(arrays):
+def digest(arrays, hash_of=array_digest):
     """SHA-256 over names and arrays, in order of name."""
-    lines = [f"{json.dumps(name)} {array_digest(arrays[name])}\n"
+    lines = [f"{json.dumps(name)} {hash_of(arrays[name])}\n"
              for name in sorted(arrays)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -335,6 +346,8 @@ class Recorder:
         watch: None, or a function of a key and an output that returns what
             takes the output's place; gradients are found with it. The key is
             (path of the step, name of the output).
+
+    The paths in ``silent`` are of modules that only hold others.
     """
 
     def __init__(self, framework, paths, own, watch=None):
@@ -344,7 +357,7 @@ class Recorder:
         self.arguments, self.kept = {}, {}
         self.clock, self.active = 0, True
         self.thread = threading.get_ident()
-        self.called = set()
+        self.called, self.silent = set(), set()
 
     def tick(self):
         """The number of the next event."""
@@ -510,7 +523,7 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
         main_dtype(recorder.steps, parameters), recorder.steps, parameters,
         trainable, aliases, gradients, loss,
         [path for path in dict.fromkeys(recorder.paths.values())
-         if path not in recorder.called],
+         if path not in recorder.called | recorder.silent],
         [*notes, *(f"a call of {path!r} was compiled or symbolic and is not "
                    "seen." for path in recorder.hidden
                    if path not in recorder.called)], None, rerun)

@@ -139,6 +139,11 @@ def named_variables(model):
     return found, aliases, own
 
 
+def is_called(kind):
+    """Whether a class has a ``__call__``; a mere container has none."""
+    return any("__call__" in vars(base) for base in kind.__mro__)
+
+
 @contextlib.contextmanager
 def calls_seen(model, recorder):
     """Hand every sub-module's call to a Recorder.
@@ -163,7 +168,7 @@ def calls_seen(model, recorder):
     try:
         # Bases last, so that what a class inherits is still the original.
         kinds = {type(module) for _, module in modules(model)
-                 if hasattr(type(module), "__call__")}
+                 if is_called(type(module))}
         for kind in sorted(kinds, key=lambda kind: -len(kind.__mro__)):
             replace(kind)
         yield
@@ -261,6 +266,8 @@ def capture(model, inputs, keywords, loss_of):
     variables, aliases, own = named_variables(model)
     paths = {id(module): path for path, module in modules(model)}
     recorder = Recorder(framework, paths, own)
+    recorder.silent = {path for path, module in modules(model)
+                       if not is_called(type(module))}
     parameters = {path: recorder.keep(variable.get_raw_value())
                   for path, variable in variables.items()}
     loss, gradients = None, {}

@@ -174,6 +174,9 @@ def capture(model, inputs, keywords, loss_of):
         for path, module in model.named_modules()}
     recorder = Recorder(framework, paths, own,
                         collected.watch if collected else None)
+    recorder.silent = {
+        path for path, module in model.named_modules()
+        if type(module).forward is torch.nn.Module.forward}
     parameters = {path: recorder.keep(tensor)
                   for path, tensor in tensors.items()}
     graph = torch.is_grad_enabled()
@@ -236,6 +239,6 @@ def backward(framework, recorder, collected, loss, tensors, given):
             gradient = collected.found.get((step.path, name))
             if gradient is not None:
                 step.gradients[name] = recorder.keep(gradient)
-    return float(loss), {
+    return float(loss.detach()), {
         path: recorder.keep(gradient)
         for path, gradient in zip(wanted, found) if gradient is not None}

@@ -134,8 +134,8 @@ class Comparison:
 
     @property
     def compared(self):
-        """How many rows say something."""
-        return len(self.rows)
+        """How many rows say something: not zeros, nor what may not belong."""
+        return sum(row.counted and row.verdict != ZERO for row in self.rows)
 
     @property
     def divergences(self):
@@ -160,8 +160,9 @@ class Comparison:
         """
         if any(row.diverges for row in self.rows):
             return DIVERGENCE
-        if not any(row.verdict == MATCH for row in self.rows):
-            return NOTHING
+        if not any(row.verdict == MATCH and row.part != INPUT
+                   for row in self.rows):
+            return NOTHING  # two models that were given the same
         ends = [row for row in self.rows if row.part == OUTPUT
                 and row.a == WHOLE and row.b == WHOLE
                 and row.verdict == MATCH]
@@ -550,7 +551,7 @@ class _Comparing:
                     began > mine.began and ended < mine.ended
                     for began, ended in self.off):
                 row.origin = WITHIN
-        if any(row.diverges for row in outputs):
+        if mine.source == MODULE and any(row.diverges for row in outputs):
             self.off.append((mine.began, mine.ended))
         gradients = []
         for value in pair.outputs:

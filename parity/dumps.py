@@ -17,7 +17,7 @@ import numpy as np
 
 from contract import weights
 from contract.errors import InputError
-from parity.capture import Step, Trace, array_digest
+from parity.capture import Step, Trace
 
 SCHEMA = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
@@ -58,12 +58,11 @@ def dump(trace, folder):
     """
     folder = pathlib.Path(folder)
     check_vacant(folder)
-    arrays, hashes = {}, {}
+    arrays = {}
 
     def entry(array):
-        key = hashes.get(id(array))
-        if key is None:
-            key = hashes[id(array)] = array_digest(array)
+        key = trace.hash_of(array)
+        if key not in arrays:
             stored = np.ascontiguousarray(array)
             if array.dtype.name not in STORED:
                 stored = stored.reshape(-1).view(np.uint8)
