@@ -73,7 +73,7 @@ def _drawable():
     """The code points that the pictures' font has."""
     from matplotlib import font_manager, ft2font
     font = ft2font.FT2Font(font_manager.findfont(
-        font_manager.FontProperties(family="sans-serif")))
+        font_manager.FontProperties(family=["sans-serif"])))
     return frozenset(font.get_charmap())
 
 
