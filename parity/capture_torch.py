@@ -199,7 +199,7 @@ def capture(model, inputs, keywords, loss_of):
             parameters[path] = recorder.keep(tensor)
     notes = []
     if model.training:
-        notes.append("the model is in training mode, so that dropout drops "
+        notes.append("the model is in training mode, so that any dropout drops "
                      "and running averages are not used.")
 
     def rerun(path, arrays):

@@ -145,6 +145,9 @@ def compare(
         f"precision: {', '.join(DTYPES)}.")] = None,
     everything: Annotated[bool, typer.Option(
         "--all", help="Show what matches too.")] = False,
+    allow_same: Annotated[bool, typer.Option(
+        "--allow-same", help="Compare dumps that are the same bit by bit, "
+        "such as one from before and one from after a rewrite.")] = False,
     html: Annotated[File, typer.Option(
         metavar="FILE", help="Write a page to FILE.")] = None,
     json_file: Annotated[File, typer.Option(
@@ -167,12 +170,13 @@ def compare(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
                 "run with itself says nothing; give two different ones.")
         first, second = dumps.load(a), dumps.load(b)
-        comparing.check_comparable(first, second, dtype)
+        comparing.check_comparable(first, second, dtype, allow_same)
         names = (aligning.read(map_file, first, second) if map_file
                  else aligning.suggest(first, second))
         if write_map:
             aligning.write(names, write_map)
-        found = comparing.compare(first, second, names, dtype=dtype)
+        found = comparing.compare(first, second, names, dtype=dtype,
+                                  allow_same=allow_same)
         comparing.print_comparison(report.console(), found, everything)
         if html:
             comparing.write_html(found, html)

@@ -345,7 +345,8 @@ def check_comparable(a, b, dtype=None, allow_same=False):
         if a.content_hash == b.content_hash:
             raise InputError(
                 "a and b are one run, for framework, paths, parameters and "
-                f"every value are the same, and {what}")
+                f"every value are the same, and {what[:-1]}, or allow it "
+                "(allow_same, --allow-same) if they are.")
     if dtype is None and a.dtype != b.dtype:
         raise InputError(
             f"a was computed in {a.dtype or 'integers'} and b in "
@@ -430,6 +431,7 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
              *_notes(a, b, names, dtype)]
     expects = dtype or a.dtype
     made = _Comparing(a, b, limit, dtype, expects)
+    notes += made.tie(names.parameters)
     rows = [row for pair in names.parameters
             for row in made.parameter(pair)]
     for pair in names.steps:
@@ -454,6 +456,62 @@ class _Comparing:
             step.module for step in a.steps if any(
                 other.began > step.began and other.ended < step.ended
                 for other in a.steps)} if len(a.steps) < 2000 else {WHOLE}
+
+    def tie(self, pairs):
+        """Find parameters that are one in a model and several in the other.
+
+        The gradient of the one is the sum of theirs. ``self.tied`` becomes
+        {(side, path of the one): [pair, ...]}.
+
+        Yields:
+            A sentence on each.
+        """
+        self.tied = {}
+        for side, other in (("a", "b"), ("b", "a")):
+            mine, theirs = getattr(self, side), getattr(self, other)
+            groups = {}
+            for pair in pairs:
+                one = mine.aliases.get(getattr(pair, side),
+                                       getattr(pair, side))
+                groups.setdefault(one, []).append(pair)
+            for one, group in groups.items():
+                names = {getattr(pair, side) for pair in group}
+                several = {theirs.aliases.get(name, name) for name in (
+                    getattr(pair, other) for pair in group)}
+                if len(names) > 1 and len(several) > 1:
+                    self.tied[side, one] = group
+                    yield (f"{', '.join(sorted(names))} of {side} are one "
+                           f"parameter, and {', '.join(sorted(several))} of "
+                           f"{other} are not: training would part them.")
+
+    def gradients_of(self, pair):
+        """The gradients of a pair of parameters; None where there is none.
+
+        Of what is tied in one model and not in the other the several are
+        added up, and that is told once.
+        """
+        found = []
+        for side in "ab":
+            trace, path = getattr(self, side), getattr(pair, side)
+            found.append(trace.gradients.get(trace.aliases.get(path, path)))
+        for (side, one), group in self.tied.items():
+            if pair not in group:
+                continue
+            if pair is not group[0]:
+                return None, None
+            at = 1 if side == "a" else 0
+            other = "ab"[at]
+            total = 0
+            for each in group:
+                path = getattr(each, other)
+                trace = getattr(self, other)
+                array = trace.gradients.get(trace.aliases.get(path, path))
+                if array is None or (getattr(each, f"{other}_layout")
+                                     != getattr(pair, f"{other}_layout")):
+                    return None, None
+                total = total + array
+            found[at] = total
+        return found
 
     def row(self, part, pair, mine, other, limit, a, b, kind="", order=0):
         """Compare two arrays; a Row."""
@@ -481,8 +539,7 @@ class _Comparing:
         if row.verdict == DIVERGENCE and pair.by in (SHAPES, CONVENTION):
             row.note = "paired by shape alone: the layout may be another"
         yield row
-        mine = self.a.gradients.get(self.a.aliases.get(pair.a, pair.a))
-        other = self.b.gradients.get(self.b.aliases.get(pair.b, pair.b))
+        mine, other = self.gradients_of(pair)
         if mine is not None and other is not None:
             found = self.row(GRADIENT, pair, mine, other, self.gradient,
                              pair.a, pair.b)

@@ -325,6 +325,37 @@ def test_our_ports_match_and_a_fault_in_one_is_named():
     assert found.first.order < outputs(found)[norm].order
 
 
+def test_a_tied_parameter_against_two():
+    """The gradient of the one is the sum of the two; it is said."""
+    usable("torch")
+    import torch
+    from torch import nn
+
+    class Tied(nn.Module):
+        def __init__(self, tied):
+            super().__init__()
+            self.table, self.head = nn.Embedding(9, D), nn.Linear(
+                D, 9, bias=False)
+            if tied:
+                self.head.weight = self.table.weight
+
+        def forward(self, ids):
+            return self.head(self.table(ids))
+    one, two = Tied(True).double(), Tied(False).double()
+    with torch.no_grad():
+        two.table.weight.copy_(one.table.weight)
+        two.head.weight.copy_(one.table.weight)
+    ids = np.arange(6).reshape(2, 3)
+    a, b = (traced(model, "torch", ids, gradients=lambda y: y.sin().sum())
+            for model in (one, two))
+    for found in (compare(a, b), compare(b, a)):
+        assert found.verdict == MATCH, found.sentence()
+        assert sum("training would part them" in n for n in found.notes) == 1
+        assert sum(row.part == "gradient" and not row.a_name
+                   for row in found.rows) == 1
+    assert "head.weight" not in a.parameters
+
+
 # What would say nothing
 
 def test_a_run_with_itself(layer, tmp_path):
@@ -631,6 +662,12 @@ def test_dump_and_compare(script, tmp_path):
     done = run("compare", tmp_path / "model", tmp_path / "wrong", "--map",
                tmp_path / "names.toml")
     assert done.exit_code == 4 and "Nothing was compared" in done.output
+    run("dump", f"{script}:model", "--out", tmp_path / "again")
+    done = run("compare", tmp_path / "model", tmp_path / "again")
+    assert done.exit_code == 2 and "are one run" in done.stderr
+    done = run("compare", tmp_path / "model", tmp_path / "again",
+               "--allow-same")
+    assert done.exit_code == 0
     done = run("compare", tmp_path / "model", tmp_path / "model")
     assert done.exit_code == 2 and "one folder" in done.stderr
 
