@@ -162,10 +162,15 @@ def test_pictures_have_words(site):
 def test_rows_name_tests_that_there_are(site):
     folder, _ = site
     tests = sources.ROOT / "parity_tests"
-    for test in set(pages.HELD.values()):
+    named = {*pages.HELD.values(), *pages.OWN.values()}
+    for path in folder.glob("*.html"):
+        named |= set(re.findall(r"test_\w+\.py::test_\w+", path.read_text(
+            encoding="utf-8").replace("<wbr>", "")))
+    assert len(named) > 20
+    for test in named:
         file, _, function = test.partition("::")
-        assert f"def {function}(" in (tests / file).read_text(
-            encoding="utf-8"), test
+        text = (tests / file).read_text(encoding="utf-8")
+        assert not function or f"def {function}(" in text, test
 
 
 def copied(tmp_path):
@@ -199,6 +204,34 @@ def test_a_marker_that_reads_otherwise_is_refused(tmp_path):
     path.write_text(text.replace("x W₁ + b₁", "x W₂ + b₁"), encoding="utf-8")
     with pytest.raises(InputError, match="otherwise"):
         sources.rows("feed_forward", root)
+
+
+@pytest.mark.parametrize("lacking", ["numpy", "torch"])
+def test_a_step_that_is_not_tapped_is_named_in_both(found, lacking):
+    name = "encoder.layers.0.feed_forward.inner"
+
+    class Lacking:
+        """An engine that records one step less."""
+
+        def __init__(self, engine, column):
+            self.engine, self.column = engine, column
+
+        def __getattr__(self, attribute):
+            return getattr(self.engine, attribute)
+
+        def forward(self, *inputs):
+            steps = self.engine.forward(*inputs)
+            return {key: value for key, value in steps.items()
+                    if self.column != lacking or key != name}
+
+    run = found.dates
+    with pytest.raises(InputError) as error:
+        values.Run({column: Lacking(engine, column)
+                    for column, engine in found.engines.items()},
+                   run.config, run.weights, run.batch)
+    words = str(error.value)
+    assert repr(name) in words and words.index(
+        sources.folder(lacking)) > words.index("records")
 
 
 def test_forced_lines_have_their_reason():

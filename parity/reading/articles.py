@@ -8,7 +8,7 @@ import numpy as np
 from contract.config import PRESETS
 from contract.layouts import LAYOUTS, rows
 from parity import golden
-from parity.budgets import EPS, FLOAT64_LIMIT
+from parity.budgets import EPS, FLOAT64_LIMIT, limit
 from parity.check import Truth, compare_steps
 from parity.comparator import DIVERGENCE, ROW_SLACK, compare
 from parity.reading import errata, pictures, rulings
@@ -32,7 +32,7 @@ WAY = (
      "same for every sentence."),
     ("source_positions.positioned", "Both together: what stands where."),
     ("encoder.layers.0.self_attention.weights", "In the first layer every "
-     "token looks at every token, four heads in four ways."),
+     "token looks at every token, each head in its own way."),
     ("encoder.layers.0.attended", "What it saw is added, and the sum is "
      "normed."),
     ("encoder.layers.0.feed_forward.activated", "Each position alone goes "
@@ -211,6 +211,7 @@ def positions(values):
     same = np.array_equal(tables["interleaved"][:, order], tables["halves"])
     return {"rows": {name: [pictures.number(x) for x in table[1]]
                      for name, table in tables.items()},
+            "width": width,
             "same": "equal, bit for bit" if same else "different"}
 
 
@@ -337,8 +338,17 @@ def of_match(site):
         "slack": ROW_SLACK, "eps": {
             name: pictures.number(value, 3) for name, value in EPS.items()},
         "limit": pictures.number(FLOAT64_LIMIT),
+        "rule": {dtype: rule(dtype) for dtype in ("float32", "bfloat16")},
         "worst": worst_of(values), "spread": spread_of(values),
         "fault": fault(values), "other": OTHER}
+
+
+def rule(dtype):
+    """A dtype's limit in numbers: times NumPy's own error, plus, at most."""
+    eps = EPS[dtype]
+    more = limit(dtype, 0.0, inner=True) / eps
+    return {"times": round(limit(dtype, eps, inner=True) / eps - more),
+            "more": round(more), "most": round(limit(dtype, 1.0) / eps)}
 
 
 def worst_of(values):

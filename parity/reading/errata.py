@@ -135,7 +135,8 @@ def width_for_epsilon(bench):
     return Erratum(
         "epsilon", "d_model handed over as epsilon",
         f"A norm that is made by Norm(d_model), and whose first parameter is "
-        f"epsilon, adds {number(width)} where a millionth was meant.",
+        f"epsilon, adds {number(width)} where {number(bench.config.norm_eps)} "
+        "was meant.",
         (("spread of the first norm's values", number(
             bench.steps[name].std()), number(wrong[name].std())),
          ("what the model answers", bench.answer(bench.steps["output"]),
@@ -195,13 +196,13 @@ def identical_beams(bench):
     score = float(answer["scores"][0, 0])
     return Erratum(
         "beams", "A beam search whose beams are all the same",
-        "The search starts from four equal beams, each with score 0. The four "
-        "best continuations are then one token, four times.",
-        (("the four beams after the first token", tokens(one),
+        f"The search starts from {width} equal beams, each with score 0. The "
+        f"{width} best continuations are then one token, {width} times.",
+        ((f"the {width} beams after the first token", tokens(one),
           tokens(equal)),
          ("score of the ended answer", number(score, 6), number(
              score + float(after.max()), 6) + " once one token is added")),
-        "The beam is a greedy search at four times the cost. Where ended "
+        f"The beam is a greedy search at {width} times the cost. Where ended "
         "beams go on growing as well, an answer that was complete loses to "
         "one that was not.",
         "test_generate.py")
@@ -280,8 +281,8 @@ def positions_in_float32(bench):
          ("first position that is another one in bfloat16", "none",
           f"{first}, which becomes {held[first]}")),
         "The right column of the first row is what a model of 5000 positions "
-        "is given; computed in float64 and then rounded, the table is off by "
-        "half a unit of the last place.",
+        "is given; the left one is what float32 costs where the table was "
+        "computed in float64 and then rounded.",
         "test_reference.py::test_why_position_tables_are_not_computed_in_"
         "float32")
 

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from contract.errors import InputError
 from contract.steps import AXES
+from parity.dates import LOCALES
 from parity.reading import (
     articles, formulas, listing, pictures, rulings, sources)
 
@@ -53,22 +54,37 @@ INSIDE_KERAS = {
     "context": "its own product of weights and value",
 }
 
-#: What an anchor of the site may be made of.
-ANCHOR = re.compile(r"[^\w.-]")
-
 
 def address(name):
     """The page of a mirrored file."""
     return f"{name}.html"
 
 
-def held_by(row, kind=None):
-    """The test that holds a row."""
-    kind = kind or row.kind
-    for key in ((kind, row.owner), (kind, row.name), (kind, "")):
+#: The tests of what one of the four has for itself, by file.
+OWN = {"generate": "test_generate.py", "train": "test_training.py",
+       "random": "test_random.py", "parameters": "test_weights.py",
+       "cache": "test_generate.py", "dropout": "test_dropout.py"}
+
+
+def held_by(name, row):
+    """The test that holds a row of a file."""
+    for key in ((row.kind, row.owner), (row.kind, row.name), (row.kind, "")):
         if key in HELD:
             return HELD[key]
+    if "backward" in row.name.lower():
+        return HELD["backward", ""]
+    if row.name.startswith("_") and not row.name.startswith("__"):
+        return OWN.get(name, HELD["step", ""])
     return HELD["", ""]
+
+
+def by_owner(rows):
+    """owner -> its steps, in order."""
+    found = {}
+    for row in rows:
+        if row.kind == "step":
+            found.setdefault(row.owner, []).append(row)
+    return found
 
 
 def prose(text):
@@ -127,7 +143,8 @@ class Site:
         self.environment.globals.update(
             columns=sources.columns(), files=self.files,
             pages=articles.PAGES,
-            address=address, live=live, versions=self.versions(),
+            address=address, live=live, axes=AXES,
+            languages=len(LOCALES), versions=self.versions(),
             not_checked=values.not_checked)
 
     def versions(self):
@@ -189,8 +206,7 @@ class Site:
         around = self.files.index(name)
         return self.render(
             "file.html", address(name), f"{name}.py", name=name,
-            groups=groups, steps=[row for row in self.rows[name]
-                                  if row.kind == "step"],
+            groups=groups, steps=by_owner(self.rows[name]),
             prose_text=sources.source("numpy", name, self.root).prose,
             before=self.files[around - 1] if around else None,
             after=(self.files[around + 1]
@@ -216,7 +232,7 @@ class Site:
             cells[column] = self.cell(name, row, column)
         view = {
             "row": row, "cells": cells, "forced": forced, "formula": "",
-            "held": [held_by(row)], "seen": [], "everywhere": [],
+            "held": [held_by(name, row)], "seen": [], "everywhere": [],
             "dims": "", "sizes": "", "place": "", "note": ""}
         if row.kind == "step":
             self._step(view, row)
@@ -341,8 +357,3 @@ def refuse(folder):
         raise InputError(
             f"the folder {str(folder)!r} holds something else; give a new or "
             "an empty one.")
-
-
-def axes():
-    """The letters of shapes and what they stand for."""
-    return AXES

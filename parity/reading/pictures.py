@@ -108,7 +108,7 @@ def heat_map(array, what, low=None, high=None, zoom=None):
     rows, across = matrix.shape
     tall = max(1, min(10, 288 // across, 240 // rows)) if across < 288 else 1
     zoom = zoom or tall
-    height = rows * (zoom if across < 288 else max(4, 64 // rows))
+    height = max(rows * (zoom if across < 288 else max(4, 64 // rows)), 12)
     return Markup(
         '<img class="map" alt="{}" src="{}" width="{}" height="{}">').format(
             what, png(matrix, low, high), across * zoom, height)

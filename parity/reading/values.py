@@ -251,6 +251,12 @@ class Values:
 
     def pairs_batch(self, sources):
         """The batch that a decoder reads, and what it is to predict."""
+        for source in sources:
+            if source not in self.pairs:
+                raise InputError(
+                    f"the shipped file {golden.TRAINED}.tsv lacks "
+                    f"{source!r}, which the pages read; name another string "
+                    "in parity/reading/values.py.")
         targets = [self.pairs[source] for source in sources]
         whole = Batch.of_text(sources, targets, self.tokenizer)
         batch = Batch.of_ids(

@@ -23,14 +23,18 @@
   // The row that is being read stays where it is.
   const keepingPlace = (change) => {
     const edge = heads.getBoundingClientRect().bottom;
-    const row = [...document.querySelectorAll(".row")].find(
-      (one) => one.getBoundingClientRect().bottom > edge + 4);
+    const rows = [...document.querySelectorAll(".row")];
+    const row = rows.find((one) => {
+      const { top } = one.getBoundingClientRect();
+      return top >= edge - 4 && top < window.innerHeight / 2;
+    }) || rows.find((one) => one.getBoundingClientRect().bottom > edge + 4);
     const before = row && row.getBoundingClientRect().top;
     change();
-    if (row && window.scrollY > 0) {
-      const at = Math.max(before, heads.getBoundingClientRect().bottom - 4);
-      window.scrollBy(0, row.getBoundingClientRect().top - Math.min(before, at));
-    }
+    if (!row || window.scrollY === 0) return;
+    window.scrollBy(0, row.getBoundingClientRect().top - before);
+    const now = heads.getBoundingClientRect().bottom;
+    const { top, bottom } = row.getBoundingClientRect();
+    if (bottom <= now + 4) window.scrollBy(0, top - now);
   };
   const save = () => {
     try { localStorage.setItem(KEY, JSON.stringify(state)); } catch { /* as above */ }
