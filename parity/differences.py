@@ -1051,11 +1051,11 @@ def _constant_effect():
 
 
 _add("mask_constant", "attention",
-     "A hidden score becomes a number, and a kept one that is lower still "
-     "loses to it: Keras takes -1e9, in float16 -3e4, where JAX and Flax take "
-     "the dtype's lowest, or nearly so, and torch -∞. Here the kept score is "
-     "-2e9, in float16 -4e4. A constant of -1e4 is too small even for scores "
-     "that are met.",
+     "A hidden score becomes a number, which a kept one can lie below: here "
+     "at -2e9, in float16 at -4e4. Keras' softmax puts -1e9, in float16 -3e4, "
+     "and leaves the row without weights; the others put the dtype's lowest "
+     "number or -∞. An added constant of -1e4 is too small even for common "
+     "scores.",
      {"numpy -1e9 added": ("the hidden key", _added_constant),
       "torch": ("the kept key", lambda: _overtaken(lambda q, k, v: _sdpa(
          q, k, v, attn_mask=_tensor(_MASK)), 2e9)),
@@ -1355,15 +1355,14 @@ _add("attention_weights_shape", "attention",
       "flax": ((2, 2, 3, 3), _flax_weights_shape)})
 
 
-def _torch_batch_axis(make, *more):
+def _torch_batch_axis(make, inputs):
     """Which axis is the batch: along it, nothing is mixed."""
     import torch
     made = make().eval()
     x = _tensor(_values(3, 4, 6).astype(np.float32))
     other = x.clone()
     other[0] += 1
-    found = made(*[x] * (1 + len(more)))
-    changed = made(*[other] * (1 + len(more)))
+    found, changed = made(*[x] * inputs), made(*[other] * inputs)
     found, changed = (y[0] if isinstance(y, tuple) else y
                       for y in (found, changed))
     return _yes(torch.equal(found[1], changed[1]), "batch first",
@@ -1373,13 +1372,13 @@ def _torch_batch_axis(make, *more):
 def _torch_attention_axis():
     import torch
     return _torch_batch_axis(
-        lambda: torch.nn.MultiheadAttention(6, 2), "key", "value")
+        lambda: torch.nn.MultiheadAttention(6, 2), 3)
 
 
 def _torch_encoder_axis():
     import torch
     return _torch_batch_axis(
-        lambda: torch.nn.TransformerEncoderLayer(6, 2, 8))
+        lambda: torch.nn.TransformerEncoderLayer(6, 2, 8), 1)
 
 
 def _batch_axis(made):
@@ -1478,6 +1477,7 @@ _add("attention_dropout_mask", "attention",
           "one mask for the batch", lambda: _one_mask(_linen_masks()))})
 
 
+@functools.cache
 def _sown(dtype):
     """nnx's attention with its weights kept against without."""
     made = _nnx_mha(32, 4, dtype=dtype, param_dtype=dtype)
@@ -1743,3 +1743,1411 @@ _add("norm_parameters", "layout",
      {"torch": (("bias", "weight"), _torch_norm_names),
       "keras": (("beta", "gamma"), _keras_norm_names),
       "flax": (("bias", "scale"), _flax_norm_names)})
+
+
+# Embedding
+
+
+def _position_table(width, divisor, count=50):
+    """sin and cos of position / 10000^(2i / divisor), side by side."""
+    rates = 10000.0 ** (-2 * np.arange(width // 2) / divisor)
+    angles = np.arange(count)[:, None] * rates
+    return np.stack([np.sin(angles), np.cos(angles)], -1).reshape(count, -1)
+
+
+def _first_rates(divisor):
+    return tuple(float(r) for r in 10000.0 ** (-2 * np.arange(3) / divisor))
+
+
+_add("position_divisor", "embedding",
+     "The paper divides 2i by the width d. Tensor2Tensor, Marian and Flax's "
+     "examples divide i by d/2 - 1, so that the last rate is exactly 1/10000: "
+     "another table, which no rearranging turns into the first. Here the "
+     "first rates of width 8.",
+     {"numpy with d": ((1.0, 0.1, 0.01), lambda: _first_rates(8)),
+      "numpy with d - 2": (
+          (1.0, 0.046416, 0.0021544), lambda: _first_rates(6))},
+     effect=Effect("largest distance within 50 positions", lambda: {
+         "width 512": float(np.abs(_position_table(512, 512)
+                                   - _position_table(512, 510)).max())}))
+
+
+def _layout_effect():
+    table = _position_table(512, 512)
+    halves = np.concatenate([table[:, ::2], table[:, 1::2]], -1)
+    return {"width 512": _gap(halves, table)}
+
+
+def _reference_layout(layout):
+    """Whether the second feature at position 1 is a cosine or a sine."""
+    from contract.config import preset
+    engine = ports.engine("numpy")
+    config = preset("practical").replace(
+        d_model=8, n_heads=2, max_length=4, positions=layout)
+    made = engine.build("positional_encoding", config, {})
+    second = engine.run(made, np.zeros((1, 4, 8)))["positions"][1, 1]
+    return _yes(abs(second - math.cos(1)) < 1e-6, "sine, cosine, sine, …",
+                "sines, then cosines")
+
+
+_add("position_layout", "embedding",
+     "Sines and cosines stand in turn in the paper's lessons, and in two "
+     "halves in Tensor2Tensor, Marian and OpenNMT. It is a permutation of the "
+     "features, and weights trained on one are useless on the other.",
+     {"reference interleaved": (
+         "sine, cosine, sine, …", lambda: _reference_layout("interleaved")),
+      "reference halves": (
+          "sines, then cosines", lambda: _reference_layout("halves"))},
+     effect=Effect("halves against interleaved", _layout_effect))
+
+
+def _table_error(exp):
+    """A position table of 5000 computed in float32 against float64."""
+    i = np.arange(0, 512, 2)
+    position = np.arange(5000)[:, None]
+    truth = np.sin(position * 10000.0 ** (-i / 512))
+    if exp:
+        rates = np.exp(i.astype(np.float32)
+                       * np.float32(-math.log(10000.0) / 512))
+    else:
+        rates = np.float32(10000) ** (-i.astype(np.float32) / np.float32(512))
+    found = np.sin(position.astype(np.float32) * rates)
+    return float(np.abs(found - truth).max())
+
+
+_add("position_table_in_float32", "embedding",
+     "A table computed in float32 is wrong in the fourth decimal by position "
+     "5000, and the two ways to write the rates part as much. Here the "
+     "largest error.",
+     {"numpy by exp": (0.00044781, lambda: _table_error(True)),
+      "numpy by power": (0.00038655, lambda: _table_error(False))},
+     tolerance=0.5,
+     effect=Effect("largest error", lambda: {
+         "by exp": _table_error(True), "by power": _table_error(False)}))
+
+
+def _first_and_count(positions):
+    wrong = np.flatnonzero(np.asarray(positions, float) != np.arange(5000))
+    return int(wrong[0]), len(wrong)
+
+
+def _torch_positions():
+    import torch
+    return _np(torch.arange(5000).to(torch.bfloat16))
+
+
+def _keras_positions():
+    from keras import ops
+    return _np(ops.cast(ops.cast(ops.arange(5000), "bfloat16"), "float32"))
+
+
+def _jax_positions():
+    import jax.numpy as jnp
+    return _np(jnp.arange(5000).astype(jnp.bfloat16).astype(jnp.float32))
+
+
+_add("positions_in_bfloat16", "embedding",
+     "bfloat16 holds 8 digits of 2, so positions computed in it are wrong "
+     "from 257 on. Here the first wrong one of 5000, and how many are.",
+     {"torch": ((257, 4203), lambda: _first_and_count(_torch_positions())),
+      "keras": ((257, 4203), lambda: _first_and_count(_keras_positions())),
+      "jax": ((257, 4203), lambda: _first_and_count(_jax_positions()))})
+
+
+def _torch_padding_row():
+    import torch
+    made = torch.nn.Embedding(4, 3, padding_idx=0)
+    made(torch.tensor([0, 1])).sum().backward()
+    return _padding_words(_np(made.weight)[0], _np(made.weight.grad)[0])
+
+
+def _keras_padding_row():
+    import keras
+    import tensorflow as tf
+    made = keras.layers.Embedding(4, 3, mask_zero=True)
+    made.build(None)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(made(np.array([0, 1])))
+    grad = tape.gradient(total, made.embeddings.value)
+    return _padding_words(_np(made.embeddings)[0],
+                          _np(tf.convert_to_tensor(grad))[0])
+
+
+def _padding_words(row, gradient):
+    return (_yes(row.any(), "some row", "zero row"),
+            _yes(gradient.any(), "some gradient", "zero gradient"))
+
+
+def _flax_padding_row():
+    import jax
+    from flax import nnx
+    made = nnx.Embed(4, 3, rngs=nnx.Rngs(0))
+    gradient = nnx.grad(lambda m: m(_jnp(np.array([0, 1]))).sum())(made)
+    return _padding_words(
+        _np(made.embedding[...])[0],
+        _np(jax.tree.leaves(nnx.state(gradient))[0])[0])
+
+
+_add("padding_row", "embedding",
+     "torch's padding_idx makes the padding token's embedding zero and keeps "
+     "it so; Keras' mask_zero only makes a mask, and Flax has neither.",
+     {"torch padding_idx=0": (("zero row", "zero gradient"),
+                              _torch_padding_row),
+      "keras mask_zero=True": (
+          ("some row", "some gradient"), _keras_padding_row),
+      "flax": (("some row", "some gradient"), _flax_padding_row)})
+
+
+def _looked_up(row):
+    return _yes(np.isnan(row).all(), "NaN", _yes(
+        np.array_equal(row, [7, 8]), "the last row", f"{row.tolist()}"))
+
+
+_ROWS = np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32)
+
+
+def _numpy_look_up(token):
+    return _looked_up(_ROWS[np.array([token])][0])
+
+
+def _torch_look_up(token):
+    import torch
+    made = torch.nn.Embedding.from_pretrained(_tensor(_ROWS))
+    return _looked_up(_np(made(torch.tensor([token])))[0])
+
+
+def _keras_look_up(token):
+    import keras
+    made = keras.layers.Embedding(4, 2)
+    made.build(None)
+    made.set_weights([_ROWS])
+    return _looked_up(_np(made(np.array([token])))[0])
+
+
+def _jax_look_up(token):
+    import jax.numpy as jnp
+    return _looked_up(_np(jnp.take(_jnp(_ROWS), _jnp([token]), axis=0))[0])
+
+
+def _flax_look_up(token):
+    from flax import nnx
+    made = nnx.Embed(4, 2, rngs=nnx.Rngs(0))
+    made.embedding.set_value(_jnp(_ROWS))
+    return _looked_up(_np(made(_jnp([token])))[0])
+
+
+def _look_ups(token, recorded):
+    return {who: (value, functools.partial(ask, token)) for (who, ask), value
+            in zip({"numpy": _numpy_look_up, "torch": _torch_look_up,
+                    "keras": _keras_look_up, "jax jnp.take": _jax_look_up,
+                    "flax nnx.Embed": _flax_look_up}.items(), recorded)}
+
+
+_add("token_beyond_the_table", "embedding",
+     "Token 4 of a table of 4: an error in torch and, on a CPU, in "
+     "TensorFlow; NaN without a word in JAX and Flax.",
+     _look_ups(4, ("IndexError", "IndexError", "InvalidArgumentError", "NaN",
+                   "NaN")))
+
+_add("negative_token", "embedding",
+     "Token -1, as it stands for a label that does not count: an error in "
+     "torch, the last row of the table elsewhere.",
+     _look_ups(-1, ("the last row", "IndexError", "the last row",
+                    "the last row", "the last row")))
+
+
+def _one_hot_words(row):
+    return _yes(row.any(), f"{row.tolist()}", "zeros")
+
+
+def _torch_one_hot():
+    import torch
+    return _one_hot_words(_np(torch.nn.functional.one_hot(
+        torch.tensor([4]), 4))[0])
+
+
+def _keras_one_hot():
+    from keras import ops
+    return _one_hot_words(_np(ops.one_hot(np.array([4]), 4))[0])
+
+
+def _jax_one_hot():
+    import jax
+    return _one_hot_words(_np(jax.nn.one_hot(_jnp([4]), 4))[0])
+
+
+_add("one_hot_beyond", "embedding",
+     "Class 4 of 4 as a one-hot row: torch refuses, the others answer zeros, "
+     "and a loss on it is then 0.",
+     {"torch": (
+          "RuntimeError", _torch_one_hot), "keras": ("zeros", _keras_one_hot),
+      "jax": ("zeros", _jax_one_hot)})
+
+
+# Initialisation
+
+
+def _deviation(value):
+    return float(_np(value).std())
+
+
+def _torch_init(make):
+    import torch
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return _deviation(make(torch.nn))
+
+
+def _keras_init(make):
+    import keras
+    made = make(keras.layers)
+    made.build((1, 512))
+    return _deviation(made.weights[0])
+
+
+def _flax_init(make):
+    from flax import nnx
+    return _deviation(make(nnx)[...])
+
+
+_add("linear_deviation", "initialisation",
+     "The deviation of a new 512 × 512 kernel: torch draws evenly up to "
+     "1/√512, Keras by Glorot, Flax by LeCun.",
+     {"torch": (0.025522, lambda: _torch_init(
+         lambda nn: nn.Linear(512, 512).weight)),
+      "keras": (0.044245, lambda: _keras_init(
+          lambda layers: layers.Dense(512))),
+      "flax": (0.044226, lambda: _flax_init(lambda nnx: nnx.Linear(
+          512, 512, rngs=nnx.Rngs(0)).kernel))},
+     tolerance=0.02)
+
+
+def _keras_bias():
+    import keras
+    made = keras.layers.Dense(512)
+    made.build((1, 512))
+    return _deviation(made.bias)
+
+
+_add("linear_bias_deviation", "initialisation",
+     "The deviation of a new layer's bias: torch draws it, Keras and Flax "
+     "begin with 0.",
+     {"torch": (0.025951, lambda: _torch_init(
+         lambda nn: nn.Linear(512, 4096).bias)),
+      "keras": (0.0, _keras_bias),
+      "flax": (0.0, lambda: _flax_init(lambda nnx: nnx.Linear(
+          512, 512, rngs=nnx.Rngs(0)).bias))},
+     tolerance=0.05)
+
+
+def _keras_query():
+    import keras
+    made = keras.layers.MultiHeadAttention(8, 64)
+    made.build((1, 2, 512), (1, 2, 512))
+    return _deviation(made.query_dense.kernel)
+
+
+_add("attention_deviation", "initialisation",
+     "The deviation of a new query kernel of width 512 in 8 heads. torch "
+     "draws the three kernels as one matrix, whose outputs are three times as "
+     "many, so each is smaller than Xavier makes one alone.",
+     {"torch": (0.03125, lambda: _torch_init(
+         lambda nn: nn.MultiheadAttention(512, 8).in_proj_weight[:512])),
+      "torch kdim=511": (0.044194, lambda: _torch_init(
+          lambda nn: nn.MultiheadAttention(512, 8, kdim=511).q_proj_weight)),
+      "keras": (0.04427, _keras_query),
+      "flax": (0.044226, lambda: _flax_init(
+          lambda nnx: _nnx_mha(512, 8).query.kernel))},
+     tolerance=0.02)
+
+
+_add("embedding_deviation", "initialisation",
+     "The deviation of a new embedding of width 512: torch's rows have length "
+     "√512, Flax's length 1, and Keras draws evenly from -0.05 to 0.05. Only "
+     "after a factor of √d do Flax's match torch's.",
+     {"torch": (1.0008, lambda: _torch_init(
+         lambda nn: nn.Embedding(1000, 512).weight)),
+      "keras": (0.02888, lambda: _keras_init(
+          lambda layers: layers.Embedding(1000, 512))),
+      "flax": (0.044209, lambda: _flax_init(lambda nnx: nnx.Embed(
+          1000, 512, rngs=nnx.Rngs(0)).embedding))},
+     tolerance=0.02)
+
+
+def _torch_transformer_init():
+    def kernel(nn):
+        return nn.Transformer(256, 1, 1, 0, 256).encoder.layers[
+            0].linear1.weight
+    return _torch_init(kernel)
+
+
+_add("transformer_deviation", "initialisation",
+     "nn.Transformer draws all its matrices again by Xavier, which its layers "
+     "by themselves do not. Here a 256 × 256 kernel of a feed-forward network.",
+     {"torch nn.Transformer": (0.062583, _torch_transformer_init),
+      "torch nn.TransformerEncoderLayer": (0.036063, lambda: _torch_init(
+          lambda nn: nn.TransformerEncoderLayer(256, 1, 256).linear1.weight))},
+     tolerance=0.02)
+
+
+def _torch_first_number():
+    import torch
+    return torch.randn(
+        1, generator=torch.Generator().manual_seed(0)).item()
+
+
+def _keras_first_number():
+    import keras
+    return float(_np(keras.random.normal((1,), seed=0))[0])
+
+
+def _jax_first_number():
+    import jax
+    return float(jax.random.normal(jax.random.key(0), (1,))[0])
+
+
+_add("first_random_number", "initialisation",
+     "The first normal number of seed 0: a generator each, so that equal seeds "
+     "mean nothing across frameworks, and weights and masks have to be handed "
+     "over.",
+     {"numpy": (0.12573, lambda: float(
+         np.random.default_rng(0).standard_normal())),
+      "torch": (1.541, _torch_first_number),
+      "keras": (-1.697, _keras_first_number),
+      "jax": (1.6226, _jax_first_number)})
+
+
+# Dropout
+
+
+def _dropped(output):
+    return _yes((np.asarray(output) == 0).any(), "drops", "does not drop")
+
+
+def _torch_layer_drops():
+    import torch
+    with torch.random.fork_rng():
+        return _dropped(_np(torch.nn.Dropout()(torch.ones(99))))
+
+
+def _torch_function_drops():
+    import torch
+    with torch.random.fork_rng():
+        return _dropped(_np(torch.nn.functional.dropout(torch.ones(99))))
+
+
+def _keras_layer_drops():
+    import keras
+    return _dropped(_np(keras.layers.Dropout(0.5, seed=0)(np.ones(99))))
+
+
+def _nnx_layer_drops():
+    from flax import nnx
+    return _dropped(_np(nnx.Dropout(0.5, rngs=nnx.Rngs(0))(
+        _jnp(np.ones(99)))))
+
+
+def _linen_layer_drops():
+    from flax import linen
+    return _dropped(_np(linen.Dropout(0.5).apply({}, _jnp(np.ones(99)))))
+
+
+_add("dropout_unless_told", "dropout",
+     "A new dropout layer that is told nothing: torch's and nnx's drop, "
+     "Keras' does not, linen's refuses. A forgotten eval() makes a comparison "
+     "random.",
+     {"torch nn.Dropout": ("drops", _torch_layer_drops),
+      "torch F.dropout": ("drops", _torch_function_drops),
+      "keras": ("does not drop", _keras_layer_drops),
+      "flax nnx": ("drops", _nnx_layer_drops),
+      "flax linen": ("ValueError", _linen_layer_drops)})
+
+
+def _sdpa_drops():
+    import torch
+    with torch.random.fork_rng(), torch.no_grad():
+        return _dropped(_sdpa(*_keys(32), dropout_p=0.5))
+
+
+def _mha_drops():
+    made = _torch_mha(32, 1, dropout=0.5).eval()
+    x = _tensor(_values(1, 4, 32).astype(np.float32))
+    return _yes(np.array_equal(*(_np(made(x, x, x)[0]) for _ in "12")),
+                "does not drop", "drops")
+
+
+_add("dropout_of_a_function", "dropout",
+     "scaled_dot_product_attention has no mode: what it is given as dropout_p "
+     "is dropped in evaluation too. The layer above it looks at its mode.",
+     {"torch scaled_dot_product_attention": ("drops", _sdpa_drops),
+      "torch nn.MultiheadAttention in eval": ("does not drop", _mha_drops)})
+
+
+def _encoder_layer_places():
+    """The dropouts of an encoder layer, by what they stand behind."""
+    import torch
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 8)
+    return (("attention weights", layer.self_attn.dropout),
+            ("attention", layer.dropout1.p), ("hidden", layer.dropout.p),
+            ("feed-forward", layer.dropout2.p))
+
+
+def _keras_attention_dropout():
+    return float(_keras_mha(4, 1).dropout)
+
+
+_add("dropout_by_default", "dropout",
+     "nn.TransformerEncoderLayer drops 0.1 in four places unless told "
+     "otherwise, the paper in two of them; Keras' and Flax's attention drop "
+     "nothing.",
+     {"torch nn.TransformerEncoderLayer": (
+          (("attention weights", 0.1), ("attention", 0.1),
+           ("hidden", 0.1), ("feed-forward", 0.1)),
+          _encoder_layer_places),
+      "keras MultiHeadAttention": (0.0, _keras_attention_dropout),
+      "flax nnx.MultiHeadAttention": (0.0, lambda: float(
+          _nnx_mha(4, 1).dropout_rate))})
+
+
+# Loss
+
+_LOGITS = np.array([[[0, 1, 2, 3, 2, 1, 0], [2, 0, 1, 0, 3, 1, 1],
+                     [1, 0, 0, 2, 0, 1, 3]],
+                    [[3, 1, 0, 1, 0, 2, 0], [0, 2, 1, 1, 1, 0, 2],
+                     [1, 1, 0, 0, 2, 1, 0]]], np.float32)
+_LABELS = np.array([[2, 4, 0], [5, 0, 0]])
+
+
+def _reference_loss(labels=_LABELS, smoothing="uniform", share=0.0, pad=0):
+    return float(ports.engine("numpy").loss(
+        _LOGITS.astype(np.float64), labels, pad, share, smoothing))
+
+
+_EVERY = np.array([[2, 4, 1], [5, 3, 6]])
+
+
+def _torch_loss(labels, **more):
+    import torch
+    return torch.nn.functional.cross_entropy(
+        _tensor(_LOGITS).flatten(0, 1), _tensor(labels).flatten(),
+        **more).item()
+
+
+def _keras_smoothed():
+    import keras
+    return float(keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=0.1)(np.eye(7)[_EVERY], _LOGITS))
+
+
+def _optax_smoothed():
+    import optax
+    labels = optax.smooth_labels(_jnp(np.eye(7, dtype=np.float32)[_EVERY]),
+                                 0.1)
+    return float(optax.softmax_cross_entropy(_jnp(_LOGITS), labels).mean())
+
+
+def _smoothing_effect():
+    """Each convention's loss against the first."""
+    uniform = _reference_loss(_EVERY, "uniform", 0.1)
+    return {name: abs(_reference_loss(_EVERY, name, 0.1) / uniform - 1)
+            for name in ("others", "kl")}
+
+
+_add("label_smoothing", "loss",
+     "Where ε of the label's weight goes: to all V tokens, to the V - 1 "
+     "others, or to the V - 2 that are not padding either, less an entropy. "
+     "Here the loss of six predictions, V 7 and ε 0.1.",
+     {"torch": (2.1428, lambda: _torch_loss(_EVERY, label_smoothing=0.1)),
+      "keras": (2.1428, _keras_smoothed), "optax": (2.1428, _optax_smoothed),
+      "reference uniform": (
+          2.1428, lambda: _reference_loss(_EVERY, "uniform", 0.1)),
+      "reference others": (
+          2.1479, lambda: _reference_loss(_EVERY, "others", 0.1)),
+      "reference kl": (1.6658, lambda: _reference_loss(_EVERY, "kl", 0.1))},
+     effect=Effect("loss against ε over all tokens", _smoothing_effect))
+
+
+def _takes(function, name):
+    import inspect
+    return _yes(name in inspect.signature(function).parameters,
+                f"takes {name}", f"has no {name}")
+
+
+def _torch_takes():
+    import torch
+    return _takes(torch.nn.CrossEntropyLoss, "label_smoothing")
+
+
+def _keras_takes(name):
+    import keras
+    return _takes(getattr(keras.losses, name), "label_smoothing")
+
+
+def _optax_takes():
+    import optax
+    return _takes(optax.softmax_cross_entropy_with_integer_labels,
+                  "label_smoothing")
+
+
+_add("smoothing_of_integer_labels", "loss",
+     "Only torch smooths labels that are given as integers; Keras and Optax "
+     "want them as rows of weights first.",
+     {"torch CrossEntropyLoss": ("takes label_smoothing", _torch_takes),
+      "keras SparseCategoricalCrossentropy": (
+          "has no label_smoothing",
+          lambda: _keras_takes("SparseCategoricalCrossentropy")),
+      "keras CategoricalCrossentropy": (
+          "takes label_smoothing",
+          lambda: _keras_takes("CategoricalCrossentropy")),
+      "optax with integer labels": ("has no label_smoothing", _optax_takes)})
+
+
+def _keras_loss(labels, weighted=False, **more):
+    import keras
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, **more)
+    weights = (labels != 0).astype(np.float32) if weighted else None
+    return float(loss(labels, _LOGITS, sample_weight=weights))
+
+
+_add("mean_over_padding", "loss",
+     "Three of six labels are padding. torch and Keras told to ignore them "
+     "divide by three; Keras given a mask as weights divides by six, and told "
+     "nothing every one counts.",
+     {"reference": (1.3179, _reference_loss),
+      "torch ignore_index": (
+          1.3179, lambda: _torch_loss(_LABELS, ignore_index=0)),
+      "torch": (1.9452, lambda: _torch_loss(_LABELS)),
+      "keras ignore_class": (
+          1.3179, lambda: _keras_loss(_LABELS, ignore_class=0)),
+      "keras sample_weight": (
+          0.65894, lambda: _keras_loss(_LABELS, weighted=True)),
+      "keras": (1.9452, lambda: _keras_loss(_LABELS))},
+     effect=Effect("a mean over all labels against one over the kept", lambda: {
+         "half is padding": abs(_keras_loss(_LABELS, weighted=True)
+                                / _reference_loss() - 1)},
+         needs=("keras",)))
+
+_add("loss_of_padding_alone", "loss",
+     "A batch in which every label is padding: 0/0 in torch, 0 in Keras and "
+     "the reference.",
+     {"reference": (0.0, lambda: _reference_loss(0 * _LABELS)),
+      "torch ignore_index": (
+          math.nan, lambda: _torch_loss(0 * _LABELS, ignore_index=0)),
+      "keras ignore_class": (
+          0.0, lambda: _keras_loss(0 * _LABELS, ignore_class=0))})
+
+
+def _torch_accumulated():
+    """The mean of two batches' means, of 2 labels and of 1."""
+    import torch
+    return float(np.mean([torch.nn.functional.cross_entropy(
+        _tensor(_LOGITS[i]), _tensor(_LABELS[i]), ignore_index=0).item()
+        for i in range(2)]))
+
+
+_add("mean_of_means", "loss",
+     "Two batches of different numbers of labels, accumulated: the mean of "
+     "their means is not the mean over all labels.",
+     {"torch one batch": (
+         1.3179, lambda: _torch_loss(_LABELS, ignore_index=0)),
+      "torch two batches": (1.3837, _torch_accumulated)},
+     effect=Effect("two batches against one", lambda: {
+         "2 labels and 1": abs(_torch_accumulated()
+                               / _reference_loss() - 1)}, needs=("torch",)))
+
+
+def _keras_plain_loss():
+    import keras
+    return float(keras.losses.SparseCategoricalCrossentropy()(
+        _EVERY, _LOGITS + 1))
+
+
+def _optax_loss():
+    import optax
+    return float(optax.softmax_cross_entropy_with_integer_labels(
+        _jnp(_LOGITS), _jnp(_EVERY)).mean())
+
+
+_add("logits_or_probabilities", "loss",
+     "torch's and Optax's losses take logits; Keras' takes probabilities "
+     "unless told from_logits=True, and logits handed to it give a number, "
+     "but another.",
+     {"torch": (2.1118, lambda: _torch_loss(_EVERY)),
+      "optax": (2.1118, _optax_loss),
+      "keras": (1.9459, _keras_plain_loss),
+      "keras from_logits=True": (2.1118, lambda: _keras_loss(_EVERY))},
+     effect=Effect("logits read as probabilities", lambda: {
+         "six predictions": abs(_keras_plain_loss()
+                                / _reference_loss(_EVERY, pad=-1) - 1)
+     }, needs=("keras",)))
+
+
+def _torch_class_axis(axis):
+    import torch
+    logits = np.moveaxis(_LOGITS, -1, axis)
+    return _yes(math.isfinite(torch.nn.functional.cross_entropy(
+        _tensor(logits), _tensor(_EVERY)).item()), "accepted", "not finite")
+
+
+_add("class_axis", "loss",
+     "torch wants the classes on axis 1, Keras and Optax on the last. Where "
+     "there are as many positions as classes nothing fails.",
+     {"torch [B V T]": ("accepted", lambda: _torch_class_axis(1)),
+      "torch [B T V]": ("RuntimeError", lambda: _torch_class_axis(-1)),
+      "keras [B T V]": ("accepted", lambda: _yes(math.isfinite(
+          _keras_loss(_EVERY)), "accepted", "not finite")),
+      "optax [B T V]": ("accepted", lambda: _yes(math.isfinite(
+          _optax_loss()), "accepted", "not finite"))})
+
+
+# Optimiser
+
+
+def _torch_moves(name, gradients, dtype="float64", start=0.0, **more):
+    """How far each weight has gone after each step, gradients [step, n]."""
+    import torch
+    weights = torch.full((len(gradients[0]),), start,
+                         dtype=getattr(torch, dtype), requires_grad=True)
+    optimiser = getattr(torch.optim, name)([weights], **more)
+    for row in gradients:
+        weights.grad = torch.tensor(row, dtype=weights.dtype)
+        optimiser.step()
+    return _np(weights) - start
+
+
+def _keras_moves(name, gradients, dtype="float64", start=0.0, **more):
+    import keras
+    weights = keras.Variable(np.full(len(gradients[0]), start), dtype=dtype)
+    optimiser = getattr(keras.optimizers, name)(**more)
+    for row in gradients:
+        optimiser.apply([keras.ops.convert_to_tensor(
+            np.array(row, dtype))], [weights])
+    return _np(weights) - start
+
+
+def _optax_moves(made, gradients, dtype="float64", start=0.0):
+    import optax
+    with _x64(dtype == "float64"):
+        weights = _jnp(np.full(len(gradients[0]), start, dtype))
+        state = made.init(weights)
+        for row in gradients:
+            updates, state = made.update(
+                _jnp(np.array(row, dtype)), state, weights)
+            weights = optax.apply_updates(weights, updates)
+        return _np(weights) - start
+
+
+def _optax_made(name, *args, **more):
+    import optax
+    return getattr(optax, name)(*args, **more)
+
+
+def _effective(move, rate):
+    """ε of a first step g / (|g| + ε), from how far g = 1e-8 moved."""
+    share = float(-move[0] / rate)
+    return 1e-8 / share - 1e-8
+
+
+_SMALL = [[1e-8]]
+
+_add("adam_epsilon", "optimiser",
+     "The ε that a first step of Adam divides by. Keras' default is 1e-7, and "
+     "by its place it acts as 1e-7 / √(1 - β₂ᵗ), thirty times that at first.",
+     {"torch": (1e-08, lambda: _effective(
+         _torch_moves("Adam", _SMALL, lr=1.0), 1)),
+      "keras": (3.1623e-06, lambda: _effective(_keras_moves(
+          "Adam", _SMALL, learning_rate=1.0), 1)),
+      "optax": (1e-08, lambda: _effective(
+          _optax_moves(_optax_made("adam", 1.0), _SMALL), 1))})
+
+_STEADY = [[1e-1, 1e-4, 1e-7, 1e-9]] * 3
+
+
+def _travelled(moves):
+    return tuple(float(m) for m in moves)
+
+
+def _adam_effect():
+    """Keras' steps against torch's, ε 1e-9 and 1e-7, usual gradients."""
+    found = {}
+    for eps in (1e-9, 1e-7):
+        for size in (1e-2, 1e-7):
+            gradients = [[size]] * 3
+            found[f"ε {eps:g}, gradient {size:g}"] = _gap(
+                _keras_moves("Adam", gradients, learning_rate=1.0,
+                             epsilon=eps),
+                _torch_moves("Adam", gradients, lr=1.0, eps=eps))
+    return found
+
+
+_add("adam_epsilon_place", "optimiser",
+     "torch and Optax add ε to the corrected √v, Keras to √v before its "
+     "correction. Here three steps of rate 1 with ε 1e-9 and gradients 1e-1, "
+     "1e-4, 1e-7, 1e-9: no constant ε makes Keras' those of torch.",
+     {"torch": ((-3.0, -3.0, -2.9703, -1.5), lambda: _travelled(_torch_moves(
+         "Adam", _STEADY, lr=1.0, eps=1e-9))),
+      "optax": ((-3.0, -3.0, -2.9703, -1.5), lambda: _travelled(_optax_moves(
+          _optax_made("adam", 1.0, eps=1e-9), _STEADY))),
+      "keras": (
+          (-3.0, -2.9993, -2.4225, -0.12535), lambda: _travelled(_keras_moves(
+          "Adam", _STEADY, learning_rate=1.0, epsilon=1e-9)))},
+     effect=Effect("Keras' steps against torch's", _adam_effect,
+                   hidden=("ε 1e-09, gradient 0.01",),
+                   needs=("keras", "torch")))
+
+
+def _powers(moves):
+    """How exactly a first step, which is 1 with ε 0, was computed."""
+    return _yes(abs(abs(moves[0]) - 1) < 1e-9, "float64", "float32")
+
+
+_add("adam_correction_precision", "optimiser",
+     "1 - β₁ᵗ and 1 - β₂ᵗ of a float64 run: torch computes them in float64, "
+     "and Optax too where JAX has 64 bits; Keras in float32, where 1 - 0.999 "
+     "has lost three digits of seven. A lockstep in float64 shows it at once.",
+     {"torch": ("float64", lambda: _powers(_torch_moves(
+         "Adam", [[1.0]], lr=1.0, eps=0.0))),
+      "keras": ("float32", lambda: _powers(_keras_moves(
+          "Adam", [[1.0]], learning_rate=1.0, epsilon=0.0))),
+      "optax": ("float64", lambda: _powers(_optax_moves(
+          _optax_made("adam", 1.0, eps=0.0), [[1.0]])))},
+     effect=Effect("a first step against 1", lambda: {
+         "keras": float(abs(_keras_moves(
+             "Adam", [[1.0]], learning_rate=1.0, epsilon=0.0)[0] + 1))},
+         hidden=("keras",), needs=("keras",)))
+
+
+def _decay_kind(moves):
+    """A weight of 1, no gradient, decay 0.1, rate 0.01."""
+    step = float(-moves[0])
+    if abs(step) < 1e-9:
+        return "none"
+    return _yes(step > 5e-3, "in the gradient", "beside the step")
+
+
+_add("weight_decay_kind", "optimiser",
+     "weight_decay of Adam: torch adds it to the gradient, and Adam then "
+     "scales it away; Keras subtracts it from the weight, as AdamW does "
+     "everywhere.",
+     {"torch Adam": ("in the gradient", lambda: _decay_kind(_torch_moves(
+         "Adam", [[0.0]], start=1.0, lr=0.01, weight_decay=0.1))),
+      "torch AdamW": ("beside the step", lambda: _decay_kind(_torch_moves(
+          "AdamW", [[0.0]], start=1.0, lr=0.01, weight_decay=0.1))),
+      "keras Adam": ("beside the step", lambda: _decay_kind(_keras_moves(
+          "Adam", [[0.0]], start=1.0, learning_rate=0.01, weight_decay=0.1))),
+      "keras AdamW": ("beside the step", lambda: _decay_kind(_keras_moves(
+          "AdamW", [[0.0]], start=1.0, learning_rate=0.01,
+          weight_decay=0.1))),
+      "optax adamw": ("beside the step", lambda: _decay_kind(_optax_moves(
+          _optax_made("adamw", 0.01, weight_decay=0.1), [[0.0]],
+          start=1.0)))})
+
+_add("weight_decay_default", "optimiser",
+     "The decay that AdamW has unless told: a hundred times as much in torch "
+     "as in Optax.",
+     {"torch": (0.01, lambda: float(-_torch_moves(
+         "AdamW", [[0.0]], start=1.0, lr=0.1)[0] / 0.1)),
+      "keras": (0.004, lambda: float(-_keras_moves(
+          "AdamW", [[0.0]], start=1.0, learning_rate=0.1)[0] / 0.1)),
+      "optax": (0.0001, lambda: float(-_optax_moves(
+          _optax_made("adamw", 0.1), [[0.0]], start=1.0)[0] / 0.1))})
+
+_add("learning_rate_default", "optimiser",
+     "The rate of Adam and SGD unless told: Keras' SGD goes ten times as far "
+     "as torch's, and Optax wants to be told.",
+     {"torch Adam": (0.001, lambda: float(-_torch_moves(
+         "Adam", [[1.0]], eps=0.0)[0])),
+      "torch SGD": (0.001, lambda: float(-_torch_moves("SGD", [[1.0]])[0])),
+      "keras Adam": (0.001, lambda: float(-_keras_moves(
+          "Adam", [[1.0]], epsilon=0.0)[0])),
+      "keras SGD": (0.01, lambda: float(-_keras_moves("SGD", [[1.0]])[0])),
+      "optax adam": ("TypeError", lambda: _optax_made("adam")),
+      "optax sgd": ("TypeError", lambda: _optax_made("sgd"))})
+
+
+def _torch_clipped():
+    import torch
+    weights = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    weights.grad = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    torch.nn.utils.clip_grad_norm_([weights], 1.0)
+    return weights.grad.norm().item()
+
+
+def _tf_clipped():
+    import tensorflow as tf
+    clipped, _ = tf.clip_by_global_norm([np.array([3.0, 4.0])], 1.0)
+    return float(np.linalg.norm(_np(clipped[0])))
+
+
+def _optax_clipped():
+    with _x64(True):
+        made = _optax_made("clip_by_global_norm", 1.0)
+        gradient = _jnp(np.array([3.0, 4.0]))
+        return float(np.linalg.norm(_np(made.update(
+            gradient, made.init(gradient))[0])))
+
+
+def _exactly_one(norm):
+    return _yes(abs(norm - 1) < 1e-12, "1", "below 1")
+
+
+_add("norm_after_clipping", "optimiser",
+     "The norm of a gradient clipped to 1: torch divides by the norm and 1e-6, "
+     "so that it ends a little below.",
+     {"torch": ("below 1", lambda: _exactly_one(_torch_clipped())),
+      "tensorflow": ("1", lambda: _exactly_one(_tf_clipped())),
+      "optax": ("1", lambda: _exactly_one(_optax_clipped()))},
+     effect=Effect("torch's norm against 1", lambda: {
+         "norm 5": 1 - _torch_clipped()}, hidden=("norm 5",),
+         needs=("torch",)))
+
+
+def _keras_clip_scope(**more):
+    """Gradients 3 and 4 of two variables: clipped together or each."""
+    import keras
+    weights = [keras.Variable(np.zeros(1), dtype="float64") for _ in "12"]
+    keras.optimizers.SGD(1.0, **more).apply(
+        [keras.ops.convert_to_tensor(np.array([g])) for g in (3.0, 4.0)],
+        weights)
+    return tuple(float(-_np(w)[0]) for w in weights)
+
+
+def _torch_clip_scope():
+    import torch
+    weights = [torch.zeros(1, dtype=torch.float64, requires_grad=True)
+               for _ in "12"]
+    for weight, gradient in zip(weights, (3.0, 4.0)):
+        weight.grad = torch.full((1,), gradient, dtype=torch.float64)
+    torch.nn.utils.clip_grad_norm_(weights, 1.0)
+    return tuple(w.grad.item() for w in weights)
+
+
+_add("clipping_scope", "optimiser",
+     "Keras' clipnorm clips each variable's gradient by its own norm, which "
+     "turns the whole; global_clipnorm clips all by one factor, as torch does. "
+     "Here gradients 3 and 4 of two variables, clipped to 1.",
+     {"torch clip_grad_norm_": ((0.6, 0.8), _torch_clip_scope),
+      "keras clipnorm": ((1.0, 1.0), lambda: _keras_clip_scope(clipnorm=1.0)),
+      "keras global_clipnorm": (
+          (0.6, 0.8), lambda: _keras_clip_scope(global_clipnorm=1.0))},
+     effect=Effect("each alone against all together", lambda: {
+         "3 and 4": _gap(_keras_clip_scope(clipnorm=1.0),
+                         _keras_clip_scope(global_clipnorm=1.0))},
+         needs=("keras",)))
+
+
+def _torch_first_step():
+    import torch
+    seen = []
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: seen.append(step) or 1.0)
+    return seen[0]
+
+
+def _keras_first_step():
+    import keras
+    seen = []
+
+    class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+        def __call__(self, step):
+            seen.append(int(step))
+            return 1.0
+
+        def get_config(self):
+            return {}
+
+    weights = keras.Variable(np.zeros(1))
+    keras.optimizers.SGD(Schedule()).apply(
+        [keras.ops.convert_to_tensor(np.ones(1, np.float32))], [weights])
+    return seen[-1]
+
+
+def _optax_first_step():
+    seen = []
+    made = _optax_made("sgd", lambda step: seen.append(int(step)) or 1.0)
+    weights = _jnp(np.zeros(1))
+    made.update(weights, made.init(weights))
+    return seen[0]
+
+
+def _warm_up_effect():
+    """The paper's rate counted from 0 against from 1, at the 10th update."""
+    def rate(step):
+        return min(step**-0.5, step * 4000**-1.5)
+
+    return {"10th update": 1 - rate(9) / rate(10)}
+
+
+_add("first_step_of_a_schedule", "optimiser",
+     "Which number a schedule is given for the first update: 0 everywhere, "
+     "where the paper's formula, counted from 1, divides by the step.",
+     {"torch": (0, _torch_first_step), "keras": (0, _keras_first_step),
+      "optax": (0, _optax_first_step)},
+     effect=Effect("the paper's rate counted from 0", _warm_up_effect))
+
+
+def _torch_two_rates():
+    import torch
+    weights = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    optimiser = torch.optim.SGD([weights], lr=1.0, momentum=0.9)
+    for rate in (1.0, 0.5):
+        optimiser.param_groups[0]["lr"] = rate
+        weights.grad = torch.ones(1, dtype=torch.float64)
+        optimiser.step()
+    return -weights.item()
+
+
+def _keras_two_rates():
+    import keras
+    weights = keras.Variable(np.zeros(1), dtype="float64")
+    optimiser = keras.optimizers.SGD(1.0, momentum=0.9)
+    for rate in (1.0, 0.5):
+        optimiser.learning_rate = rate
+        optimiser.apply([keras.ops.convert_to_tensor(np.ones(1))], [weights])
+    return float(-_np(weights)[0])
+
+
+def _optax_two_rates():
+    made = _optax_made("sgd", lambda step: 1.0 - 0.5 * step, momentum=0.9)
+    return float(-_optax_moves(made, [[1.0]] * 2)[0])
+
+
+_add("momentum_and_rate", "optimiser",
+     "Momentum keeps gradients in torch and Optax, and steps, rate included, "
+     "in Keras. Two steps with gradient 1 at rates 1 and ½: the same while the "
+     "rate stands, another as soon as it falls.",
+     {"torch": (1.95, _torch_two_rates), "optax": (1.95, _optax_two_rates),
+      "keras": (2.4, _keras_two_rates)})
+
+
+# Precision
+
+
+def _torch_dtype(value, **more):
+    import torch
+    return _dtype_name(torch.tensor(value, **more))
+
+
+def _tf_dtype(value, **more):
+    import tensorflow as tf
+    return _dtype_name(tf.constant(value, **more))
+
+
+def _keras_dtype(value):
+    from keras import ops
+    return _dtype_name(ops.convert_to_tensor(value))
+
+
+def _jax_dtype(value, **more):
+    import jax.numpy as jnp
+    return _dtype_name(jnp.array(value, **more))
+
+
+_add("dtype_of_a_float", "precision",
+     "What a plain 1.0 becomes: float64 in NumPy, float32 elsewhere.",
+     {"numpy": ("float64", lambda: _dtype_name(np.array(1.0))),
+      "torch": ("float32", lambda: _torch_dtype(1.0)),
+      "tensorflow": ("float32", lambda: _tf_dtype(1.0)),
+      "jax": ("float32", lambda: _jax_dtype(1.0))})
+
+_add("dtype_of_an_integer", "precision",
+     "What a plain 1 becomes: 64 bits in NumPy and torch, 32 elsewhere.",
+     {"numpy": ("int64", lambda: _dtype_name(np.array(1))),
+      "torch": ("int64", lambda: _torch_dtype(1)),
+      "tensorflow": ("int32", lambda: _tf_dtype(1)),
+      "keras": ("int32", lambda: _keras_dtype(1)),
+      "jax": ("int32", lambda: _jax_dtype(1))})
+
+
+def _torch_float64():
+    import torch
+    return _torch_dtype(1.0, dtype=torch.float64)
+
+
+def _jax_with_x64():
+    with _x64(True):
+        return _jax_dtype(1.0, dtype="float64")
+
+
+_add("float64_asked_for", "precision",
+     "What float64 becomes when it is asked for by name. JAX makes it float32 "
+     "with a warning until jax_enable_x64 is set, and a proof in float64 is "
+     "then none.",
+     {"torch": ("float64", _torch_float64),
+      "tensorflow": ("float64", lambda: _tf_dtype(1.0, dtype="float64")),
+      "jax": ("float32", lambda: _jax_dtype(1.0, dtype="float64")),
+      "jax with x64": ("float64", _jax_with_x64)})
+
+
+_WIDE = np.ones((2, 2))
+
+
+def _torch_layer_dtype():
+    import torch
+    return _dtype_name(torch.nn.Linear(2, 2)(_tensor(_WIDE)))
+
+
+def _keras_layer_dtype():
+    import keras
+    return _dtype_name(keras.layers.Dense(2)(
+        keras.ops.convert_to_tensor(_WIDE)))
+
+
+def _flax_layer_dtype():
+    from flax import nnx
+    with _x64(True):
+        return _dtype_name(nnx.Linear(2, 2, rngs=nnx.Rngs(0))(_jnp(_WIDE)))
+
+
+_add("float64_into_a_layer", "precision",
+     "Float64 handed to a layer made without a dtype: torch refuses, Keras "
+     "rounds it to float32 without a word, Flax widens its float32 weights.",
+     {"torch": ("RuntimeError", _torch_layer_dtype),
+      "keras": ("float32", _keras_layer_dtype),
+      "flax with x64": ("float64", _flax_layer_dtype)})
+
+#: Above half a unit of float16 by less than float32 can hold.
+_TWICE = 1 + 2.0**-11 + 2.0**-40
+
+
+def _rounding(value):
+    return _yes(value == 1, "twice, by way of float32", "once")
+
+
+def _torch_half():
+    import torch
+    return _rounding(torch.tensor(_TWICE, dtype=torch.float64).half().item())
+
+
+def _tf_half():
+    import tensorflow as tf
+    return _rounding(float(tf.cast(tf.constant(_TWICE, tf.float64),
+                                   tf.float16)))
+
+
+def _jax_half():
+    with _x64(True):
+        return _rounding(float(_jnp(np.float64(_TWICE)).astype("float16")))
+
+
+_add("float64_to_float16", "precision",
+     "Rounding float64 to float16 by way of float32 rounds twice, and one "
+     "number in some ten thousand ends a unit off.",
+     {"numpy": ("once", lambda: _rounding(float(np.float16(_TWICE)))),
+      "torch": (
+          "twice, by way of float32",
+          _torch_half), "tensorflow": ("twice, by way of float32", _tf_half),
+      "jax": ("once", _jax_half)})
+
+_TORCH_SWITCHES = (
+    "import torch; print((torch.get_float32_matmul_precision(), "
+    "torch.backends.cudnn.allow_tf32))")
+_TF_SWITCHES = (
+    "import tensorflow as tf; "
+    "print((tf.config.experimental.tensor_float_32_execution_enabled(),))")
+_JAX_SWITCHES = (
+    "import jax; print((jax.config.jax_default_matmul_precision, "
+    "jax.config.jax_enable_x64))")
+
+_add("process_precision", "precision",
+     "What a new process allows float32 products on a GPU: torch computes "
+     "matrix products in full and convolutions in TF32, TensorFlow all in "
+     "TF32, and JAX leaves it to the device.",
+     {"torch matmul": ("highest", lambda: _fresh(_TORCH_SWITCHES)[0]),
+      "torch cudnn.allow_tf32": (
+          "True", lambda: str(_fresh(_TORCH_SWITCHES)[1])),
+      "tensorflow tensor_float_32": (
+          "True", lambda: str(_fresh(_TF_SWITCHES)[0])),
+      "jax default_matmul_precision": (
+          "None", lambda: str(_fresh(_JAX_SWITCHES)[0])),
+      "jax enable_x64": ("False", lambda: str(_fresh(_JAX_SWITCHES)[1]))})
+
+
+def _largest_accepted(accepts):
+    """The largest relative error at 1 that a comparison accepts."""
+    low, high = 1e-12, 1.0
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if accepts(middle) else (low, middle)
+    return low
+
+
+def _passes(check, *args, **more):
+    try:
+        return check(*args, **more) is not False
+    except (AssertionError, ValueError):
+        return False
+
+
+def _torch_accepts(dtype):
+    import torch
+    dtype = getattr(torch, dtype)
+    return _largest_accepted(lambda error: _passes(
+        torch.testing.assert_close, torch.tensor([1 + error], dtype=dtype),
+        torch.ones(1, dtype=dtype)))
+
+
+def _jax_accepts():
+    import jax.numpy as jnp
+    with _x64(True):
+        return _largest_accepted(lambda error: bool(jnp.allclose(
+            jnp.array([1 + error]), jnp.ones(1))))
+
+
+def _tf_accepts():
+    import tensorflow as tf
+    return _largest_accepted(lambda error: not _raises(
+        lambda: tf.debugging.assert_near(
+            tf.constant([1 + error], tf.float32), tf.ones([1]))))
+
+
+def _raises(function):
+    try:
+        function()
+    except Exception:
+        return True
+    return False
+
+
+_add("tolerance_by_default", "precision",
+     "The largest relative error at 1 that a comparison lets pass unless "
+     "told: five orders lie between the strictest and the laxest.",
+     {"numpy allclose": (1.001e-05, lambda: _largest_accepted(
+         lambda error: np.allclose([1 + error], [1]))),
+      "numpy assert_allclose": (1e-07, lambda: _largest_accepted(
+          lambda error: _passes(
+              np.testing.assert_allclose, [1 + error], [1]))),
+      "torch assert_close float64": (2e-07, lambda: _torch_accepts("float64")),
+      "torch assert_close float32": (
+          1.1265e-05, lambda: _torch_accepts("float32")),
+      "torch assert_close bfloat16": (
+          0.019531, lambda: _torch_accepts("bfloat16")),
+      "tensorflow assert_near float32": (2.3246e-06, _tf_accepts),
+      "jax allclose": (1.001e-05, _jax_accepts)},
+     tolerance=0.1)
+
+
+def _nan_words(passed):
+    return _yes(passed, "equal", "not equal")
+
+
+def _torch_nan():
+    import torch
+    nan = torch.tensor([math.nan])
+    return _nan_words(_passes(torch.testing.assert_close, nan, nan))
+
+
+def _jax_nan():
+    import jax.numpy as jnp
+    nan = jnp.array([jnp.nan])
+    return _nan_words(bool(jnp.allclose(nan, nan)))
+
+
+_add("nan_in_comparisons", "precision",
+     "Whether NaN equals NaN: only in NumPy's assert_allclose, so that two "
+     "broken outputs pass there.",
+     {"numpy allclose": ("not equal", lambda: _nan_words(
+         np.allclose([np.nan], [np.nan]))),
+      "numpy assert_allclose": ("equal", lambda: _nan_words(_passes(
+          np.testing.assert_allclose, [np.nan], [np.nan]))),
+      "torch assert_close": ("not equal", _torch_nan),
+      "jax allclose": ("not equal", _jax_nan)})
+
+
+def _shape_words(passed):
+    return _yes(passed, "accepted", "refused")
+
+
+def _torch_shapes():
+    import torch
+    return _shape_words(_passes(torch.testing.assert_close,
+                                torch.ones(3, 1), torch.ones(1, 3)))
+
+
+def _jax_shapes():
+    import jax.numpy as jnp
+    return _shape_words(bool(jnp.allclose(jnp.ones((3, 1)),
+                                          jnp.ones((1, 3)))))
+
+
+_add("shapes_in_comparisons", "precision",
+     "Ones of shape [3 1] against ones of [1 3]: allclose spreads them out "
+     "and is content.",
+     {"numpy allclose": ("accepted", lambda: _shape_words(
+         np.allclose(np.ones((3, 1)), np.ones((1, 3))))),
+      "numpy assert_allclose": ("refused", lambda: _shape_words(_passes(
+          np.testing.assert_allclose, np.ones((3, 1)), np.ones((1, 3))))),
+      "torch assert_close": ("refused", _torch_shapes),
+      "jax allclose": ("accepted", _jax_shapes)})
+
+
+# Decoding
+
+
+def _torch_argmax():
+    import torch
+    return torch.zeros(1000).argmax().item()
+
+
+def _keras_argmax():
+    from keras import ops
+    return int(ops.argmax(np.zeros(1000, np.float32)))
+
+
+def _jax_argmax():
+    return int(_jnp(np.zeros(1000)).argmax())
+
+
+_add("ties_of_argmax", "decoding",
+     "The largest of a thousand equal numbers: the first, in all of them.",
+     {"numpy": (0, lambda: int(np.zeros(1000).argmax())),
+      "torch": (0, _torch_argmax), "keras": (0, _keras_argmax),
+      "jax": (0, _jax_argmax)})
+
+
+def _in_order(indices):
+    return _yes(list(map(int, indices)) == [0, 1, 2, 3], "the first four",
+                "some four")
+
+
+def _torch_top():
+    import torch
+    return _in_order(torch.zeros(1000).topk(4).indices)
+
+
+def _keras_top():
+    from keras import ops
+    return _in_order(_np(ops.top_k(np.zeros(1000, np.float32), 4)[1]))
+
+
+def _jax_top():
+    import jax
+    return _in_order(jax.lax.top_k(_jnp(np.zeros(1000)), 4)[1])
+
+
+_add("ties_of_top_k", "decoding",
+     "The four largest of a thousand equal numbers: torch promises no order "
+     "and keeps none, so that beams with equal scores part.",
+     {"torch": (
+          "some four", _torch_top), "keras": ("the first four", _keras_top),
+      "jax": ("the first four", _jax_top)})
+
+
+def _winner(score):
+    """Of two hypotheses, the one that a rule prefers."""
+    short, long = score(-4.0, 4), score(-5.2, 7)
+    return _yes(short > long, "the short one", "the long one")
+
+
+_add("length_rule", "decoding",
+     "A hypothesis of 4 tokens and log-probability -4 against one of 7 and "
+     "-5.2. The sum and the paper's ((5 + L) / 6)^0.6 prefer the short one, "
+     "the mean and an exponent of 1 the long one.",
+     {"numpy sum": (
+          "the short one", lambda: _winner(lambda total, length: total)),
+      "numpy mean": ("the long one", lambda: _winner(
+          lambda total, length: total / length)),
+      "numpy ((5 + L) / 6)^0.6": ("the short one", lambda: _winner(
+          lambda total, length: total / ((5 + length) / 6) ** 0.6)),
+      "numpy ((5 + L) / 6)^1": ("the long one", lambda: _winner(
+          lambda total, length: total / ((5 + length) / 6)))})
+
+
+def _first_beams(live):
+    """How many different tokens two beams have after their first step."""
+    log_probs = np.log([0.5, 0.3, 0.2])
+    start = np.array([0.0, 0.0 if live == 2 else -np.inf])
+    scores = (start[:, None] + log_probs).ravel()
+    best = np.argsort(-scores, kind="stable")[:2]
+    return len(set(best % 3))
+
+
+_add("live_beams_at_first", "decoding",
+     "All beams begin with the same token. If all count at the first step "
+     "they choose the same one, and stay copies of each other: here the "
+     "different tokens of two beams.",
+     {"numpy one beam live": (2, lambda: _first_beams(1)),
+      "numpy two beams live": (1, lambda: _first_beams(2))})
+
+
+def _padding_side(row):
+    return tuple(int(i) for i in row)
+
+
+def _torch_padded():
+    import torch
+    return _padding_side(torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor([5, 6]), torch.tensor([1, 2, 3])],
+        batch_first=True)[0])
+
+
+def _keras_padded():
+    import keras
+    return _padding_side(keras.utils.pad_sequences([[5, 6], [1, 2, 3]])[0])
+
+
+def _words_tokenizer():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    made = Tokenizer(models.WordLevel(
+        {"[PAD]": 0, "a": 1, "b": 2, "c": 3, "[UNK]": 4},
+        unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return made
+
+
+def _tokenizers_padded():
+    made = _words_tokenizer()
+    made.enable_padding()
+    return _padding_side(made.encode_batch(["b c", "a b c"])[0].ids)
+
+
+_add("padding_side", "decoding",
+     "A row of two tokens padded to three: Keras pads on the left, which "
+     "moves every position, the others on the right. All pad with 0, also "
+     "where 0 is a word.",
+     {"torch pad_sequence": ((5, 6, 0), _torch_padded),
+      "keras pad_sequences": ((0, 5, 6), _keras_padded),
+      "tokenizers": ((2, 3, 0), _tokenizers_padded)})
+
+
+def _keras_truncated():
+    import keras
+    return _padding_side(keras.utils.pad_sequences([[1, 2, 3]], maxlen=2)[0])
+
+
+def _tokenizers_truncated():
+    made = _words_tokenizer()
+    made.enable_truncation(2)
+    return _padding_side(made.encode("a b c").ids)
+
+
+_add("truncation_side", "decoding",
+     "Tokens 1, 2, 3 cut to two: Keras keeps the end, Tokenizers the "
+     "beginning.",
+     {"keras pad_sequences": ((2, 3), _keras_truncated),
+      "tokenizers": ((1, 2), _tokenizers_truncated)})
+
+
+def _decoded(special):
+    made = _words_tokenizer()
+    if special:
+        made.add_special_tokens(["[PAD]"])
+    return made.decode([0, 1, 2])
+
+
+def _prefixed():
+    from tokenizers import pre_tokenizers
+    return pre_tokenizers.ByteLevel().pre_tokenize_str("a")[0][0]
+
+
+_add("decoded_tokens", "decoding",
+     "Decoding leaves out special tokens unless told not to, and only those "
+     "that were registered as special.",
+     {"tokenizers registered": ("a b", lambda: _decoded(True)),
+      "tokenizers not registered": ("[PAD] a b", lambda: _decoded(False))})
+
+_add("space_before_the_first_word", "decoding",
+     "ByteLevel puts a space, shown as Ġ, before the first word unless told "
+     "not to, so that a sentence and its own beginning are cut alike or not.",
+     {"tokenizers ByteLevel": ("Ġa", _prefixed)})
