@@ -83,7 +83,7 @@ def listing(file, ranges):
             until = number
             if text.lstrip().startswith("#"):
                 while file.lines[more].lstrip().startswith("# "):
-                    if file.lines[more].lstrip().startswith("# ["):
+                    if sources.OTHER_WORDS.search(file.lines[more]):
                         break
                     reason += " " + file.lines[more].lstrip()[2:]
                     more += 1

@@ -39,6 +39,9 @@ FORCED = re.compile(r"# (torch|keras|nnx): ?(.*)$")
 #: Keras' steps that other code marks, seen from inside its own layer.
 ELSEWHERE = re.compile(r"# Steps? ([\d, and]+) of (\w+)\.")
 
+#: Where the reason of a forced line ends, if a comment follows it.
+OTHER_WORDS = re.compile(r"# (\[|Steps? [\d, and]+ of )")
+
 
 def path_of(column, name, root):
     """A column's file; the contract's random numbers are the reference's."""
