@@ -70,13 +70,14 @@ LEFT_OUT = {
     "and its BLAS",
     "flash-attn's causal mask": "flash-attn runs on GPUs only",
     "tables, smoothing and padding of Tensor2Tensor, Marian, fairseq and "
-    "OpenNMT": "they are not installed; the rows position_divisor, "
-    "position_layout and label_smoothing show their arithmetic",
+    "OpenNMT": "they are not among this project's dependencies; the rows "
+    "position_divisor, position_layout and label_smoothing show their "
+    "arithmetic",
     "keras_hub's layers and samplers": "it is not among this project's "
     "dependencies",
     "Hugging Face's length penalty, early stopping and caches":
     "it is not among this project's dependencies",
-    "when a beam search stops": "no installed library searches with beams",
+    "when a beam search stops": "none of these libraries searches with beams",
     "the cache that follows its beam": "it is a fault of one search, not a "
     "default of a library",
     "ONNX's optimisers": "its reference evaluator runs them, and no port of "
@@ -503,7 +504,7 @@ def _epsilon_effect():
 _add("layer_norm_epsilon", "normalisation",
      "Each layer norm adds another ε to the variance. On rows of deviation 1 "
      "nobody sees it; on narrow rows, as embeddings are at first, the output "
-     "shrinks by a tenth or by half.",
+     "shrinks by a hundredth or by half.",
      _norms((1e-5, 1e-5, 1e-3, 1e-7, 1e-6, 1e-6, 1e-5), _epsilon_of),
      tolerance=1e-2,
      effect=Effect("output with ε 1e-5 against 1e-6", _epsilon_effect,
@@ -542,7 +543,7 @@ def _unbiased_effect():
 
 _add("layer_norm_variance", "normalisation",
      "Built-in layer norms divide the squares by the width D. A norm written "
-     "with torch's std divides by D - 1, which makes every output smaller by "
+     "with torch's std divides by D - 1, which multiplies every output by "
      "√((D - 1) / D).",
      _norms(("biased",) * 7, _variance_of),
      effect=Effect("unbiased against biased", _unbiased_effect))
@@ -1480,10 +1481,11 @@ _add("attention_dropout_mask", "attention",
 @functools.cache
 def _sown(dtype):
     """nnx's attention with its weights kept against without."""
-    made = _nnx_mha(32, 4, dtype=dtype, param_dtype=dtype)
-    x = _jnp(_values(2, 16, 32)).astype(dtype)
-    return (_np(made(x, sow_weights=True).astype("float32")),
-            _np(made(x).astype("float32")))
+    from flax import nnx
+    q, k, v = (_jnp(x).astype(dtype) for x in _values(3, 2, 16, 4, 8))
+    return tuple(_np(nnx.dot_product_attention(
+        q, k, v, module=module).astype("float32"))
+        for module in (nnx.Module(), None))
 
 
 _add("weights_that_are_watched", "attention",

@@ -127,13 +127,14 @@ def _add_row(table, one):
         groups.setdefault(text, []).append(who)
     for text, names in groups.items():
         name, effect, verdict = lines.pop() if lines else ("", "", Text(""))
-        table.add_row(name, ", ".join(names), text, effect, verdict)
+        table.add_row(*map(Text, (name, ", ".join(names), text, effect)),
+                      verdict)
 
 
 def print_verdict(out, found, versions):
     """Versions, what changed, what was not checked, and the sums."""
-    out.print(", ".join(f"{name} {number}"
-                        for name, number in versions.items()))
+    out.print(Text(", ".join(f"{name} {number}"
+                             for name, number in versions.items())))
     for one in found:
         if one.changed:
             out.print(Text.assemble(

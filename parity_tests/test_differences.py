@@ -1,11 +1,13 @@
 """Known differences: each is as recorded, and a change would be seen."""
 
 import dataclasses
+import io
 import json
 import math
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from parity import differences_commands, ports
@@ -159,6 +161,15 @@ def test_command(tmp_path):
     page = (tmp_path / "d.md").read_text()
     assert "## Normalisation" in page and "| NumPy | 1.118 |" in page
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d.json", "d.md"]
+
+
+def test_brackets_are_shown():
+    """Rich would take E[x²] for a style and leave it out."""
+    known = REGISTRY["fast_variance"]
+    found = registry.Found(known, dict(known.expected), None, (), ())
+    out = Console(record=True, width=132, file=io.StringIO())
+    differences_commands.print_rows(out, [found])
+    assert "E[x²] − E[x]²" in out.export_text()
 
 
 def test_command_by_topic(without):
