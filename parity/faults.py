@@ -130,8 +130,12 @@ def numpy_of(port, value):
 
 def native_of(port, array):
     """NumPy's array as a port's."""
-    return array if port == "numpy" else module_of(
-        port, "engine").to_native(array, "cpu")
+    if port == "numpy":
+        return array
+    to_native = module_of(port, "engine").to_native
+    if np.ndim(array) == 0:
+        return to_native(np.reshape(array, 1), "cpu")[0]
+    return to_native(array, "cpu")
 
 
 def by_numpy(function):
@@ -330,7 +334,7 @@ def root_mean_square(x, scale, bias, eps):
     """RMSNorm: the mean is not subtracted."""
     variance = (x * x).mean(-1, keepdims=True)
     normalized = x / np.sqrt(variance + eps)
-    return {"mean": np.zeros_like(x[..., :1]), "centered": x,
+    return {"mean": x.mean(-1, keepdims=True), "centered": x,
             "variance": variance, "normalized": normalized,
             "output": normalized * scale + bias}
 
@@ -709,7 +713,7 @@ def _norm_faults():
         "LayerNorm", fast_variance), step="variance",
         **base | {"case": "norm, mean 100 deviations"})
     yield Fault("RMS norm, not layer norm", put=norm_by(
-        "LayerNorm", root_mean_square), step="mean", **base)
+        "LayerNorm", root_mean_square), step="centered", **base)
     yield Fault("a norm's scale is stored less 1", put=norm_by(
         "LayerNorm", scale_plus_one), step="output", **base)
     yield Fault("deviation norm's ε inside the root", put=norm_by(
