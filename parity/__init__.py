@@ -1,1 +1,17 @@
-"""The harness: it runs the reference and the ports, and compares."""
+"""The harness: it runs the reference and the ports, and compares.
+
+For models of other people: ``parity.trace(model, *inputs)`` looks into one,
+``parity.compare(a, b)`` says where two part, ``parity.explain(comparison, a,
+b)`` why.
+"""
+
+import importlib
+
+#: What can be had from the package -> its module, imported when it is used.
+PUBLIC = {"trace": "capture", "compare": "comparing", "explain": "explaining"}
+
+
+def __getattr__(name):
+    if name not in PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"parity.{PUBLIC[name]}"), name)

@@ -13,7 +13,8 @@ import typer
 
 from contract.config import PRESETS
 from parity import (
-    budgets, ports, report, training_commands, translate_commands)
+    budgets, compare_commands, ports, report, training_commands,
+    translate_commands)
 from parity.shell import MISSING, check_writable, told_plainly, write_json
 
 app = typer.Typer(
@@ -173,6 +174,8 @@ app.command()(training_commands.train)
 app.command()(training_commands.curves)
 app.command()(translate_commands.translate)
 app.command()(translate_commands.tokenizer)
+app.command()(compare_commands.dump)
+app.command()(compare_commands.compare)
 
 
 def finish(out, found, names, json_file):

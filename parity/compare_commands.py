@@ -154,12 +154,12 @@ def compare(
         "--json", metavar="FILE", help="Write the report as JSON to FILE."
     )] = None,
 ):
-    """Compare two dumps: name the first step at which they part.
+    """Compare two dumps: name the first step at which they part, and why.
 
     Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 4 nothing,
     or not the models' outputs, was compared.
     """
-    from parity import aligning, comparing, dumps, report
+    from parity import aligning, comparing, dumps, explaining, report
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
@@ -177,6 +177,7 @@ def compare(
             aligning.write(names, write_map)
         found = comparing.compare(first, second, names, dtype=dtype,
                                   allow_same=allow_same)
+        explaining.explain(found, first, second)
         comparing.print_comparison(report.console(), found, everything)
         if html:
             comparing.write_html(found, html)

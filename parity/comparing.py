@@ -123,6 +123,7 @@ class Comparison:
         a, b: what the two are: framework, versions, precision, dtype, hashes,
             folder.
         local: whether local errors were found.
+        explanations: what explaining.explain found, if it was asked.
     """
 
     rows: list
@@ -131,6 +132,7 @@ class Comparison:
     a: dict
     b: dict
     local: bool
+    explanations: list = dataclasses.field(default_factory=list)
 
     @property
     def compared(self):
@@ -186,6 +188,7 @@ class Comparison:
             "compared": self.compared, "local": self.local,
             "first": self.first and plain(self.first),
             "sentence": self.sentence(),
+            "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
             "only_a": self.names.only_a, "only_b": self.names.only_b,
             "rows": [plain(row) for row in self.rows],
@@ -805,6 +808,8 @@ def print_comparison(out, comparison, everything=False):
     for note in comparison.notes:
         out.print(Text(f"note: {note}"))
     out.print(Text(comparison.sentence()))
+    for each in comparison.explanations:
+        out.print(Text(f"why: {each.text()}"))
     out.print(Text("verdict: ").append_text(
         report.verdict_text(comparison.verdict)))
 
@@ -848,6 +853,8 @@ def as_html(comparison):
         f"<title>{text(comparison.verdict)}</title><style>{STYLE}</style>",
         f"<h1>{text(comparison.verdict)}</h1>",
         f"<p>{text(comparison.sentence())}</p>",
+        *(f"<p><b>Why:</b> {text(each.text())}</p>"
+          for each in comparison.explanations),
         side("a", comparison.a), side("b", comparison.b),
         f"<table><tr>{head}</tr>",
         *(row_of(row) for row in _shown(comparison, True)), "</table>",

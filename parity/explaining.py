@@ -1,0 +1,519 @@
+"""Why two models part: a cause is named where it is proved by numbers.
+
+``explain(comparison, a, b)`` takes each step that a comparison finds to differ
+of itself, and computes it once more in NumPy, in float64: with the settings
+that give a's numbers, and with each that a port may have by mistake
+(parity.replaying). A cause is named only if with it b's numbers come out, to
+the last places, without it they do not, and no other one does as well. Where
+the models are live, each is run on further inputs of other scales, and the
+cause must hold there too.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from parity import replaying
+from parity.aligning import NEAR
+from parity.budgets import EPS
+from parity.capture import MODULE, is_float
+from parity.comparator import relative_error
+from parity.comparing import (
+    DIVERGENCE, INHERITED, INPUT, NEW, OUTPUT, UNKNOWN, WITHIN, limits)
+from parity.replaying import LOWER, Seen, Side, exact, rounded
+from parity.report import number
+
+UNIDENTIFIED = "not identified"
+
+#: By how much a replay must be nearer than the difference it accounts for.
+CLEARLY = 20.0
+
+#: Scales of the further inputs.
+SCALES = 0.02, 12.0
+
+
+@dataclasses.dataclass
+class Explanation:
+    """Why one step differs, or that this is not known.
+
+    Attributes:
+        a, b: paths of the step.
+        cause: what differs, in a few words, or UNIDENTIFIED.
+        in_a, in_b: what it is in each, in words; "" if not identified.
+        sentence: the whole in words.
+        known: what else is known, a sentence each.
+        errors: how near the replays came: {"a": …, "b": …, "without": …}, the
+            last being b's without the cause; empty if not identified.
+        inputs: how many inputs it was proved on: {"a": …, "b": …}.
+        also: [a, b] of further steps with the same cause.
+    """
+
+    a: str
+    b: str
+    cause: str
+    in_a: str = ""
+    in_b: str = ""
+    sentence: str = ""
+    known: list = dataclasses.field(default_factory=list)
+    errors: dict = dataclasses.field(default_factory=dict)
+    inputs: dict = dataclasses.field(default_factory=dict)
+    also: list = dataclasses.field(default_factory=list)
+
+    @property
+    def identified(self):
+        """Whether a cause is named."""
+        return self.cause != UNIDENTIFIED
+
+    def text(self):
+        """The sentence, with what is known and where else it is so."""
+        also = [one if one == two else f"{one} ({two} in b)"
+                for one, two in self.also]
+        return " ".join([self.sentence, *self.known] + (
+            [f"The same in {', '.join(also)}."] if also else []))
+
+    def as_json(self):
+        """All of it as plain data."""
+        found = dataclasses.asdict(self)
+        found["errors"] = {
+            name: error if math.isfinite(error) else None
+            for name, error in self.errors.items()}
+        return found
+
+
+def distance(actual, expected):
+    """comparator.relative_error, infinite where the two cannot be alike."""
+    if actual.shape != expected.shape or not expected.size:
+        return math.inf
+    good = np.isfinite(expected)
+    if not np.array_equal(np.isfinite(actual), good) or not good.any():
+        return math.inf
+    if not good.all():
+        if not np.array_equal(actual[~good], expected[~good],
+                              equal_nan=True):
+            return math.inf
+        actual, expected = actual[good], expected[good]
+    if not expected.any():
+        return math.inf if actual.any() else 0.0
+    return float(relative_error(actual, expected)[0])
+
+
+# One module of one model, and what it was seen to do
+
+def is_mask(name, array):
+    """Whether an input says what may be seen, and is no feature."""
+    if not is_float(array) or "mask" in name:
+        return True
+    return not np.isfinite(array).all() or bool(
+        array.size and np.isin(array, (0, 1)).all())
+
+
+def _seen(inputs, output):
+    floats, others = {}, {}
+    for name, array in inputs.items():
+        (others if is_mask(name, array) else floats)[name] = exact(array)
+    return Seen(floats, others, exact(output))
+
+
+def side_of(trace, path, output):
+    """A Side, its module run on further inputs where the trace is live."""
+    step = trace.step(path)
+    below = "" if step.module == "(model)" else f"{step.module}."
+    parameters = {
+        name[len(below):]: exact(trace.parameters[
+            trace.aliases.get(name, name)])
+        for name in (*trace.parameters, *trace.aliases)
+        if name.startswith(below)
+        and trace.aliases.get(name, name) in trace.parameters}
+    made = step.outputs[output]
+    found = [_seen(step.inputs, made)]
+    for probe in probes(step, found[0]) if trace.live else ():
+        try:
+            again = trace.rerun(path, probe)
+        except Exception:  # a foreign module may refuse
+            continue
+        if output in again and again[output].shape == made.shape:
+            given = {name: probe.get(name, array)
+                     for name, array in step.inputs.items()}
+            found.append(_seen(given, again[output]))
+    dtype = made.dtype.name
+    return Side(trace.framework, step, parameters, found,
+                limits(dtype)[1], dtype)
+
+
+def probes(step, seen):
+    """Yield further inputs: scaled, and drawn anew."""
+    names = list(seen.floats)
+    if not names or step.source != MODULE:
+        return
+    for scale in SCALES:
+        yield {name: (step.inputs[name].astype(np.float64) * scale).astype(
+            step.inputs[name].dtype) for name in names}
+    draw = np.random.default_rng(0)
+    yield {name: (draw.normal(size=step.inputs[name].shape) + 0.3).astype(
+        step.inputs[name].dtype) for name in names}
+
+
+def misfit(family, side, parameters, settings, enough=math.inf):
+    """The largest error of a replay, in units of the side's limit."""
+    worst = 0.0
+    for seen in side.seen:
+        try:
+            made = family.compute(seen, parameters, settings)
+        except (ValueError, IndexError, TypeError):
+            return math.inf
+        worst = max(worst, distance(made, seen.output) / side.limit)
+        if worst > enough:
+            return worst
+    return worst
+
+
+# The search
+
+@dataclasses.dataclass
+class Fit:
+    """Parameters and settings with which a family gives a side's numbers."""
+
+    family: object
+    parameters: dict
+    settings: dict
+    error: float
+    changed: tuple = ()
+
+
+def variants(base, fields, count):
+    """Yield settings that differ from others in so many fields."""
+    for names in itertools.combinations(fields, count):
+        for values in itertools.product(*(
+                [v for v in fields[name] if v != base.get(name)]
+                for name in names)):
+            yield names, base | dict(zip(names, values))
+
+
+def fits(family, side, base=None, most=2):
+    """Every Fit with as few changed fields as possible.
+
+    Args:
+        family: a Family.
+        side: a Side.
+        base: settings to begin with, instead of what is usual.
+        most: how many fields may be changed.
+    """
+    found = []
+    for parameters in family.readings(side):
+        fields = family.fields(side, parameters)
+        start = {name: values[0] for name, values in fields.items()}
+        start |= {name: value for name, value in (base or {}).items()
+                  if name in fields and name not in family.own}
+        for name, value in start.items():
+            fields[name] = [value, *(v for v in fields[name] if v != value)]
+        for count in range(most + 1):
+            if found and count > len(found[0].changed):
+                break
+            here = []
+            for names, settings in variants(start, fields, count):
+                error = misfit(family, side, parameters, settings, 1.0)
+                if error <= 1:
+                    here.append(Fit(family, parameters, settings,
+                                    error * side.limit, names))
+            if here:
+                if found and count < len(found[0].changed):
+                    found = []
+                found += here
+                break
+    return found
+
+
+# How parameters differ
+
+def relation(mine, other, dtype):
+    """How b's array is made of a's, in words; "" where they are equal."""
+    if mine is None or other is None:
+        if mine is other:
+            return ""
+        present = mine if other is None else other
+        if not present.any():
+            return ""
+        return "missing in b" if other is None else "missing in a"
+    if mine.shape != other.shape:
+        return "of another shape"
+    eps = EPS.get(dtype, EPS["float64"])
+    scale = np.abs(mine).max()
+    if np.abs(mine - other).max() <= eps * scale:
+        return ""
+    if not other.any():
+        return "zero in b"
+    if (other == 1).all():
+        return "one everywhere in b"
+    if not mine.any():
+        return "zero in a"
+    for name in LOWER:
+        if EPS[name] > eps and np.array_equal(rounded(mine, name), other):
+            return f"rounded to {name} in b"
+        if EPS[name] > eps and np.array_equal(rounded(other, name), mine):
+            return f"rounded to {name} in a"
+    if mine.ndim == 2 and mine.shape[0] == mine.shape[1] and (
+            np.array_equal(mine.T, other)):
+        return "transposed"
+    if other.ndim == 2 and np.array_equal(other[:, ::-1], mine):
+        return "in b with its columns in reverse order"
+    if np.array_equal(np.sort(mine, None), np.sort(other, None)):
+        return "in b the same numbers in another order"
+    with np.errstate(all="ignore"):
+        factor = float((other * mine).sum() / (mine * mine).sum())
+    if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
+        return f"{factor:.6g} times as large in b"
+    gap = np.abs(mine - other)
+    return (f"different: {np.count_nonzero(gap > eps * scale)} of "
+            f"{mine.size} numbers, by up to {number(float(gap.max()))}")
+
+
+def differences(first, second, sides):
+    """[(cause, in a, in b, (settings, parameters) without it)] of two Fits."""
+    family, found = second.family, []
+    names = [name for name in first.settings
+             if name in second.settings and name not in family.own
+             and first.settings[name] != second.settings[name]]
+    for name in names:
+        found.append((name, first.settings[name], second.settings[name], (
+            second.settings | {name: first.settings[name]},
+            second.parameters)))
+    roles = list(second.parameters)
+    moved = set()
+    for name, other in itertools.combinations(roles, 2):
+        quad = [fit.parameters[n] for fit in (first, second)
+                for n in (name, other)]
+        if any(array is None for array in quad):
+            continue
+        if (np.array_equal(quad[0], quad[3])
+                and np.array_equal(quad[1], quad[2])
+                and not np.array_equal(quad[0], quad[1])):
+            moved |= {name, other}
+            found.append((f"{name} and {other}", "as they are", "swapped", (
+                second.settings, second.parameters | {
+                    n: first.parameters[n] for n in (name, other)})))
+    for name in roles:
+        words = relation(first.parameters[name], second.parameters[name],
+                         sides[1].dtype)
+        if words and name not in moved:
+            settings = second.settings
+            if second.parameters[name] is None and name in first.settings:
+                settings = settings | {name: first.settings[name]}
+            found.append((name, "", words, (
+                settings, second.parameters
+                | {name: first.parameters[name]})))
+    return found
+
+
+def _words(value):
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
+
+
+def _sentence(pair, cause, mine, other):
+    where = pair.a if pair.a == pair.b else f"{pair.a} ({pair.b} in b)"
+    if not mine:
+        return f"In {where} the {cause} is {other}."
+    return f"In {where} the {cause} is {other} in b and {mine} in a."
+
+
+class Proof:
+    """Two sides of a step, and what was proved of them."""
+
+    def __init__(self, pair, side_a, side_b):
+        self.pair, self.sides = pair, (side_a, side_b)
+        self.known, self.same = [], False
+
+    def find(self):
+        """The Explanations of this step; [] where nothing is identified.
+
+        ``same`` is set where both sides do the same with the same numbers.
+        """
+        pairs, read = [], False
+        for family in replaying.FAMILIES:
+            base = fits(family, self.sides[0])
+            if not base:
+                continue
+            read = True
+            mine = base[0]
+            for other in fits(family, self.sides[1], mine.settings):
+                pairs.append((mine, other))
+            if pairs:
+                break
+        if not read:
+            self.known.append("a's own numbers could not be computed anew.")
+            return []
+        if not pairs:
+            self.known.append(
+                f"a is a {family_name(base, mine)} with "
+                f"{in_words(mine.settings)}; no such module with another "
+                "setting that is tried gives b's numbers.")
+            return []
+        told = {}
+        for mine, other in pairs:
+            found = self.needed(mine, other)
+            if found is None:
+                continue
+            told.setdefault(tuple(
+                (cause, _words(one), _words(two))
+                for cause, one, two, _, _ in found), (mine, other, found))
+        if not told:
+            self.known.append(
+                "What accounts for b's numbers is too near to what does not.")
+            return []
+        if len(told) > 1:
+            self.known.append("Several causes account for b's numbers: " + (
+                "; or ".join(" and ".join(f"{c}: {two}" for c, _, two in key)
+                             or "none" for key in told)) + ".")
+            return []
+        (mine, other, found), = told.values()
+        if not found:
+            self.same = True
+            return []
+        return [Explanation(
+            self.pair.a, self.pair.b, cause, _words(one), _words(two),
+            _sentence(self.pair, cause, _words(one), _words(two)),
+            errors={"a": mine.error, "b": other.error, "without": gap},
+            inputs={"a": len(self.sides[0].seen),
+                    "b": len(self.sides[1].seen)})
+            for cause, one, two, _, gap in found]
+
+    def needed(self, mine, other):
+        """The differences of two Fits without which b's numbers do not come.
+
+        None if what is left comes too near to b's numbers to tell.
+        """
+        found, side = [], self.sides[1]
+        for cause, one, two, (settings, parameters) in differences(
+                mine, other, self.sides):
+            gap = misfit(other.family, side, parameters, settings)
+            gap *= side.limit
+            if gap <= side.limit:
+                continue  # without it b's numbers come out as well
+            if gap < CLEARLY * max(other.error, EPS.get(side.dtype, 0)):
+                return None
+            found.append((cause, one, two, None, gap))
+        return found
+
+
+def family_name(base, fit):
+    """What a fit's module is, for people."""
+    return fit.family.name
+
+
+def in_words(settings):
+    """Settings that say something, in words."""
+    return ", ".join(f"{name} {_words(value)}"
+                     for name, value in settings.items())
+
+
+# What is known all the same
+
+def facts(a, b, pair, row, sides):
+    """Sentences on a step whose cause is not identified."""
+    mine, other = (side.seen[0].output for side in sides)
+    inputs = row.inherited
+    if inputs is not None and math.isfinite(inputs):
+        yield f"Its inputs differ by {number(inputs)}."
+    if row.local is not None:
+        yield f"On a's own inputs it differs by {number(row.local)}."
+    steps = a.step(pair.a), b.step(pair.b)
+    for name in sorted(steps[0].settings.keys() & steps[1].settings.keys()):
+        one, two = (step.settings[name] for step in steps)
+        if one != two and not (isinstance(one, str) and name == "name"):
+            yield f"Its setting {name} is {one} in a and {two} in b."
+    if mine.shape == other.shape and not is_float(row_array(a, row)):
+        return
+    if mine.shape != other.shape:
+        return
+    with np.errstate(all="ignore"):
+        good = np.isfinite(mine) & np.isfinite(other)
+        if not good.all():
+            yield (f"{np.isnan(other).sum()} of b's numbers are NaN, and "
+                   f"{np.isnan(mine).sum()} of a's.")
+        ratio = other[good] / mine[good]
+        gap = (other - mine)[good]
+        limit = sides[1].limit
+        if ratio.size > 1 and np.ptp(ratio) <= 8 * limit * abs(ratio[0]):
+            yield f"b is a {float(np.median(ratio)):.6g}-fold of a."
+        elif gap.size > 1 and np.ptp(gap) <= limit * np.abs(other[good]).max():
+            yield f"b is a and {float(np.median(gap)):.6g}."
+        elif np.array_equal(np.sort(mine, None), np.sort(other, None)):
+            yield "b holds a's numbers in another order."
+    if mine.ndim > 1:
+        rows = np.abs(mine - other).reshape(-1, mine.shape[-1]).max(-1)
+        off = ~(rows <= limit * np.nanmax(np.abs(mine)))
+        if 0 < off.sum() < off.size:
+            yield f"{off.sum()} of {off.size} rows differ."
+    for name in ("bfloat16", "float16", "float32"):
+        if EPS[name] > EPS.get(sides[1].dtype, 1) and (
+                np.array_equal(rounded(other, name), other)
+                and not np.array_equal(rounded(mine, name), mine)):
+            yield f"Every number of b's is one that {name} can hold."
+            break
+    else:
+        far = distance(other, mine)
+        if sides[1].dtype == "float64" and 1e-10 < far < 1e-5:
+            yield ("The difference is of the size of float32's rounding, so "
+                   "that something inside may be computed in it.")
+
+
+def row_array(a, row):
+    """a's array of an output row."""
+    return a.step(row.a).outputs[row.a_name]
+
+
+# All together
+
+def explain(comparison, a, b):
+    """Say why b differs from a, step by step.
+
+    Args:
+        comparison: what comparing.compare found of the two; the result is put
+            into its ``explanations`` as well.
+        a, b: the Traces.
+
+    Returns:
+        A list of Explanations, in order of computation; [] where nothing
+        diverges. What has the same cause in several steps is told once.
+    """
+    pairs = {(pair.a, pair.b): pair for pair in comparison.names.steps}
+    found = []
+    for row in sorted((row for row in comparison.rows if row.part == OUTPUT),
+                      key=lambda row: row.order):
+        if not row.diverges or row.origin not in (NEW, UNKNOWN):
+            continue
+        add(found, of_step(a, b, pairs[row.a, row.b], row))
+    comparison.explanations = found
+    return found
+
+
+def of_step(a, b, pair, row):
+    """The Explanations of one step's output."""
+    if not is_float(row_array(a, row)):
+        return []
+    sides = (side_of(a, row.a, row.a_name), side_of(b, row.b, row.b_name))
+    proof = Proof(pair, *sides)
+    told = proof.find()
+    if told or (proof.same and row.origin == UNKNOWN):
+        return told
+    if row.origin == UNKNOWN:
+        return []
+    known = [*proof.known, *facts(a, b, pair, row, sides)]
+    return [Explanation(
+        pair.a, pair.b, UNIDENTIFIED, known=known,
+        sentence=f"Why {pair.a} differs is not identified.")]
+
+
+def add(found, told):
+    """Put Explanations to others, the same cause told once."""
+    for new in told:
+        for old in found:
+            if new.identified and (new.cause, new.in_a, new.in_b) == (
+                    old.cause, old.in_a, old.in_b):
+                old.also.append([new.a, new.b])
+                break
+        else:
+            found.append(new)
