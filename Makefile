@@ -17,7 +17,7 @@ parity: $(READY)
 	.venv/bin/parity check $(ARGS)
 
 test: $(READY)
-	.venv/bin/python -m pytest $(ARGS)
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile $(ARGS)
 
 $(READY): pyproject.toml constraints.txt
 	test -x .venv/bin/python || $(PYTHON) -m venv .venv

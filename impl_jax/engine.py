@@ -27,6 +27,7 @@ from impl_jax.generate import METHODS
 from impl_jax.layer_norm import NORMS
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_jax.parameters import leaves, modules, paths
 from impl_jax.positional import PositionalEncoding
 from impl_jax.projection import Projection
@@ -245,6 +246,27 @@ def generate(model, source, settings, rows=None):
     found, scores = METHODS[settings.method](
         model, to_native(source, model.home), settings, rows)
     return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
+
+
+def updates(training, d_model, weights, gradients, device="cpu"):
+    """Optimise a few arrays by themselves; see the reference's engine."""
+    optimizer = OPTIMIZERS[training.optimizer](training, d_model)
+    weights = [to_native(weight, device) for weight in weights]
+    moments, found = [(w * 0, w * 0) for w in weights], {}
+    for step, clipped in enumerate(gradients, start=1):
+        clipped, norm = clip_by_global_norm(
+            [to_native(g, device) for g in clipped], training.clip_norm)
+        settings = optimizer.settings(step)
+        found |= {f"norm, step {step}": norm,
+                  f"rate, step {step}": settings[0]}
+        for i, g in enumerate(clipped):
+            weights[i], *moments[i] = optimizer.update(
+                weights[i], g, *moments[i], *settings)
+            found |= {f"m {i}, step {step}": moments[i][0],
+                      f"v {i}, step {step}": moments[i][1],
+                      f"weight {i}, step {step}": weights[i]}
+    return {name: np.asarray(value) if isinstance(value, float)
+            else to_numpy(value) for name, value in found.items()}
 
 
 def masks(source, target, pad_id, device="cpu"):

@@ -16,6 +16,7 @@ from contract import random
 from contract.batch import Batch
 from contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
+from contract.training import TrainingConfig
 from contract.weights import part
 
 BATCH, SOURCE, TARGET = 5, 11, 9
@@ -29,7 +30,8 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "masks", "loss" or "gradients".
+        kind: "run" (a component), "masks", "loss", "optimizer" or
+            "gradients".
         component: a key of an engine's COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
@@ -41,6 +43,8 @@ class Case:
         alone: whether the component is built by itself, not found in a model.
         config: its config then, where it is not the model's.
         smoothing: a loss's ε and its convention.
+        training: an optimiser's TrainingConfig.
+        weights: how many of its inputs are weights; the rest are gradients.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Case:
     alone: bool = False
     config: TransformerConfig | None = None
     smoothing: tuple = (0.0, "uniform")
+    training: TrainingConfig | None = None
+    weights: int = 0
 
 
 def values(name, *shape, scale=1.0):
@@ -151,12 +157,38 @@ def component_cases(config):
         yield Case(f"loss, label smoothing 0.1, {convention}", "loss",
                    (logits, batch.target), kind="loss",
                    smoothing=(0.1, convention))
+    yield from optimizer_cases()
     yield Case("encode", "transformer", (batch.source, masks[0]),
                method="encode", nested=False)
     yield Case("decode", "transformer", (batch.target, memory, *masks),
                method="decode", nested=False)
     yield Case("project", "transformer", (x,), method="project",
                nested=False)
+
+
+#: Adam's divides by a root, and adds ε to it: the smallest gradients tell.
+GRADIENT_SCALES = 10.0**-np.arange(9)[:, None]
+
+
+def optimizer_cases():
+    """Adam and AdamW on two weights, gradients from 1 to 1e-8, three steps."""
+    shapes = (9, 4), (5,)
+    inputs = [values(f"weight {i}", *shape)
+              for i, shape in enumerate(shapes)]
+    for step in range(3):
+        for i, shape in enumerate(shapes):
+            gradient = values(f"gradient {step} {i}", *shape)
+            inputs.append(gradient * GRADIENT_SCALES if i == 0 else gradient)
+    plain = {"schedule": "constant", "rate": 0.1}
+    for name, training in (
+            ("Adam", TrainingConfig(**plain)),
+            ("Adam, warming up, clipped",
+             TrainingConfig(warmup_steps=2, clip_norm=1.0)),
+            ("AdamW", TrainingConfig(
+                optimizer="adamw", weight_decay=0.1, **plain))):
+        yield Case(name, "optimizer", tuple(inputs), kind="optimizer",
+                   training=training, weights=len(shapes),
+                   tiers=("float64",))
 
 
 def model_case(batch, name="transformer"):

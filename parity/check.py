@@ -190,6 +190,12 @@ class Runner:
                 *inputs, self.config.pad_id, *case.smoothing, self.device)}
         if case.kind == "gradients":
             return self._gradients(case, inputs)
+        if case.kind == "optimizer":
+            weights = inputs[:case.weights]
+            return self.engine.updates(
+                case.training, self.config.d_model, weights,
+                [inputs[i:i + case.weights] for i in range(
+                    case.weights, len(inputs), case.weights)], self.device)
         keywords = {"sublayer": case.sublayer} if case.sublayer else {}
         if case.method:
             keywords["method"] = case.method

@@ -13,8 +13,8 @@ import typer
 
 from contract.config import PRESETS
 from parity import (
-    budgets, compare_commands, ports, report, training_commands,
-    translate_commands)
+    budgets, compare_commands, differences_commands, fault_commands, ports,
+    reading_commands, report, training_commands, translate_commands)
 from parity.shell import MISSING, check_writable, told_plainly, write_json
 
 app = typer.Typer(
@@ -174,6 +174,9 @@ app.command()(training_commands.train)
 app.command()(training_commands.curves)
 app.command()(translate_commands.translate)
 app.command()(translate_commands.tokenizer)
+app.command()(fault_commands.faults)
+app.command()(differences_commands.differences)
+app.command()(reading_commands.read)
 app.command()(compare_commands.dump)
 app.command()(compare_commands.compare)
 
@@ -186,7 +189,21 @@ def finish(out, found, names, json_file):
     report.print_environment(out, found.environment)
     out.print()
     report.print_divergences(out, found)
+    print_cause(out, found)
     report.print_verdict(out, found)
     if json_file:
         write_json(json_file, found.as_json())
     raise typer.Exit(found.status)
+
+
+def print_cause(out, found):
+    """Say which known fault computes what the first to diverge computed."""
+    if not found.divergences():
+        return
+    from parity import diagnosis
+    row, port, _ = found.divergences()[0]
+    findings = diagnosis.of_row(row, found.engines[port])
+    for number, finding in enumerate(findings):
+        words = "Cause" if number == 0 else "And once that is allowed for"
+        out.print(f"{words}: {finding.cause} ({finding.case}, "
+                  f"{finding.step}).")

@@ -15,7 +15,8 @@ import dataclasses
 
 import numpy as np
 
-from parity import cases, ports
+from contract.config import PRESETS
+from parity import cases, golden, ports
 from parity.budgets import FLOAT64_LIMIT
 from parity.check import Reference, Runner, compare_steps
 from parity.comparator import DIVERGENCE, compare
@@ -156,6 +157,22 @@ class Diagnosis:
             except Exception:  # a fault that this case cannot have
                 self._replays[key] = None
         return self._replays[key]
+
+
+def of_row(row, engine):
+    """What is wrong with a port, from a Row of parity.check that diverges.
+
+    Only a preset's components and steps in float64 are diagnosed; nothing is
+    found for anything else.
+    """
+    if row.preset not in PRESETS or row.dtype != "float64":
+        return []
+    known = [case.name for case in cases.component_cases(
+        cases.test_size(row.preset))]
+    if row.case not in (*known, cases.model_case(()).name):
+        return []
+    return Diagnosis(cases.test_size(row.preset),
+                     golden.shipped(row.preset)).findings(engine)
 
 
 def equal(found, replayed):

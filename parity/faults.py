@@ -848,6 +848,134 @@ def _loss_faults():
                     put=loss_by(smoothed_as(other)), **smoothed)
 
 
+def updated_by(function, cls="Adam"):
+    """Another update: ``function(self, w, g, m, v, rate, c1, c2)``."""
+    return replaced("optimizer", f"{cls}.update", lambda old, port: function)
+
+
+def _moments(self, g, m, v):
+    return (self.beta1 * m + (1 - self.beta1) * g,
+            self.beta2 * v + (1 - self.beta2) * (g * g))
+
+
+def adam_of_keras(self, w, g, m, v, rate, c1, c2):
+    """ε beside √v, before the bias correction."""
+    m, v = _moments(self, g, m, v)
+    return w - rate * (c2**0.5 / c1) * m / (v**0.5 + self.eps), m, v
+
+
+def adam_eps_inside(self, w, g, m, v, rate, c1, c2):
+    """ε under the root."""
+    m, v = _moments(self, g, m, v)
+    return w - rate * (m / c1) / (v / c2 + self.eps)**0.5, m, v
+
+
+def adam_uncorrected(self, w, g, m, v, rate, c1, c2):
+    """No bias correction."""
+    m, v = _moments(self, g, m, v)
+    return w - rate * m / (v**0.5 + self.eps), m, v
+
+
+def adam(self, w, g, m, v, rate, c1, c2):
+    """As it should be, for what is changed before it."""
+    m, v = _moments(self, g, m, v)
+    return w - rate * (m / c1) / ((v / c2)**0.5 + self.eps), m, v
+
+
+def decay_in_gradient(self, w, g, m, v, rate, c1, c2):
+    """λ w added to the gradient, as torch.optim.Adam's weight_decay."""
+    return adam(self, w, g + self.training.weight_decay * w, m, v, rate, c1,
+                c2)
+
+
+def decay_without_rate(self, w, g, m, v, rate, c1, c2):
+    """w (1 - λ), whatever the rate."""
+    return adam(self, w * (1 - self.training.weight_decay), g, m, v, rate,
+                c1, c2)
+
+
+def decay_after(self, w, g, m, v, rate, c1, c2):
+    """The new weight shrunk, not the old one."""
+    w, m, v = adam(self, w, g, m, v, rate, c1, c2)
+    return w * (1 - rate * self.training.weight_decay), m, v
+
+
+def _betas_swapped(self):
+    self.beta1, self.beta2 = self.beta2, self.beta1
+
+
+def clipped_by(function):
+    """Another clipping: ``function(gradients, norms, limit)`` on arrays."""
+    def make(old, port):
+        def made(gradients, limit):
+            same, norm = old(gradients, 0.0)
+            arrays = [numpy_of(port, g) for g in gradients]
+            found = function(arrays, float(numpy_of(port, norm)), limit)
+            return [native_of(port, g) for g in found], norm
+        return made
+    return replaced("engine", "clip_by_global_norm", make)
+
+
+def _scaled(arrays, norm, limit, added=0.0):
+    if limit and norm > limit:
+        return [g * (limit / (norm + added)) for g in arrays]
+    return arrays
+
+
+def _each_alone(arrays, norm, limit):
+    return [_scaled([g], np.sqrt((g * g).sum()), limit)[0] for g in arrays]
+
+
+def schedule_from(shift):
+    """A schedule that counts steps from elsewhere."""
+    def put(port):
+        table = module_of(port, "optimizer").SCHEDULES
+        old = table["inverse_sqrt"]
+        return mock.patch.dict(table, {
+            "inverse_sqrt": lambda training, d_model, step: old(
+                training, d_model, step + shift)})
+    return put
+
+
+def _optimizer_faults():
+    adam = {"preset": "complete", "topic": "optimiser", "case": "Adam"}
+    clipped = adam | {"case": "Adam, warming up, clipped"}
+    decayed = adam | {"case": "AdamW"}
+    for name, function in (
+            ("Adam's ε before the correction, as Keras has it",
+             adam_of_keras),
+            ("Adam's ε inside the root", adam_eps_inside),
+            ("Adam without bias correction", adam_uncorrected)):
+        yield Fault(name, put=updated_by(function), step="weight 0, step 1",
+                    **adam)
+    yield Fault("Adam's ε is 1e-8", put=after_init(
+        "optimizer", "Adam", lambda self: setattr(self, "eps", 1e-8)),
+        step="weight 0, step 1", **adam)
+    yield Fault("Adam's β₂ is 0.999", put=after_init(
+        "optimizer", "Adam", lambda self: setattr(self, "beta2", 0.999)),
+        step="v 0, step 1", **adam)
+    yield Fault("Adam's β₁ and β₂ swapped", put=after_init(
+        "optimizer", "Adam", _betas_swapped), step="m 0, step 1", **adam)
+    for name, function, step in (
+            ("weight decay added to the gradient", decay_in_gradient,
+             "m 0, step 1"),
+            ("weight decay not times the rate", decay_without_rate,
+             "weight 0, step 1"),
+            ("weight decay after the step", decay_after,
+             "weight 0, step 1")):
+        yield Fault(name, put=updated_by(function, "AdamW"), step=step,
+                    **decayed)
+    yield Fault("schedule one step ahead", put=schedule_from(1),
+                step="rate, step 1", **clipped)
+    yield Fault("clipping adds 1e-6 to the norm, as torch does",
+                put=clipped_by(lambda g, norm, limit: _scaled(
+                    g, norm, limit, 1e-6)), step="m 0, step 1", **clipped)
+    yield Fault("each weight clipped by its own norm",
+                put=clipped_by(_each_alone), step="m 0, step 1", **clipped)
+    yield Fault("no clipping", put=clipped_by(
+        lambda g, norm, limit: g), step="m 0, step 1", **clipped)
+
+
 #: Every fault, in the order in which they are tried.
 FAULTS = (*_eps_faults(), *_norm_faults(), *_attention_faults(),
-          *_other_faults(), *_loss_faults())
+          *_other_faults(), *_loss_faults(), *_optimizer_faults())

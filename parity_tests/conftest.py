@@ -1,7 +1,9 @@
 """Fixtures: the engines that can run here."""
 
 import contextlib
+import gc
 import os
+import sys
 
 import pytest
 
@@ -20,6 +22,15 @@ def usable(name):
         pytest.skip(f"not checked: {engine.reason}")
     engine.set_precision()
     return engine
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """What a file's tests had compiled is dropped after it: gigabytes."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(params=ports.known_ports())

@@ -140,7 +140,7 @@ def engine_functions(path):
 FACE = {"versions", "set_precision", "devices", "build", "export",
         "run", "forward", "gradients", "predict", "generate",
         "initial_weights", "trainer",
-        "train_step", "moments", "resume", "masks", "loss", "matmul"}
+        "train_step", "moments", "resume", "updates", "masks", "loss", "matmul"}
 
 
 @pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],

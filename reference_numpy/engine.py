@@ -19,6 +19,7 @@ from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 from reference_numpy.margins import watching
 from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
 from reference_numpy.parameters import flatten, leaves, modules, paths
 from reference_numpy.positional import PositionalEncoding
 from reference_numpy.projection import Projection
@@ -219,6 +220,35 @@ def margins(model, source, settings, rows=None):
     with watching(len(source)) as watched:
         found = generate(model, source, settings, rows)
     return {**found, "margins": watched.narrowest}
+
+
+def updates(training, d_model, weights, gradients, device="cpu"):
+    """Optimise a few arrays by themselves.
+
+    Args:
+        training: a TrainingConfig.
+        d_model: what the schedule is scaled by.
+        weights: arrays of any shapes.
+        gradients: for each step, their gradients.
+
+    Returns:
+        Every array after every step: norm, rate, m, v and weight.
+    """
+    optimizer = OPTIMIZERS[training.optimizer](training, d_model)
+    moments = [(np.zeros_like(w), np.zeros_like(w)) for w in weights]
+    found, weights = {}, list(weights)
+    for step, clipped in enumerate(gradients, start=1):
+        clipped, norm = clip_by_global_norm(clipped, training.clip_norm)
+        settings = optimizer.settings(step)
+        found |= {f"norm, step {step}": norm,
+                  f"rate, step {step}": settings[0]}
+        for i, g in enumerate(clipped):
+            weights[i], *moments[i] = optimizer.update(
+                weights[i], g, *moments[i], *settings)
+            found |= {f"m {i}, step {step}": moments[i][0],
+                      f"v {i}, step {step}": moments[i][1],
+                      f"weight {i}, step {step}": weights[i]}
+    return {name: np.asarray(value) for name, value in found.items()}
 
 
 def masks(source, target, pad_id, device="cpu"):
