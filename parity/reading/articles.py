@@ -12,6 +12,7 @@ from parity.budgets import EPS, FLOAT64_LIMIT, limit
 from parity.check import Truth, compare_steps
 from parity.comparator import DIVERGENCE, ROW_SLACK, compare
 from parity.reading import errata, pictures, rulings
+from parity.reading.known import of_known
 from parity.reading.maps import figures
 from parity.reading.values import MAPS, OTHER, Run, reread
 
@@ -20,6 +21,7 @@ PAGES = (
     ("flow.html", "Data flow"), ("attention-maps.html", "Attention maps"),
     ("variants.html", "Variants"), ("rulings.html", "Rulings"),
     ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
+    ("differences.html", "Known differences"),
     ("training-curves.html", "Training curves"),
     ("match.html", "What match means"),
 )
@@ -55,7 +57,7 @@ def all_of(site):
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
     makers = (of_flow, of_maps, of_variants, of_rulings, of_layouts,
-              of_errata, of_curves, of_match)
+              of_errata, of_known, of_curves, of_match)
     for (address, title), make in zip(PAGES, makers):
         yield address, title, address, make(site)
 

@@ -1,0 +1,42 @@
+"""The page of known differences: what each framework answers, as run."""
+
+import re
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from parity import differences, ports
+from parity.differences_commands import frameworks, page
+
+
+def of_known(site):
+    """Every known difference, demonstrated while the site is built.
+
+    A site of some ports alone has no such page to show: the demonstrations
+    would run frameworks that it was asked to leave out.
+    """
+    if len(site.values.engines) <= len(ports.known_ports()):
+        return {"body": None}
+    found = [differences.demonstrate(known)
+             for known in differences.select()]
+    text = page(found, differences.versions(frameworks(found)))
+    return {"body": with_anchors(text.partition("\n")[2])}
+
+
+def with_anchors(markdown):
+    """Markdown as HTML, each heading with an id of its own words."""
+    html = MarkdownIt("commonmark", {"html": False}).enable(
+        "table").render(markdown)
+
+    def heading(found):
+        level, words = found[1], found[2]
+        name = re.sub(r"\W+", "-", re.sub(r"<[^>]+>", "", words)).strip("-")
+        name = name.lower()
+        return (f'<h{level} id="{name}">{words}<a class="anchor" '
+                f'href="#{name}" aria-label="Link to {name}">#</a>'
+                f"</h{level}>")
+
+    html = re.sub(r"<h([23])>(.*?)</h\1>", heading, html)
+    return Markup(html.replace("<table>", '<div class="wide" tabindex="0">'
+                               "<table>").replace("</table>",
+                                                  "</table></div>"))
