@@ -15,13 +15,14 @@ import math
 
 import numpy as np
 
-from parity import replaying
-from parity.aligning import NEAR
+from parity import joining, replaying
+from parity.aligning import words_of
 from parity.budgets import EPS
 from parity.capture import MODULE, is_float
 from parity.comparator import relative_error
 from parity.comparing import (
-    DIVERGENCE, INHERITED, INPUT, NEW, OUTPUT, UNKNOWN, WITHIN, limits)
+    INHERITED, INPUT, NEW, OUTPUT, WITHIN, limits)
+from parity.joining import Joins, made_of
 from parity.replaying import LOWER, Seen, Side, exact, rounded
 from parity.report import number
 
@@ -29,6 +30,12 @@ UNIDENTIFIED = "not identified"
 
 #: By how much a replay must be nearer than the difference it accounts for.
 CLEARLY = 20.0
+
+#: Of larger outputs only one setting at a time is changed.
+LARGE = 1 << 15
+
+#: How many diverging rows are looked into.
+MOST_ROWS = 200
 
 #: Scales of the further inputs.
 SCALES = 0.02, 12.0
@@ -145,12 +152,19 @@ def side_of(trace, path, output):
 def probes(step, seen):
     """Yield further inputs: scaled, and drawn anew."""
     names = list(seen.floats)
-    if not names or step.source != MODULE:
+    if step.source != MODULE:
+        return
+    draw = np.random.default_rng(0)
+    if not names:
+        yield {name: draw.integers(
+            0, array.max(), array.shape, endpoint=True).astype(array.dtype)
+            for name, array in step.inputs.items()
+            if array.dtype.kind in "iu" and array.size
+            and array.min() >= 0}
         return
     for scale in SCALES:
         yield {name: (step.inputs[name].astype(np.float64) * scale).astype(
             step.inputs[name].dtype) for name in names}
-    draw = np.random.default_rng(0)
     yield {name: (draw.normal(size=step.inputs[name].shape) + 0.3).astype(
         step.inputs[name].dtype) for name in names}
 
@@ -201,11 +215,13 @@ def fits(family, side, base=None, most=2):
         most: how many fields may be changed.
     """
     found = []
+    if side.seen[0].output.size > LARGE:
+        most = 1
     for parameters in family.readings(side):
         fields = family.fields(side, parameters)
         start = {name: values[0] for name, values in fields.items()}
         start |= {name: value for name, value in (base or {}).items()
-                  if name in fields and name not in family.own}
+                  if name in fields and not family.is_own(name)}
         for name, value in start.items():
             fields[name] = [value, *(v for v in fields[name] if v != value)]
         for count in range(most + 1):
@@ -273,13 +289,15 @@ def differences(first, second, sides):
     """[(cause, in a, in b, (settings, parameters) without it)] of two Fits."""
     family, found = second.family, []
     names = [name for name in first.settings
-             if name in second.settings and name not in family.own
+             if name in second.settings and not family.is_own(name)
              and first.settings[name] != second.settings[name]]
     for name in names:
         found.append((name, first.settings[name], second.settings[name], (
             second.settings | {name: first.settings[name]},
             second.parameters)))
-    roles = list(second.parameters)
+    found += family.also(first, second, sides)
+    roles = [name for name, array in second.parameters.items()
+             if not isinstance(array, int)]
     moved = set()
     for name, other in itertools.combinations(roles, 2):
         quad = [fit.parameters[n] for fit in (first, second)
@@ -289,10 +307,14 @@ def differences(first, second, sides):
         if (np.array_equal(quad[0], quad[3])
                 and np.array_equal(quad[1], quad[2])
                 and not np.array_equal(quad[0], quad[1])):
-            moved |= {name, other}
+            if {name, other} & moved:
+                continue
+            biases = {f"{n} bias" for n in (name, other)} & set(roles)
+            moved |= {name, other} | biases
             found.append((f"{name} and {other}", "as they are", "swapped", (
                 second.settings, second.parameters | {
-                    n: first.parameters[n] for n in (name, other)})))
+                    n: first.parameters[n]
+                    for n in {name, other} | biases})))
     for name in roles:
         words = relation(first.parameters[name], second.parameters[name],
                          sides[1].dtype)
@@ -315,8 +337,8 @@ def _words(value):
 def _sentence(pair, cause, mine, other):
     where = pair.a if pair.a == pair.b else f"{pair.a} ({pair.b} in b)"
     if not mine:
-        return f"In {where} the {cause} is {other}."
-    return f"In {where} the {cause} is {other} in b and {mine} in a."
+        return f"In {where}, {cause}: {other}."
+    return f"In {where}, {cause}: {other} in b, {mine} in a."
 
 
 class Proof:
@@ -326,13 +348,13 @@ class Proof:
         self.pair, self.sides = pair, (side_a, side_b)
         self.known, self.same = [], False
 
-    def find(self):
+    def find(self, families=replaying.FAMILIES):
         """The Explanations of this step; [] where nothing is identified.
 
         ``same`` is set where both sides do the same with the same numbers.
         """
         pairs, read = [], False
-        for family in replaying.FAMILIES:
+        for family in families:
             base = fits(family, self.sides[0])
             if not base:
                 continue
@@ -363,6 +385,11 @@ class Proof:
             self.known.append(
                 "What accounts for b's numbers is too near to what does not.")
             return []
+        shared = set.intersection(*map(set, told))
+        if len(told) > 1 and shared:
+            mine, other, found = next(iter(told.values()))
+            told = {"": (mine, other, [each for each in found if (
+                each[0], _words(each[1]), _words(each[2])) in shared])}
         if len(told) > 1:
             self.known.append("Several causes account for b's numbers: " + (
                 "; or ".join(" and ".join(f"{c}: {two}" for c, _, two in key)
@@ -467,6 +494,169 @@ def row_array(a, row):
 
 # All together
 
+class Explaining:
+    """What the explanations of one comparison share."""
+
+    def __init__(self, comparison, a, b):
+        self.comparison, self.a, self.b = comparison, a, b
+        self.pairs = {(pair.a, pair.b): pair
+                      for pair in comparison.names.steps}
+        self.joins = Joins(comparison.names, a, b)
+        self.found, self.seen = [], set()
+        self.lost = []  # [(row, Explanation)] of what is not identified
+
+    def run(self):
+        """Every Explanation."""
+        rows = [row for row in self.comparison.rows if row.diverges
+                and row.part in (INPUT, OUTPUT)]
+        rows.sort(key=lambda row: row.order)
+        for row in rows[:MOST_ROWS]:
+            pair = self.pairs[row.a, row.b]
+            if row.part == INPUT:
+                if not self.join(pair, row) and row is rows[0]:
+                    self.lose(pair, row, [])
+                continue
+            inside = any(self.within(each, row) for each in self.found)
+            if row.origin == INHERITED or row.origin == WITHIN and inside:
+                if row.origin == WITHIN:
+                    self.join(pair, row)
+                continue
+            self.output(pair, row)
+        for row, each in self.lost:
+            if not any(self.encloses(other, row) for other in self.found):
+                self.found.append(each)
+        self.found.sort(key=lambda each: self.a.step(each.a).ended)
+        return self.found
+
+    def output(self, pair, row):
+        """Explain what a step made."""
+        if not is_float(row_array(self.a, row)):
+            return
+        sides = (side_of(self.a, row.a, row.a_name),
+                 side_of(self.b, row.b, row.b_name))
+        proof = Proof(pair, *sides)
+        told = proof.find()
+        if told:
+            return self.add(told)
+        if self.join(pair, row) or row.origin != NEW:
+            return None
+        return self.lose(pair, row, [
+            *proof.known, *facts(self.a, self.b, pair, row, sides)])
+
+    def join(self, pair, row):
+        """Explain how a value was made of those before; whether that was
+        found, be it the same in both."""
+        steps = self.a.step(row.a), self.b.step(row.b)
+        part = row.part
+        arrays = [(step.inputs if part == INPUT else step.outputs)[name]
+                  for step, name in zip(steps, (row.a_name, row.b_name))]
+        key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
+        if key in self.seen:
+            return True
+        made = [made_of(trace, step, part, name, limits(array.dtype.name)[1])
+                for trace, step, name, array in zip(
+                    (self.a, self.b), steps, (row.a_name, row.b_name),
+                    arrays)]
+        if None in made:
+            return part == INPUT and self.core(pair, row, steps, arrays)
+        self.seen.add(key)
+        difference = self.joins.difference(*made)
+        if difference is None:
+            return True
+        cause, mine, other = difference
+        where = "the input" if part == INPUT else "the output"
+        at = row.a if row.a == row.b else f"{row.a} ({row.b} in b)"
+        self.add([Explanation(
+            row.a, row.b, cause, mine, other,
+            f"In {where} of {at}, {cause}: {other} in b, {mine} in a.",
+            [f"It is {joining.in_words(made[0])} in a, and "
+             f"{joining.in_words(made[1])} in b."],
+            {"a": made[0].error, "b": made[1].error,
+             "without": distance(arrays[1].astype(np.float64),
+                                 arrays[0].astype(np.float64))},
+            {"a": 1, "b": 1})])
+        return True
+
+    def core(self, pair, row, steps, arrays):
+        """Explain what attention made of projections seen before."""
+        sides = []
+        for trace, step, array in zip((self.a, self.b), steps, arrays):
+            side = core_side(trace, step, array)
+            if side is None:
+                return False
+            sides.append(side)
+        proof = Proof(pair, *sides)
+        told = proof.find([replaying.Core()])
+        self.add(told)
+        return bool(told) or proof.same
+
+    def interval(self, path):
+        """When a step of a began and ended."""
+        step = self.a.step(path)
+        return step.began, step.ended
+
+    def within(self, each, row):
+        """Whether an identified cause stands inside a row's step."""
+        began, ended = self.interval(row.a)
+        return each.identified and any(
+            began < first and last < ended for first, last in (
+                self.interval(path) for path in (
+                    each.a, *(one for one, _ in each.also))))
+
+    def encloses(self, each, row):
+        """Whether an identified cause is of what holds a row's step."""
+        began, ended = self.interval(row.a)
+        first, last = self.interval(each.a)
+        return each.identified and first <= began and ended <= last
+
+    def lose(self, pair, row, known):
+        """Put down that a row's cause is not identified."""
+        what = f"the input {row.a_name} of " if row.part == INPUT else ""
+        self.lost.append((row, Explanation(
+            pair.a, pair.b, UNIDENTIFIED, known=known,
+            sentence=f"Why {what}{pair.a} differs is not identified.")))
+
+    def add(self, told):
+        """Put Explanations to others, the same cause told once."""
+        for new in told:
+            for old in self.found:
+                if (new.cause, new.in_a, new.in_b) == (
+                        old.cause, old.in_a, old.in_b):
+                    if [new.a, new.b] not in [[old.a, old.b], *old.also]:
+                        old.also.append([new.a, new.b])
+                    break
+            else:
+                self.found.append(new)
+
+
+def core_side(trace, step, array):
+    """A Side of the attention between three projections and a step."""
+    given = {}
+    for each in trace.steps:
+        if each.ended >= step.began:
+            break
+        words = set(words_of(each.path)[0]) & {"query", "key", "value"}
+        value = next((v for v in each.outputs.values() if is_float(v)), None)
+        if len(words) == 1 and value is not None and value.ndim == array.ndim:
+            given[words.pop()] = exact(value)
+    if len(given) < 3:
+        return None
+    holders = [each for each in trace.steps
+               if each.began < step.began and each.ended > step.ended
+               and each.source == MODULE]
+    others, settings = {}, {}
+    for each in reversed(holders):  # the innermost last
+        settings |= each.settings
+        others |= {name: exact(value) for name, value in each.inputs.items()
+                   if value.ndim > 1 and is_mask(name, value)}
+    bare = dataclasses.replace(step, settings=settings, others={
+        name: text for each in holders for name, text in each.others.items()})
+    seen = Seen({name: given[name] for name in ("query", "key", "value")},
+                others, exact(array))
+    return Side(trace.framework, bare, {}, [seen],
+                limits(array.dtype.name)[1], array.dtype.name)
+
+
 def explain(comparison, a, b):
     """Say why b differs from a, step by step.
 
@@ -479,41 +669,5 @@ def explain(comparison, a, b):
         A list of Explanations, in order of computation; [] where nothing
         diverges. What has the same cause in several steps is told once.
     """
-    pairs = {(pair.a, pair.b): pair for pair in comparison.names.steps}
-    found = []
-    for row in sorted((row for row in comparison.rows if row.part == OUTPUT),
-                      key=lambda row: row.order):
-        if not row.diverges or row.origin not in (NEW, UNKNOWN):
-            continue
-        add(found, of_step(a, b, pairs[row.a, row.b], row))
-    comparison.explanations = found
-    return found
-
-
-def of_step(a, b, pair, row):
-    """The Explanations of one step's output."""
-    if not is_float(row_array(a, row)):
-        return []
-    sides = (side_of(a, row.a, row.a_name), side_of(b, row.b, row.b_name))
-    proof = Proof(pair, *sides)
-    told = proof.find()
-    if told or (proof.same and row.origin == UNKNOWN):
-        return told
-    if row.origin == UNKNOWN:
-        return []
-    known = [*proof.known, *facts(a, b, pair, row, sides)]
-    return [Explanation(
-        pair.a, pair.b, UNIDENTIFIED, known=known,
-        sentence=f"Why {pair.a} differs is not identified.")]
-
-
-def add(found, told):
-    """Put Explanations to others, the same cause told once."""
-    for new in told:
-        for old in found:
-            if new.identified and (new.cause, new.in_a, new.in_b) == (
-                    old.cause, old.in_a, old.in_b):
-                old.also.append([new.a, new.b])
-                break
-        else:
-            found.append(new)
+    comparison.explanations = Explaining(comparison, a, b).run()
+    return comparison.explanations

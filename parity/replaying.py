@@ -9,6 +9,7 @@ that give each model's own numbers.
 import dataclasses
 import itertools
 import math
+import re
 
 import ml_dtypes
 import numpy as np
@@ -172,6 +173,14 @@ class Family:
     def compute(self, seen, parameters, settings):
         """What a module with these settings gives."""
         raise NotImplementedError
+
+    def is_own(self, name):
+        """Whether a field tells how this module's own arrays are meant."""
+        return name in self.own
+
+    def also(self, first, second, sides):
+        """Yield further differences of two Fits, as explaining.differences."""
+        return ()
 
 
 def _first(value, values):
@@ -382,5 +391,483 @@ class Activation(Family):
             return settings["factor"] * ACTIVATIONS[settings["activation"]](x)
 
 
+# Tables
+
+class Embedding(Family):
+    """A row of a table for every number."""
+
+    name = "embedding"
+
+    def readings(self, side):
+        """The one table."""
+        tables = [a for a in side.parameters.values() if is_float(a)]
+        ids = _ids(side.seen[0])
+        if (len(tables) == 1 and tables[0].ndim == 2 and ids is not None
+                and not side.seen[0].floats
+                and side.seen[0].output.shape == (
+                    *ids.shape, tables[0].shape[1])):
+            yield {"table": tables[0]}
+
+    def fields(self, side, parameters):
+        """The scale, which row is taken, and padding's row."""
+        table = parameters["table"]
+        size = table.shape[1]
+        found = {"factor": [1.0, size**0.5, size**-0.5, float(size)],
+                 "row": ["the number's own", "the next", "the one after next",
+                         "the one before"]}
+        given = _ids(side.seen[0])
+        empty = given[~side.seen[0].output.any(-1)]
+        if empty.size and (empty == empty.flat[0]).all() and (
+                table[empty.flat[0]].any()):
+            found["padding"] = ["a row as any", f"zero, id {empty.flat[0]}"]
+        return found
+
+    def compute(self, seen, parameters, settings):
+        """factor · table[id]."""
+        ids, table = _ids(seen), parameters["table"]
+        step = {"the number's own": 0, "the next": 1, "the one after next": 2,
+                "the one before": -1}[settings["row"]]
+        if (ids + step).min() < 0:
+            raise IndexError
+        y = settings["factor"] * table[ids + step]
+        padding = settings.get("padding", "").partition("id ")[2]
+        return y * (ids != int(padding))[..., None] if padding else y
+
+
+def _ids(seen):
+    """The first input of integers, or None."""
+    return next((a for a in seen.others.values() if a.dtype.kind in "iu"),
+                None)
+
+
+def sinusoids(first, length, size, layout, exponent, base):
+    """Sines and cosines of position / base^exponent, [length, size]."""
+    pair = np.arange((size + 1) // 2)
+    step = {"2i/d": 2 * pair / size, "4i/d": 4 * pair / size,
+            "i/(d/2 - 1)": pair / max(size // 2 - 1, 1)}.get(exponent)
+    position = first + np.arange(length)[:, None]
+    if step is None:  # every feature by its own number
+        angle = position / base**(np.arange(size) / size)
+        sine, cosine = np.sin(angle[:, ::2]), np.cos(angle[:, 1::2])
+    else:
+        angle = position / base**step
+        sine, cosine = np.sin(angle), np.cos(angle)[:, :size // 2]
+    if "cosine first" in layout:
+        sine, cosine = cosine, sine
+    if "in halves" in layout:
+        return np.concatenate([sine, cosine], -1)
+    made = np.empty((length, size))
+    made[:, ::2], made[:, 1::2] = sine, cosine
+    return made
+
+
+class Positions(Family):
+    """Sinusoids or a learned table, alone or added to an input."""
+
+    name = "position encoding"
+    own = ("time",)
+
+    def readings(self, side):
+        """No table, or the one that is held."""
+        seen = side.seen[0]
+        tables = [a for a in side.parameters.values() if is_float(a)]
+        if (len(tables) > 1 or len(seen.floats) > 1 or seen.output.ndim < 2
+                or seen.floats and seen.x.ndim < 2):
+            return
+        size = seen.output.shape[-1]
+        if size > 1:
+            yield {}
+        if tables and tables[0].shape[-1] == size and tables[0].ndim < 4:
+            table = tables[0].reshape(-1, size)
+            yield {"table": table}
+
+    def fields(self, side, parameters):
+        """Layout, exponent, base, first position and the input's factor."""
+        size = side.seen[0].output.shape[-1]
+        found = {"first position": [0, 1, 2, -1], "time": ["second", "first"]}
+        if side.seen[0].floats:
+            found["input's factor"] = [1.0, 0.0, size**0.5, size**-0.5]
+        if "table" not in parameters:
+            found |= {
+                "layout": ["interleaved", "in halves",
+                           "interleaved, cosine first",
+                           "in halves, cosine first"],
+                "exponent": ["2i/d", "i/(d/2 - 1)", "j/d", "4i/d"],
+                "base": [10000.0, 1000.0, 100.0, 100000.0],
+                "table": ["exact", "rounded to float32",
+                          "rounded to bfloat16"],
+                "positions": ["added", "left out"]}
+        return found
+
+    def compute(self, seen, parameters, settings):
+        """factor · x + table[first + t]."""
+        y = seen.output
+        # Nothing but the shape of the output is used.
+        shape, size = y.shape, y.shape[-1]
+        axis = 0 if settings["time"] == "first" or len(shape) == 2 else 1
+        length, first = shape[axis], settings["first position"]
+        if "table" in parameters:
+            table = parameters["table"]
+            if first < 0 or first + length > len(table):
+                raise IndexError
+            rows = table[first:first + length]
+        else:
+            rows = sinusoids(first, length, size, *(
+                settings[name] for name in ("layout", "exponent", "base")))
+            rows = rounded(rows, settings["table"].removeprefix("exact")
+                           .removeprefix("rounded to "))
+            rows = rows * (settings["positions"] == "added")
+        rows = rows.reshape(*(1,) * axis, length,
+                            *(1,) * (len(shape) - 2 - axis), size)
+        x = (settings["input's factor"] * seen.x
+             if seen.floats and seen.x.shape == shape else 0)
+        return np.broadcast_to(x + rows, shape)
+
+
+# Attention
+
+NAMED = ("query", "key", "value", "output")
+
+
+def attend(q, k, v, keep, add, settings):
+    """softmax(q kᵀ · scale) v on [..., time, d_k], hidden where not kept."""
+    scores = q @ k.swapaxes(-1, -2) * settings["scale"]
+    if add is not None:
+        scores = scores + add
+    hiding = settings.get("hidden scores", "never count")
+    if hiding == "never count":
+        hidden = np.where(keep, scores, -np.inf)
+    elif hiding == "less 10":
+        hidden = np.where(keep, scores, scores - 10)
+    else:
+        hidden = np.where(keep, scores, {
+            "are 1e-9": 1e-9, "are 0": 0.0}.get(hiding, scores))
+    axis = {"keys": -1, "queries": -2, "heads": 1}[settings["softmax over"]]
+    weights = softmax(hidden, axis)
+    if hiding == "are hidden after the softmax":
+        weights = np.where(keep, weights, 0)
+    empty = settings.get("a query that sees nothing", "gives NaN")
+    if empty != "gives NaN":
+        nothing = ~np.broadcast_to(keep, scores.shape).any(-1, keepdims=True)
+        other = {"gives 0": 0.0, "gives the values' mean": 1 / k.shape[-2],
+                 "sees everything": softmax(scores),
+                 "sees everything, less 1e9": softmax(scores - 1e9)}[empty]
+        weights = np.where(nothing, other, weights)
+    return weights @ v
+
+
+class Attention(Family):
+    """Multi-head attention with its projections."""
+
+    name = "attention"
+    own = ("batch", "future")
+
+    def readings(self, side):
+        """Kernels as [in, out], biases as [out], by query, key, value, output.
+
+        Square kernels are read each way, packed ones in each order.
+        """
+        found, heads = self.by_role(side)
+        if found is None:
+            return
+        yield found | {"heads": heads}
+        for names in itertools.permutations(NAMED[:3]):
+            if names != NAMED[:3]:
+                moved = {f"{new}{leaf}": found[f"{old}{leaf}"]
+                         for new, old in zip(NAMED, names)
+                         for leaf in ("", " bias")}
+                if all(a is None or b is None or a.shape == b.shape
+                       for a, b in ((moved[n], found[n]) for n in moved)):
+                    yield found | moved | {"heads": heads}
+        square = [name for name in NAMED if found[name] is not None
+                  and found[name].shape[0] == found[name].shape[1]]
+        for names in ([name] for name in square):
+            yield found | {name: found[name].T for name in names} | {
+                "heads": heads}
+        if len(square) > 2:
+            for names in (square, square[:3], square[:2]):
+                yield found | {name: found[name].T for name in names} | {
+                    "heads": heads}
+
+    def by_role(self, side):
+        """The parameters by role, and the number of heads."""
+        found = {f"{name}{leaf}": None for name in NAMED
+                 for leaf in ("", " bias")}
+        heads = side.setting(
+            "num_heads", "nhead", "n_heads", "n_head", "heads", "h",
+            "num_attention_heads", "_num_heads")
+        turn = side.framework == "torch"
+        arrays = {path: array for path, array in side.parameters.items()
+                  if is_float(array)}
+        for path, array in arrays.items():
+            words, numbers = words_of(path)
+            leaf = " bias" if words[-1:] == ["bias"] else ""
+            if array.ndim > 3 or leaf and array.ndim > 2 or (
+                    not leaf and array.ndim < 2):
+                return None, None
+            packed = re.search("in_proj|qkv|c_attn|query_key_value", path)
+            if packed:
+                array = array.T if turn and not leaf and (
+                    "c_attn" not in path) else array
+                if array.shape[-1] % 3:
+                    return None, None
+                for name, part in zip(NAMED, np.split(array, 3, -1)):
+                    found[name + leaf] = part
+                continue
+            name = next((word for word in words if word in NAMED[:3]), None)
+            if name is None and len(arrays) == 8 and len(numbers) == 1 and (
+                    numbers[0] < 4) and "output" not in words:
+                name = NAMED[numbers[0]]  # a list of four layers
+            name = name or "output"
+            if found[name + leaf] is not None:
+                return None, None
+            if array.ndim == 3:
+                heads = array.shape[0 if name == "output" else 1]
+                array = (array.reshape(-1, array.shape[-1])
+                         if name == "output"
+                         else array.reshape(len(array), -1))
+            elif leaf:
+                array = array.reshape(-1)
+            elif turn:
+                array = array.T
+            found[name + leaf] = array
+        if any(found[name] is None for name in NAMED[:3]):
+            return None, None
+        width = found["query"].shape[1]
+        if (found["key"].shape[1] != width or found["value"].shape[1] != width
+                or not isinstance(heads, (int, type(None)))):
+            return None, None
+        return found, heads
+
+    def fields(self, side, parameters):
+        """What attentions differ in."""
+        width = self.width(side, parameters)
+        counts = [n for n in range(1, min(width, 32) + 1) if not width % n]
+        heads = parameters["heads"] or counts[0]
+        size, model = width // heads, (
+            width if parameters["query"] is None
+            else len(parameters["query"]))
+        scales = [size**-0.5, 1.0, model**-0.5, 1 / size, size**0.5]
+        found = {
+            "heads": _first(heads, counts),
+            "scale": list(dict.fromkeys(scales)),
+            "grouping": ["head by head", "feature by feature",
+                         "cut out of time and features"],
+            "merging": ["moved back", "not moved back"],
+            "softmax over": ["keys", "queries", "heads"],
+            "batch": ["first", "second"],
+            "future": ["seen", "hidden", "hidden with the place itself",
+                       "hidden but for the next"],
+        }
+        if any(side.step.others.get(f"inputs.{name}") == "True" for name in (
+                "is_causal", "use_causal_mask", "causal")) or side.setting(
+                "is_causal", "causal"):
+            found["future"] = _first("hidden", found["future"])
+        if side.setting("batch_first") is False:
+            found["batch"].reverse()
+        for name, array in _masks(side.seen[0]).items():
+            drops = side.framework == "torch" and (
+                "MultiheadAttention" in side.step.kind)
+            usual = ("added" if is_float(array) else "True hides" if drops
+                     else "True keeps")
+            found[f"mask {name}"] = _first(usual, [
+                "True keeps", "True hides", "added", "ignored"])
+        for name in NAMED:
+            if parameters[f"{name} bias"] is not None:
+                found[f"{name} bias"] = ["used", "ignored"]
+        if self.hides(side, found):
+            found["hidden scores"] = [
+                "never count", "are 1e-9", "are 0", "less 10",
+                "are hidden after the softmax"]
+            found["a query that sees nothing"] = [
+                "gives NaN", "gives 0", "gives the values' mean",
+                "sees everything", "sees everything, less 1e9"]
+        return found
+
+    @staticmethod
+    def width(side, parameters):
+        """The width of all heads together."""
+        return parameters["query"].shape[1]
+
+    @staticmethod
+    def hides(side, fields):
+        """Whether there is anything that may hide."""
+        return bool(_masks(side.seen[0])) or fields["future"][0] != "seen"
+
+    def is_own(self, name):
+        """Whether a field tells how this module's own arrays are meant."""
+        return name in self.own or name.startswith("mask ")
+
+    def mask(self, seen, settings, shape):
+        """What is kept, [batch, 1, query, key], and what is added or None."""
+        batch, queries, keys = shape
+        keep, add = np.ones((1, 1, queries, keys), bool), None
+        for name, array in _masks(seen).items():
+            how = settings.get(f"mask {name}", "ignored")
+            if how == "ignored":
+                continue
+            array = placed(array, name, batch, queries, keys)
+            if how == "added":
+                low = np.where(np.isneginf(array), 0, array)
+                keep = keep & ~np.isneginf(array)
+                if low.any():
+                    add = low if add is None else add + low
+            else:
+                keep = keep & ((array != 0) == (how == "True keeps"))
+        offset = {"hidden": 0, "hidden with the place itself": -1,
+                  "hidden but for the next": 1}.get(settings["future"])
+        if offset is not None:
+            keep = keep & np.tril(np.ones((queries, keys), bool), offset)
+        return keep, add
+
+    def also(self, first, second, sides):
+        """What is hidden in one and not in the other."""
+        found = []
+        for fit, side in zip((first, second), sides):
+            seen = side.seen[0]
+            x, y, _ = self.inputs(seen, fit.settings)
+            keep, add = self.mask(seen, fit.settings, (
+                len(x), x.shape[1], y.shape[1]))
+            seem = keep if add is None else keep & (add > -1e4)
+            found.append((keep, add, np.broadcast_to(seem, (
+                len(x), max(len(seem[0]), 1), *seem.shape[2:]))))
+        (keep, add, mine), (_, _, other) = found
+        if mine.shape[2:] != other.shape[2:] or len(mine) != len(other):
+            return
+        mine, other = np.broadcast_arrays(mine, other)
+        if not np.array_equal(mine, other):
+            yield ("mask", "", mask_words(mine, other), (
+                second.settings | {"kept": (keep, add)}, second.parameters))
+
+    def inputs(self, seen, settings):
+        """The inputs of query, key and value, the batch first."""
+        named = {}
+        for name, array in seen.floats.items():
+            which = set(words_of(name)[0]) & set(NAMED[:3])
+            if len(which) == 1:
+                named[which.pop()] = array
+        given = list(seen.floats.values())
+        if len(given) > 3 or any(x.ndim != 3 for x in given):
+            raise ValueError
+        x = named.get("query", given[0])
+        other = [array for array in given if array is not x] or [x]
+        value = named.get("value", named.get("key", other[-1]))
+        found = x, named.get("key", value if "value" in named else other[0]
+                             ), value
+        return [each.swapaxes(0, 1) if settings["batch"] == "second" else each
+                for each in found]
+
+    def compute(self, seen, parameters, settings):
+        """Project, attend head by head, merge, project."""
+        made = []
+        given = self.inputs(seen, settings)
+        for x, name in zip(given, NAMED):
+            y = x if parameters[name] is None else x @ parameters[name]
+            if settings.get(f"{name} bias") == "used":
+                y = y + parameters[f"{name} bias"]
+            made.append(y)
+        keep, add = settings.get("kept") or self.mask(
+            seen, settings, (len(given[0]), given[0].shape[1],
+                             given[1].shape[1]))
+        y = merged(*made, keep, add, settings)
+        if parameters["output"] is not None:
+            y = y @ parameters["output"]
+            if settings.get("output bias") == "used":
+                y = y + parameters["output bias"]
+        y = y.swapaxes(0, 1) if settings["batch"] == "second" else y
+        return y.reshape(seen.output.shape)
+
+
+class Core(Attention):
+    """Attention of what was projected elsewhere."""
+
+    name = "attention without projections"
+
+    def readings(self, side):
+        """None are needed but the number of heads."""
+        found = {f"{name}{leaf}": None for name in NAMED
+                 for leaf in ("", " bias")}
+        yield found | {"heads": self.by_role(side)}
+
+    def by_role(self, side):
+        """The number of heads, where the module says it."""
+        heads = side.setting("num_heads", "nhead", "n_heads", "n_head",
+                             "heads", "h", "num_attention_heads")
+        return heads if isinstance(heads, int) else None
+
+    @staticmethod
+    def width(side, parameters):
+        """The width of all heads together."""
+        return side.seen[0].x.shape[-1]
+
+
+def mask_words(mine, other):
+    """What b's mask does, in words, where it is another than a's."""
+    if other.all():
+        return "ignored in b"
+    if mine.all():
+        return "something is hidden in b, and nothing in a"
+    if (mine == ~other).all():
+        return "turned round in b"
+    future = ~np.tril(np.ones(mine.shape[-2:], bool))
+    following = np.eye(*mine.shape[-2:], 1, dtype=bool)
+    itself = np.eye(*mine.shape[-2:], dtype=bool)
+    for words, same in (
+            ("the future is seen in b", (mine | future) == other),
+            ("the future is hidden in b", (mine & ~future) == other),
+            ("off by one, the next place is seen in b",
+             (mine | following) == other),
+            ("off by one, the place itself is hidden in b",
+             (mine & ~itself) == other)):
+        if same.all():
+            return words
+    return f"another at {(mine != other).sum()} of {mine.size} places"
+
+
+def merged(q, k, v, keep, add, settings):
+    """Attention on [batch, time, width], in heads."""
+    heads = settings["heads"]
+
+    def split(x):
+        batch, time, width = x.shape
+        if settings["grouping"] == "cut out of time and features":
+            return x.reshape(batch, heads, time, -1)
+        if settings["grouping"] == "feature by feature":
+            return x.reshape(batch, time, -1, heads).transpose(0, 3, 1, 2)
+        return x.reshape(batch, time, heads, -1).swapaxes(1, 2)
+    y = attend(split(q), split(k), split(v), keep, add, settings)
+    batch, _, time, size = y.shape
+    if settings["merging"] == "not moved back":
+        return y.reshape(batch, time, -1)
+    if settings["grouping"] == "feature by feature":
+        return y.transpose(0, 2, 3, 1).reshape(batch, time, -1)
+    return y.swapaxes(1, 2).reshape(batch, time, -1)
+
+
+def _masks(seen):
+    """The masks among a module's inputs."""
+    return {name: array for name, array in seen.others.items()
+            if array.ndim > 1}
+
+
+def placed(array, name, batch, queries, keys):
+    """A mask as [batch, 1 or heads, query, key]."""
+    shape = array.shape
+    if array.ndim == 2:
+        rows = "padding" in name or shape != (queries, keys)
+        if rows and shape == (batch, keys):
+            return array[:, None, None]
+        if shape == (queries, keys):
+            return array[None, None]
+    if array.ndim == 3 and shape[0] in (1, batch):
+        return array[:, None]
+    if array.ndim == 3 and not shape[0] % batch:
+        return array.reshape(batch, -1, *shape[1:])
+    if array.ndim == 4:
+        return array
+    raise ValueError
+
+
 #: Every family, in the order in which they are tried.
-FAMILIES = [Norm(), Linear(), Activation()]
+FAMILIES = [Norm(), Linear(), Embedding(), Attention(), Activation(),
+            Positions()]

@@ -1,0 +1,349 @@
+"""What stands between modules: how a value is made of those before it.
+
+A residual connection, a functional activation, a scale or sinusoids belong to
+no module, so that they are not seen. But their result is, as another module's
+input or as the output of what holds them. ``made_of`` finds the expression of
+earlier values that gives it, to the last places.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from parity.capture import WHOLE, is_float
+from parity.rearranging import probes
+from parity.replaying import ACTIVATIONS, exact
+
+#: How many earlier values are looked at.
+MOST = 40
+
+
+@dataclasses.dataclass
+class Value:
+    """An array of a run, with every place where it stood.
+
+    Attributes:
+        array: in float64.
+        places: ("input" or "output", path of the step, name), first to last.
+    """
+
+    array: np.ndarray
+    places: list
+
+
+@dataclasses.dataclass
+class Made:
+    """An expression that gives a value.
+
+    Attributes:
+        form: "sum", "function", "factor", "rows", "dropped".
+        sources: Values.
+        what: the activation, the factor, or the share that was dropped.
+        error: how near it comes.
+    """
+
+    form: str
+    sources: list
+    what: object
+    error: float
+
+
+def earlier(trace, step, part):
+    """The Values that were there before a step began, or ended.
+
+    Args:
+        trace: a Trace.
+        step: one of its steps.
+        part: "input" for those before it began, "output" for before it ended.
+    """
+    found = {}
+    events = []
+    for each in trace.steps:
+        events += [(each.began, "input", each, name, array)
+                   for name, array in each.inputs.items()]
+        events += [(each.ended, "output", each, name, array)
+                   for name, array in each.outputs.items()]
+    until = step.began if part == "input" else step.ended
+    for when, what, each, name, array in sorted(
+            events, key=lambda event: event[0]):
+        if when < until and is_float(array):
+            found.setdefault(trace.hash_of(array), (array, []))[1].append(
+                (what, each.path, name))
+    return found
+
+
+def made_of(trace, step, part, name, limit):
+    """How an input or output of a step is made of what was there before.
+
+    Returns:
+        A Made, or None where none is found, or more than one.
+    """
+    target = (step.inputs if part == "input" else step.outputs)[name]
+    if not is_float(target) or target.size < 2:
+        return None
+    known = earlier(trace, step, part)
+    # A view with other axes is not looked for.
+    same = [Value(exact(array), places) for array, places in known.values()
+            if array.shape == target.shape]
+    key = trace.hash_of(target)
+    if key in known:
+        return Made("sum", [Value(exact(target), known[key][1])], "", 0.0)
+    outer = [value for value in same if any(
+        what == "input" and path == WHOLE for what, path, _ in value.places)]
+    recent = same[-MOST:]
+    values = [value for value in outer if all(
+        value is not other for other in recent)] + recent
+    if not values:
+        return None
+    x = exact(target)
+    good = x.reshape(-1)[probes(x.size)]
+    scale = float(np.sqrt(np.square(good).mean())) or 1.0
+    table = np.stack([v.array.reshape(-1)[probes(x.size)] for v in values])
+
+    def near(candidates, rest=0.0):
+        """Which rows of candidates, and what is added, give the target."""
+        with np.errstate(all="ignore"):
+            gap = np.abs(candidates + rest - good).max(-1)
+        return np.flatnonzero(gap <= 64 * limit * scale)
+
+    def error_of(made):
+        from parity.explaining import distance
+        return distance(made, x)
+
+    found = []
+
+    def take(form, sources, what, made):
+        error = error_of(made)
+        if error <= limit:
+            found.append(Made(form, sources, what, error))
+
+    for i in near(table):
+        take("sum", [values[i]], "", values[i].array)
+    if found:
+        return found[0] if len(found) == 1 else None
+    for i in range(len(values)):
+        for j in near(table[i:], table[i]) + i:
+            take("sum", [values[i], values[j]], "",
+                 values[i].array + values[j].array)
+    if found:
+        return found[0] if len(found) == 1 else None
+    for value, row in zip(values, table):
+        for word, function in ACTIVATIONS.items():
+            if "softmax" not in word and word != "none" and len(
+                    near(function(row)[None])):
+                take("function", [value], word, function(value.array))
+        if x.ndim > 1:
+            for word in ("softmax", "log-softmax"):
+                take("function", [value], word,
+                     ACTIVATIONS[word](value.array))
+    if found:
+        return found[0] if len(found) == 1 else None
+    for value, row in zip(values, table):
+        with np.errstate(all="ignore"):
+            factor = float((row @ good) / (row @ row))
+        if math.isfinite(factor) and len(near(factor * row[None])):
+            a, b = value.array.reshape(-1), x.reshape(-1)
+            factor = float((a @ b) / (a @ a))
+            take("factor", [value], factor, factor * value.array)
+    if found:
+        return found[0] if len(found) == 1 else None
+    for value in values:
+        zero = ~x.reshape(-1, x.shape[-1]).any(-1)
+        if 0 < zero.sum() < zero.size:
+            take("rows", [value], f"{zero.sum()} of {zero.size}",
+                 value.array * ~zero.reshape(x.shape[:-1])[..., None])
+        dropped = share_dropped(value.array, x, limit)
+        if dropped:
+            found.append(Made("dropped", [value], dropped, 0.0))
+    if found:
+        return found[0] if len(found) == 1 else None
+    size = x.shape[-1]
+    for i, factor in itertools.product(range(len(values)), (
+            size**0.5, size**-0.5)):
+        for j in near(table, factor * table[i]):
+            if i != j:
+                take("sum", [values[i], values[j]], factor,
+                     factor * values[i].array + values[j].array)
+    if len(values) <= MOST // 2:
+        for i, j in itertools.combinations(range(len(values)), 2):
+            for k in near(table[j + 1:], table[i] + table[j]) + j + 1:
+                take("sum", [values[i], values[j], values[k]], "",
+                     values[i].array + values[j].array + values[k].array)
+    return found[0] if len(found) == 1 else None
+
+
+def share_dropped(x, y, limit):
+    """(share of zeros, factor of the rest) if y is x with numbers dropped."""
+    kept = (y != 0) & (x != 0)
+    share = 1 - kept.sum() / max((x != 0).sum(), 1)
+    if x.shape != y.shape or kept.sum() < 8 or not 0.005 < share < 0.995:
+        return None
+    ratio = y[kept] / x[kept]
+    factor = float(np.median(ratio))
+    if np.abs(ratio - factor).max() > limit * abs(factor) or factor < 1:
+        return None
+    # Dropped by chance: as often as the factor says, whatever the sign.
+    rate, count = 1 - 1 / factor, (x != 0).sum()
+    spread = 5 * math.sqrt(max(rate * (1 - rate), 1e-3) / count) + 1 / count
+    signs = [1 - kept[x * sign > 0].mean() for sign in (1, -1)
+             if (x * sign > 0).sum() > 7]
+    even = all(abs(each - rate) < 2.5 * spread for each in signs)
+    return (share, factor) if abs(share - rate) <= spread and even else None
+
+
+# What two expressions differ in
+
+def is_kind(trace, path, *words):
+    """Whether a step's kind, or its module's name, has one of these words."""
+    step = trace.step(path)
+    text = f"{step.kind} {step.module.rpartition('.')[2]}".lower()
+    return any(word in text for word in words)
+
+
+def label(value):
+    """A Value in words: whose output or input it is."""
+    outputs = [path for what, path, _ in value.places
+               if what == "output" and path != WHOLE]
+    if outputs:
+        return f"{outputs[0]}'s output"
+    what, path, name = value.places[0]
+    return "the model's input" if path == WHOLE else f"{path}'s input {name}"
+
+
+def in_words(made):
+    """A Made in words."""
+    names = [label(value) for value in made.sources]
+    if made.form == "sum":
+        if made.what:
+            names[0] = f"{made.what:.6g} times {names[0]}"
+        return " and ".join(names)
+    if made.form == "factor":
+        return f"{made.what:.6g} times {names[0]}"
+    if made.form == "rows":
+        return f"{names[0]}, {made.what} rows zero"
+    if made.form == "dropped":
+        return f"{names[0]}, with dropout"
+    return f"{made.what} of {names[0]}"
+
+
+class Joins:
+    """Which values of b are which of a's, and how two are made otherwise."""
+
+    def __init__(self, names, a, b):
+        self.a, self.b = a, b
+        self.steps = {pair.b: pair.a for pair in names.steps}
+        self.paired = set(self.steps.values())
+        self.places = {
+            (what, pair.b, value.b): (what, pair.a, value.a)
+            for pair in names.steps
+            for what, values in (("input", pair.inputs),
+                                 ("output", pair.outputs))
+            for value in values}
+
+    def same(self, mine, other):
+        """Whether b's Value is the counterpart of a's."""
+        return any(self.places.get(place) in mine.places
+                   for place in other.places)
+
+    def difference(self, mine, other):
+        """(cause, in a, in b) of two Mades, or None where they are alike."""
+        left = list(other.sources)
+        gone = []
+        for value in mine.sources:
+            twin = next((v for v in left if self.same(value, v)), None)
+            if twin is None:
+                gone.append(value)
+            else:
+                left.remove(twin)
+        if not gone and not left:
+            return self.alike(mine, other)
+        forms = {mine.form, other.form}
+        if forms == {"sum"} and not mine.what and not other.what:
+            if len(mine.sources) > len(other.sources) and not left:
+                return (self.added(mine, gone, self.a), "there",
+                        f"missing, {label(gone[0])} is not added")
+            if len(other.sources) > len(mine.sources) and not gone:
+                return (self.added(other, left, self.b), "missing",
+                        f"there, {label(left[0])} is added")
+            if len(gone) == len(left) == 1:
+                found = self.between(gone[0], left[0])
+                if found:
+                    return found
+        return "input", in_words(mine), in_words(other)
+
+    @staticmethod
+    def added(made, values, trace):
+        """What a summand is: a residual, if it went into another one."""
+        inputs = {path for what, path, _ in values[0].places
+                  if what == "input" and path != WHOLE}
+        others = [value for value in made.sources if value is not values[0]]
+        ended = max(trace.step(path).ended for value in others
+                    for what, path, _ in value.places[:1])
+        within = any(trace.step(path).began < ended for path in inputs)
+        embeds = any(is_kind(trace, path, "embed", "position")
+                     for value in made.sources
+                     for what, path, _ in value.places if what == "output")
+        return ("residual connection"
+                if within and len(values) == 1 and not embeds else "summand")
+
+    def alike(self, mine, other):
+        """The difference of two Mades of the same sources."""
+        if (mine.form, mine.what) == (other.form, other.what):
+            return None
+        known = {"sum": "none", "factor": "none"}
+        forms = {mine.form, other.form}
+        words = [known.get(made.form, made.what) for made in (mine, other)]
+        if forms <= {"sum", "function"} and len(mine.sources) == 1:
+            return "activation", *map(str, words)
+        if forms <= {"sum", "factor"}:
+            one, two = (made.what or 1.0 for made in (mine, other))
+            if abs(one - two) <= 1e-6 * abs(one):
+                return None
+            return "factor", f"{one:.6g}", f"{two:.6g}"
+        if "dropped" in forms and forms <= {"sum", "dropped"}:
+            return "dropout", *(
+                f"on, {made.what[0]:.0%} are zero" if made.form == "dropped"
+                else "off" for made in (mine, other))
+        return "input", in_words(mine), in_words(other)
+
+    def between(self, mine, other):
+        """What one module more, or less, or elsewhere, makes of a value."""
+        for trace, last, first, more, names in (
+                (self.b, other, mine, "there", lambda path: (
+                    path in self.steps)),
+                (self.a, mine, other, "missing", lambda path: (
+                    path in self.paired))):
+            for what, path, _ in last.places:
+                step = trace.step(path)
+                if what != "output" or path == WHOLE:
+                    continue
+                if not self.fed(step, first, trace) or not is_kind(trace, path, "norm", "ln"):
+                    continue
+                if names(path):
+                    return ("norm's place", *(
+                        ("after the sum", "before the sub-layer")
+                        if trace is self.b else
+                        ("before the sub-layer", "after the sum")))
+                return (f"norm {path}", "missing" if trace is self.b
+                        else "there", more)
+        return None
+
+    def fed(self, step, value, trace):
+        """Whether a step was given the counterpart of the other's Value."""
+        known = {trace.hash_of(array) for array in step.inputs.values()}
+        for each in trace.steps:
+            for what, arrays in (("input", each.inputs),
+                                 ("output", each.outputs)):
+                for name, array in arrays.items():
+                    if trace.hash_of(array) not in known:
+                        continue
+                    place = what, each.path, name
+                    if trace is self.b:
+                        if self.places.get(place) in value.places:
+                            return True
+                    elif any(self.places.get(other) == place
+                             for other in value.places):
+                        return True
+        return False
