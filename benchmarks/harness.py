@@ -101,11 +101,11 @@ def await_quiet(clock):
             return
 
 
-def take_turn(worker, repeats, clock):
+def take_turn(worker, repeats, clock, **how):
     """The median time of a turn, and the share that other programs had."""
     await_quiet(clock)
     start, before = time.monotonic(), busy_seconds()
-    times, own = worker.ask("turn", repeats=repeats, clock=clock)
+    times, own = worker.ask("turn", repeats=repeats, clock=clock, **how)
     others = busy_seconds() - before - own
     share = others / (os.cpu_count() * (time.monotonic() - start))
     return statistics.median(times), max(share, 0.0)
@@ -207,11 +207,21 @@ def megabytes(size):
 
 def caption(report):
     """What was measured and on what, as lines."""
+    yield report["words"]
+    yield (f"{machine(report)}; {report['rounds']} rounds of "
+           f"{report['repeats']}.")
+    yield from libraries(report)
+
+
+def machine(report):
+    """Threads, clock and processor in words."""
     cores = "1 thread on 1 core, CPU time" if report["threads"] == 1 else (
         f"{report['threads']} threads on {report['cores']} cores, wall time")
-    yield report["words"]
-    yield (f"{cores}, {report['cpu']}; {report['rounds']} rounds of "
-           f"{report['repeats']}.")
+    return f"{cores}, {report['cpu']}"
+
+
+def libraries(report):
+    """What computed, as lines."""
     versions = {}
     for result in report["results"].values():
         versions |= result["versions"]
@@ -252,6 +262,39 @@ def show(report, benchmark, console):
         console.print(line, highlight=False)
 
 
+def settle(threads, core):
+    """Pin this process and its workers, if they have one thread each.
+
+    Returns:
+        The threads of each library, the number of cores, and the clock.
+    """
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(
+        os, "sched_getaffinity") else list(range(os.cpu_count()))
+    threads = threads or len(cores)
+    if threads == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, [cores[core]])  # the workers inherit it
+    return threads, len(cores), "cpu" if threads == 1 else "wall"
+
+
+def consoles():
+    """Where tables are printed, and where notes are."""
+    console, notes = Console(), Console(stderr=True)
+    if not console.is_terminal:
+        console.width = 140
+    return console, notes
+
+
+def installed(libraries, notes):
+    """The names whose libraries are there; a note of each that is left out."""
+    names = []
+    for name, needed in libraries.items():
+        if missing := lacks(needed):
+            notes.print(f"{name} is left out: {missing} is not installed")
+        else:
+            names.append(name)
+    return names
+
+
 def command(benchmark):
     """The command line of a benchmark: a function for typer."""
 
@@ -285,21 +328,11 @@ def command(benchmark):
         if unknown := set(only or ()) - set(known):
             raise typer.BadParameter(
                 f"no implementation is named {min(unknown)}.")
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(
-            os, "sched_getaffinity") else list(range(os.cpu_count()))
-        threads = threads or len(cores)
-        if threads == 1 and hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, [cores[core]])  # the workers inherit it
-        clock = "cpu" if threads == 1 else "wall"
-        console, notes = Console(), Console(stderr=True)
-        if not console.is_terminal:
-            console.width = 140
-        names = [name for name in known
-                 if not only or name in (*only, *benchmark.always)]
-        for name in names.copy():
-            if missing := lacks(known[name][2]):
-                notes.print(f"{name} is left out: {missing} is not installed")
-                names.remove(name)
+        threads, cores, clock = settle(threads, core)
+        console, notes = consoles()
+        names = installed({
+            name: libraries for name, (_, _, libraries, *_) in known.items()
+            if not only or name in (*only, *benchmark.always)}, notes)
         with contextlib.ExitStack() as stack:
             folder = pathlib.Path(stack.enter_context(
                 tempfile.TemporaryDirectory()))
@@ -315,7 +348,7 @@ def command(benchmark):
         data, words = benchmark.workload
         report = {
             "workload": data, "words": words,
-            "threads": threads, "cores": len(cores), "cpu": cpu_model(),
+            "threads": threads, "cores": cores, "cpu": cpu_model(),
             "clock": clock,
             "platform": platform.platform(), "rounds": rounds,
             "repeats": repeats, "results": results,

@@ -46,7 +46,7 @@ class PeerTransformer(nn.Module):
         return nn.functional.linear(decoded, self.embedding.weight)
 
 
-def _copy_linear(linear, weights):
+def copy_linear(linear, weights):
     linear.weight.copy_(torch.from_numpy(weights["kernel"].T))
     linear.bias.copy_(torch.from_numpy(weights["bias"]))
 
@@ -57,10 +57,10 @@ def _copy_attention(attention, weights):
         [torch.from_numpy(p["kernel"].T) for p in parts]))
     attention.in_proj_bias.copy_(torch.cat(
         [torch.from_numpy(p["bias"]) for p in parts]))
-    _copy_linear(attention.out_proj, part(weights, "output."))
+    copy_linear(attention.out_proj, part(weights, "output."))
 
 
-def _copy_norm(norm, weights):
+def copy_norm(norm, weights):
     norm.weight.copy_(torch.from_numpy(weights["norm.scale"]))
     norm.bias.copy_(torch.from_numpy(weights["norm.bias"]))
 
@@ -83,9 +83,9 @@ def load(model, weights):
             for name in names:
                 _copy_attention(getattr(layer, theirs[name]),
                                 part(ours, f"{name}."))
-            _copy_linear(layer.linear1, part(ours, "feed_forward.inner."))
-            _copy_linear(layer.linear2, part(ours, "feed_forward.outer."))
+            copy_linear(layer.linear1, part(ours, "feed_forward.inner."))
+            copy_linear(layer.linear2, part(ours, "feed_forward.outer."))
             for number, name in enumerate([*names, "feed_forward"], start=1):
-                _copy_norm(getattr(layer, f"norm{number}"),
+                copy_norm(getattr(layer, f"norm{number}"),
                            part(ours, f"{name}_residual."))
     return model

@@ -14,6 +14,8 @@ class Ready:
         product: (a, b) arrays -> a function that multiplies them to its end.
         versions: library -> version.
         checks: the results of how many first runs are held against the truth.
+        choose: what makes another case of it ready, where it has several.
+        reordering: (clock) -> the share of a run that a beam's reorder takes.
     """
 
     run: typing.Callable
@@ -21,6 +23,8 @@ class Ready:
     product: typing.Callable
     versions: dict
     checks: int = 1
+    choose: typing.Callable | None = None
+    reordering: typing.Callable | None = None
 
 
 def numpy(a, b):

@@ -113,14 +113,23 @@ class Far:
         forget_peak()
         return path
 
-    def turn(self, repeats, clock):
+    def choose(self, **case):
+        """Have another case run from here on."""
+        self.ready = self.ready.choose(**case)
+
+    def reordering(self, clock):
+        """The share of a run that a beam's reorder takes."""
+        return self.ready.reordering(CLOCKS[clock])
+
+    def turn(self, repeats, clock, warm=True):
         """One run that does not count, then the times of some.
 
         Returns:
             The times, and the CPU seconds that all of it took.
         """
         start = time.process_time()
-        self.ready.run()
+        if warm:
+            self.ready.run()
         times = [seconds(self.ready.run, clock) for _ in range(repeats)]
         return times, time.process_time() - start
 

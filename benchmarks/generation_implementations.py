@@ -1,0 +1,312 @@
+"""The searches that are timed, each ready to run.
+
+All write targets of a forced length: the tokens that would end one, end and
+padding, have rows of zeros in the table, so that their logit is always 0, and
+of 32 000 logits of either sign none that is 0 is ever among the highest.
+"""
+
+import dataclasses
+import functools
+from unittest import mock
+
+import numpy as np
+
+from benchmarks import products, workload
+from benchmarks.products import Ready
+from contract import random
+from contract.generation import GenerationConfig
+from contract.weights import probe_weights
+
+BEGIN, END, PAD = 1, 2, workload.VOCAB - 1
+
+#: Tokens of a target after its begin.
+LENGTHS = 32, 128, 512
+
+#: What is written at once: name -> (how it is searched, sources).
+SEARCHES = {
+    "greedy, B = 1": ("greedy", 1),
+    "greedy, B = 8": ("greedy", 8),
+    "beam of 4, B = 1": ("beam", 1),
+}
+
+
+def config():
+    """The workload's, as Marian is made: halves, and an epsilon of 1e-5."""
+    return workload.config().replace(
+        positions="halves", norm_eps=1e-5, pad_id=PAD, max_length=1024,
+        dropout=0.0)
+
+
+def weights(seed=0):
+    """Probe weights under which what is written varies; float32.
+
+    As they are, random layers drown what they add to, and the same token
+    follows for ever. Here sub-layers add little, queries are sharp, and the
+    last norm's signs keep a token from following itself.
+    """
+    found = probe_weights(config(), seed)
+    for name, array in found.items():
+        if name.endswith(".bias"):
+            array *= 0.1
+        elif name.endswith(("output.kernel", "outer.kernel")):
+            array *= 0.3
+        elif name.endswith("query.kernel"):
+            array *= 4
+    last = found[f"decoder.layers.{config().n_decoder_layers - 1}."
+                 "feed_forward_residual.norm.scale"]
+    key = random.fold_in(random.key(seed), "signs")
+    last *= np.sign(random.uniform(key, last.shape, -1.0, 1.0))
+    found["source_embedding.table"][[END, PAD]] = 0
+    return {name: array.astype(np.float32) for name, array in found.items()}
+
+
+def batch():
+    """Sources: int64 [8 64]."""
+    return workload.batch().source
+
+
+def settings(search, length):
+    """The GenerationConfig of a case."""
+    return GenerationConfig(
+        method=SEARCHES[search][0], begin_id=BEGIN, end_id=END,
+        max_tokens=length)
+
+
+def _ready(write, source, product, versions, reordering=None):
+    """Of write(source, settings), which gives the best targets [B N].
+
+    ``reordering`` (run, clock) tells what share of a run it takes.
+    """
+    def choose(search, length):
+        _, rows = SEARCHES[search]
+        run = functools.partial(write, source[:rows], settings(search, length))
+        return Ready(run, np.asarray, product, versions, choose=choose,
+                     reordering=functools.partial(reordering, run)
+                     if reordering else None)
+
+    return choose(next(iter(SEARCHES)), LENGTHS[0])
+
+
+def _engine(engine, config, weights, source, product, reordering, **changes):
+    """Our generate, by an engine."""
+    model = engine.build("transformer", config, weights, weights[
+        "source_embedding.table"].dtype.name)
+
+    def write(source, settings):
+        return engine.generate(
+            model, source, settings.replace(**changes))["tokens"][:, 0]
+
+    return _ready(write, source, product, engine.versions(),
+                  functools.partial(reordering, model))
+
+
+def _timed_within(generate, model, run, clock):
+    """The share of a run spent in ``reorder`` of a module, by a clock."""
+    reorder, spent = generate.reorder, 0
+
+    def timed(*arguments):
+        nonlocal spent
+        start = clock()
+        result = reorder(*arguments)
+        spent += clock() - start
+        return result
+
+    with mock.patch.object(generate, "reorder", timed):
+        start = clock()
+        run()
+        return spent / (clock() - start)
+
+
+def _timed_without(generate, forget, model, run, clock):
+    """The share of a run that goes away with ``reorder`` of a module.
+
+    ``forget`` (model) has it compiled anew.
+    """
+    def stay(cache, parents, written):
+        return cache
+
+    def seconds():
+        start = clock()
+        run()
+        return clock() - start
+
+    kept, left = [], []
+    for times, reorder in ((kept, generate.reorder), (left, stay)):
+        forget(model)
+        with mock.patch.object(generate, "reorder", reorder):
+            run()
+            times.extend(seconds() for _ in range(3))
+    forget(model)
+    return 1 - np.median(left) / np.median(kept)
+
+
+def numpy(config, weights, source, threads, **changes):
+    """The reference."""
+    from contract.memory import keep_freed
+    from reference_numpy import engine, generate
+    keep_freed()
+    return _engine(engine, config, weights, source, products.numpy,
+                   functools.partial(_timed_within, generate), **changes)
+
+
+def numpy_uncached(config, weights, source, threads):
+    """The reference without a cache."""
+    return numpy(config, weights, source, threads, cached=False)
+
+
+def torch(config, weights, source, threads):
+    """Our port, eager."""
+    import torch
+
+    from impl_torch import engine, generate
+    torch.set_num_threads(threads)
+    return _engine(engine, config, weights, source, products.torch,
+                   functools.partial(_timed_within, generate))
+
+
+def torch_lesson(config, weights, source, threads):
+    """The loop that lessons show: all is decoded again for each token."""
+    import torch
+
+    from impl_torch import engine
+    torch.set_num_threads(threads)
+    model = engine.build("transformer", config, weights, "float32")
+
+    @torch.no_grad()
+    def write(source, settings):
+        source = torch.from_numpy(source)
+        source_mask = (source != config.pad_id)[:, None, None]
+        memory = model.encode(source, source_mask)
+        target = torch.full((len(source), 1), settings.begin_id)
+        for length in range(1, 1 + settings.max_tokens):
+            causal = torch.ones(1, 1, length, length, dtype=torch.bool).tril()
+            decoded = model.decode(target, memory, source_mask, causal)
+            logits = model.project(decoded[:, -1:])
+            token = torch.argmax(logits, dim=-1)
+            target = torch.cat([target, token], dim=1)
+            if torch.all(token == settings.end_id):
+                break
+        return target.numpy()
+
+    return _ready(write, source, products.torch, engine.versions())
+
+
+def keras(config, weights, source, threads):
+    """Our port on TensorFlow; its steps are traced to graphs."""
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    from impl_keras import engine, generate
+    return _engine(
+        engine, config, weights, source,
+        functools.partial(products.tensorflow, False), functools.partial(
+            _timed_without, generate,
+            lambda model: vars(model).pop("_compiled_functions", None)))
+
+
+def jax(config, weights, source, threads):
+    """Our port; a search is under jit."""
+    from impl_jax import engine, generate
+    return _engine(
+        engine, config, weights, source, products.jax, functools.partial(
+            _timed_without, generate,
+            lambda model: generate._beam_search.clear_cache()))
+
+
+def _marian(config, weights, threads):
+    import torch
+
+    from benchmarks.peer_marian import marian
+    torch.set_num_threads(threads)
+    return marian(config, weights, BEGIN)
+
+
+def hugging_face(config, weights, source, threads):
+    """MarianMTModel.generate."""
+    import torch
+    import transformers
+    model = _marian(config, weights, threads)
+
+    def write(source, settings):
+        source = torch.from_numpy(source)
+        return model.generate(
+            input_ids=source, attention_mask=torch.ones_like(source),
+            max_new_tokens=settings.max_tokens, num_beams=settings.width,
+            length_penalty=settings.alpha, do_sample=False).numpy()
+
+    return _ready(write, source, products.torch, {
+        "torch": torch.__version__, "transformers": transformers.__version__})
+
+
+def ctranslate2(config, weights, source, threads):
+    """The same Marian in CTranslate2."""
+    import ctranslate2
+
+    from benchmarks.peer_marian import translator, word
+    engine = translator(_marian(config, weights, threads), END, threads)
+
+    def write(source, settings):
+        found = engine.translate_batch(
+            [[word(token) for token in row] for row in source],
+            beam_size=settings.width, length_penalty=settings.alpha,
+            max_decoding_length=settings.max_tokens)
+        return [[settings.begin_id, *(int(token[1:]) for token
+                                      in row.hypotheses[0])] for row in found]
+
+    return _ready(write, source, products.numpy,
+                  {"ctranslate2": ctranslate2.__version__})
+
+
+@dataclasses.dataclass(frozen=True)
+class Implementation:
+    """How one is made and told.
+
+    Attributes:
+        make: what makes it ready.
+        title: how a table says it.
+        libraries: what it imports.
+        longest: the longest target that it is asked for.
+        compiles: whether the first run of each case compiles.
+        searches: those that it has.
+        reorders: whether it tells the share of a beam's reorder.
+    """
+
+    make: object
+    title: str
+    libraries: tuple
+    longest: int = LENGTHS[-1]
+    compiles: bool = False
+    searches: tuple = tuple(SEARCHES)
+    reorders: bool = False
+
+    def __iter__(self):
+        return iter((self.make, self.title, self.libraries))
+
+    def has(self, search, length):
+        """Whether it is asked for a case."""
+        return length <= self.longest and search in self.searches
+
+
+IMPLEMENTATIONS = {
+    "ctranslate2": Implementation(
+        ctranslate2, "CTranslate2, float32",
+        ("ctranslate2", "transformers", "torch")),
+    "hugging_face": Implementation(
+        hugging_face, "Hugging Face Marian", ("transformers", "torch")),
+    "numpy": Implementation(
+        numpy, "NumPy reference", ("numpy",), reorders=True),
+    "torch": Implementation(
+        torch, "PyTorch port, eager", ("torch",), reorders=True),
+    "keras": Implementation(
+        keras, "Keras port, tf.function", ("keras",), compiles=True,
+        reorders=True),
+    "jax": Implementation(
+        jax, "JAX port, jit", ("jax", "flax.nnx"), compiles=True,
+        reorders=True),
+    "numpy_uncached": Implementation(
+        numpy_uncached, "NumPy reference, uncached", ("numpy",), 128,
+        searches=("greedy, B = 1",)),
+    "torch_lesson": Implementation(
+        torch_lesson, "the lessons' loop, PyTorch port, uncached", ("torch",),
+        128, searches=("greedy, B = 1",)),
+}
