@@ -2,8 +2,10 @@
 
 import contextlib
 import gc
+import importlib
 import os
 import sys
+from unittest import mock
 
 import pytest
 
@@ -61,3 +63,12 @@ def uncompiled(engine):
             tf.config.run_functions_eagerly(False)
     else:
         yield
+
+
+def patched(port, file, name, make):
+    """Replace ``impl_<port>.<file>.<name>`` by ``make(old)``."""
+    module = importlib.import_module(f"impl_{port}.{file}")
+    target, _, attribute = name.rpartition(".")
+    owner = getattr(module, target) if target else module
+    return mock.patch.object(
+        owner, attribute, make(getattr(owner, attribute)))

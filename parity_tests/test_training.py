@@ -11,8 +11,7 @@ import types
 
 import numpy as np
 import pytest
-from conftest import uncompiled
-from test_faults import patched
+from conftest import patched, uncompiled
 from typer.testing import CliRunner
 
 from contract import weights
