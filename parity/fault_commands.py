@@ -28,7 +28,7 @@ def faults(
     2 usage, 4 if no port can be checked.
     """
     from parity import proving
-    from parity.faults import FAULTS
+    from parity.faults import EQUIVALENTS, FAULTS
     with told_plainly():
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
         topics = list(dict.fromkeys(fault.topic for fault in FAULTS))
@@ -54,6 +54,10 @@ def faults(
         for one in absent:
             out.print(f"not checked: {one.port}, {one.reason}")
         wrong = [row for row in rows if not row.right]
+        for fault in EQUIVALENTS:
+            if fault.topic in chosen:
+                out.print(f"no fault: {fault.name}, since "
+                          f"{fault.equivalent}")
         out.print(f"{len(rows)} faults in ports: {len(rows) - len(wrong)} "
                   f"caught at their step and named, {len(wrong)} not")
         if json_file:

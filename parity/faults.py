@@ -37,8 +37,8 @@ class Fault:
         preset: one in which it shows.
         case, step: where it shows first there.
         changes: fields of the preset's config that it needs otherwise.
-        same_as: the name of a fault that computes the same there, so that no
-            check could tell them apart.
+        equivalent: why it computes the same numbers, to rounding, so that no
+            check can or need find it; "" for a fault that is one.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Fault:
     case: str
     step: str
     changes: dict = dataclasses.field(default_factory=dict)
-    same_as: str = ""
+    equivalent: str = ""
 
 
 # How things are changed
@@ -438,6 +438,26 @@ def too_small_a_constant(scores, mask):
 def masked_after(scores, mask):
     """Weights are hidden after the softmax, and do not add up to 1."""
     return np.where(mask, softmaxed(scores), 0)
+
+
+def infinitely_low(scores, mask):
+    """-∞ where hidden; rows that come out as NaN are set to 0."""
+    with np.errstate(invalid="ignore"):
+        weights = softmaxed(np.where(mask, scores, -np.inf))
+    return np.nan_to_num(weights, nan=0.0)
+
+
+def in_two_halves(scores, mask):
+    """Softmax as fused kernels have it: half the keys, then the others."""
+    lowest = np.finfo(scores.dtype).min
+    scores = np.where(mask, scores, lowest)
+    half = max(1, scores.shape[-1] // 2)
+    highest = scores[..., :half].max(-1, keepdims=True)
+    sums = np.exp(scores[..., :half] - highest).sum(-1, keepdims=True)
+    new = np.maximum(highest, scores.max(-1, keepdims=True))
+    rest = np.exp(scores[..., half:] - new).sum(-1, keepdims=True)
+    sums = sums * np.exp(highest - new) + rest
+    return np.where(mask, np.exp(scores - new) / sums, 0)
 
 
 def turned_round(scores, mask):
@@ -975,6 +995,30 @@ def _optimizer_faults():
     yield Fault("no clipping", put=clipped_by(
         lambda g, norm, limit: g), step="m 0, step 1", **clipped)
 
+
+def _equivalents():
+    attention = {"preset": "complete", "topic": "attention",
+                 "case": "self_attention", "step": "weights"}
+    yield Fault("a hidden score is -∞, and rows of NaN are set to 0",
+                put=weighed_by(infinitely_low), equivalent="exp(-∞) and the "
+                "exponential of the lowest number less anything are both 0, "
+                "and a query that sees nothing has weights 0 either way",
+                **attention)
+    yield Fault("softmax over half of the keys, then the others",
+                put=weighed_by(in_two_halves), equivalent="sums of "
+                "exponentials are shifted to the new maximum and added, which "
+                "is the same sum", **attention)
+    yield Fault("the loss normalises log-probabilities once more", "loss",
+                loss_by(lambda old, logits, *more: old(
+                    logits - np.log(np.exp(logits - logits.max()).sum(
+                        -1, keepdims=True)) - logits.max(), *more)),
+                "complete", "loss", "loss", equivalent="log-softmax of a "
+                "log-softmax is itself: the probabilities add up to 1, whose "
+                "log is 0")
+
+
+#: What looks like a fault and is none.
+EQUIVALENTS = tuple(_equivalents())
 
 #: Every fault, in the order in which they are tried.
 FAULTS = (*_eps_faults(), *_norm_faults(), *_attention_faults(),

@@ -26,6 +26,14 @@ def test_every_fault_is_caught_and_named(port, fault):
     assert found.named, found.in_words
 
 
+@pytest.mark.parametrize("fault", faults.EQUIVALENTS,
+                         ids=lambda fault: fault.name)
+def test_what_is_no_fault_is_not_found(port, fault):
+    """Each says why it computes the same numbers, and it does."""
+    assert fault.equivalent
+    assert proving.proof(fault, port).findings == []
+
+
 def test_names_are_one_each():
     assert len(BY_NAME) == len(FAULTS) > 100
 
