@@ -2,13 +2,14 @@
 
 For models of other people: ``parity.trace(model, *inputs)`` looks into one,
 ``parity.compare(a, b)`` says where two part, ``parity.explain(comparison, a,
-b)`` why.
+b)`` why. For their tests: ``parity.assert_parity(actual, expected)``.
 """
 
 import importlib
 
 #: What can be had from the package -> its module, imported when it is used.
-PUBLIC = {"trace": "capture", "compare": "comparing", "explain": "explaining"}
+PUBLIC = {"trace": "capture", "compare": "comparing", "explain": "explaining",
+          "assert_parity": "asserting"}
 
 
 def __getattr__(name):

@@ -13,8 +13,9 @@ import typer
 
 from contract.config import PRESETS
 from parity import (
-    budgets, compare_commands, differences_commands, fault_commands, ports,
-    reading_commands, report, training_commands, translate_commands)
+    budgets, compare_commands, differences_commands, fault_commands,
+    ledger_commands, ports, reading_commands, report, training_commands,
+    translate_commands)
 from parity.shell import MISSING, check_writable, told_plainly, write_json
 
 app = typer.Typer(
@@ -179,6 +180,7 @@ app.command()(differences_commands.differences)
 app.command()(reading_commands.read)
 app.command()(compare_commands.dump)
 app.command()(compare_commands.compare)
+app.command()(ledger_commands.ledger)
 
 
 def finish(out, found, names, json_file):
