@@ -10,6 +10,7 @@ import json
 import pathlib
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from contract import weights
 from contract.batch import Batch
@@ -20,6 +21,10 @@ from parity import ports
 from parity.budgets import FLOAT64_LIMIT, score_limit
 from parity.comparator import MATCH, compare
 from parity.training import padded
+
+
+#: Models of fewer parameters compute on one thread.
+SMALL = 5_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,6 +157,9 @@ class Translator:
                 f"{port} has no device {device} here; choose one of "
                 f"{', '.join(engine.devices())}.")
         self.port, self.engine, self.model = port, engine, model
+        # Small products gain nothing from a second thread, and on a busy
+        # machine the threads wait for one another.
+        self.small = sum(a.size for a in model.arrays.values()) < SMALL
         self.built = engine.build("transformer", model.config, {
             name: array.astype(dtype)
             for name, array in model.arrays.items()}, dtype, device)
@@ -170,9 +178,10 @@ class Translator:
             source = padded(
                 self.model.tokenizer, [asked[i].ids.tolist() for i in places],
                 self.model.config.max_length)
-            searched = self.engine.generate(
-                self.built, source, settings,
-                rows=first_row + np.array(places))
+            with threadpool_limits(1 if self.small else None):
+                searched = self.engine.generate(
+                    self.built, source, settings,
+                    rows=first_row + np.array(places))
             for i, tokens, scores in zip(
                     places, searched["tokens"], searched["scores"]):
                 found[i].tokens, found[i].scores = tokens, scores
