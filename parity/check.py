@@ -73,6 +73,18 @@ class Row:
             }
 
 
+@dataclasses.dataclass(frozen=True)
+class Time:
+    """How long one implementation took for one case, in seconds."""
+
+    preset: str
+    case: str
+    dtype: str
+    device: str
+    port: str
+    seconds: float
+
+
 @dataclasses.dataclass
 class Report:
     """What a run of the harness found.
@@ -88,6 +100,7 @@ class Report:
         settings: port -> the precision settings that were made.
         environment: versions, devices and settings, as plain data.
         seconds: how long it took.
+        times: a Time for each case that each implementation ran.
     """
 
     rows: list = dataclasses.field(default_factory=list)
@@ -98,6 +111,17 @@ class Report:
     settings: dict = dataclasses.field(default_factory=dict)
     environment: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
+    times: list = dataclasses.field(default_factory=list)
+
+    @contextlib.contextmanager
+    def timed(self, *what):
+        """Time a case: preset, case, dtype, device, port.
+
+        Building the port's model and comparing are part of the time.
+        """
+        start = time.perf_counter()
+        yield
+        self.times.append(Time(*what, time.perf_counter() - start))
 
     def open(self, port_names):
         """Import these ports and set their precision; note those missing."""
@@ -146,6 +170,7 @@ class Report:
             "comparisons": [comparison for row in self.rows
                             for comparison in row.comparisons()],
             "seconds": self.seconds,
+            "times": [dataclasses.asdict(one) for one in self.times],
         }
 
 
@@ -519,9 +544,12 @@ class Check:
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"
             for device in self.devices:
-                found = {
-                    name: self._search(model, source, search, truth, batches)
-                    for name, model in models[device].items()}
+                found = {}
+                for name, model in models[device].items():
+                    with self.report.timed(
+                            preset, search.name, dtype, device, name):
+                        found[name] = self._search(
+                            model, source, search, truth, batches)
                 rows[device] += [
                     Row(preset, case, name, dtype, device,
                         getattr(truth, name.split(",")[0]).shape,
@@ -570,7 +598,9 @@ class Check:
         groups = {device: [] for device in self.devices}
         for case in wanted:
             self.on_case(f"{preset} · {dtype} · {case.name}")
-            truth = reference.truth(case)
+            about = preset, case.name, dtype
+            with self.report.timed(*about, "cpu", "numpy"):
+                truth = reference.truth(case)
             if not keep:
                 reference.forget()
             everywhere = sum(map(len, self.targets.values())) + self.missing
@@ -586,7 +616,9 @@ class Check:
                         engine, config, reference.stored, dtype, device)
                     if keep:
                         runners[device, name] = runner
-                    found[name] = self._compare(runner, case, truth, dtype)
+                    with self.report.timed(*about, device, name):
+                        found[name] = self._compare(
+                            runner, case, truth, dtype)
                     del runner
                     if not keep:
                         release()

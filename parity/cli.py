@@ -76,6 +76,9 @@ def check(
         "--generate", help="Also compare searches, greedy, beams under each "
         "length rule and samples, cached and not, in batches of several "
         "sizes, in float64 and float32.")] = False,
+    html_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--html", metavar="FILE", help="Write the report as a page to FILE.",
+    )] = None,
     full_size: Annotated[bool, typer.Option(
         help="Also run vaswani2017_base at its full size on the committed "
         "sentences, and the trained model on real dates, in float64 and "
@@ -96,6 +99,7 @@ def check(
             device or ["cpu"], checking.DEVICES, "device")
         required = ports.split_words(require, known, "port") if require else []
         check_writable(json_file)
+        check_writable(html_file)
         exit_if_missing(required)
         out = report.console()
         with report.progress() as progress:
@@ -116,7 +120,7 @@ def check(
                           f"{first.device}")
                 columns = ["numpy"] if "numpy" in first.found else []
                 out.print(report.rows_table(group, columns + names))
-        finish(out, run.report, names, json_file)
+        finish(out, run.report, names, json_file, html_file)
 
 
 @app.command()
@@ -183,29 +187,32 @@ app.command()(compare_commands.compare)
 app.command()(ledger_commands.ledger)
 
 
-def finish(out, found, names, json_file):
-    """Print how a run ended, write its JSON and exit with its status."""
+def finish(out, found, names, json_file, html_file=None):
+    """Print how a run ended, write its files and exit with its status."""
     out.print()
     out.print("Largest error of each port:")
     out.print(report.summary_table(found, names))
     report.print_environment(out, found.environment)
     out.print()
     report.print_divergences(out, found)
-    print_cause(out, found)
+    findings = causes(found)
+    for place, finding in enumerate(findings):
+        words = "Cause" if place == 0 else "And once that is allowed for"
+        out.print(f"{words}: {finding.cause} ({finding.case}, "
+                  f"{finding.step}).")
     report.print_verdict(out, found)
     if json_file:
         write_json(json_file, found.as_json())
+    if html_file:
+        from parity import report_page
+        report_page.write(html_file, found, names, findings)
     raise typer.Exit(found.status)
 
 
-def print_cause(out, found):
-    """Say which known fault computes what the first to diverge computed."""
+def causes(found):
+    """Which known faults compute what the first to diverge computed."""
     if not found.divergences():
-        return
+        return []
     from parity import diagnosis
     row, port, _ = found.divergences()[0]
-    findings = diagnosis.of_row(row, found.engines[port])
-    for number, finding in enumerate(findings):
-        words = "Cause" if number == 0 else "And once that is allowed for"
-        out.print(f"{words}: {finding.cause} ({finding.case}, "
-                  f"{finding.step}).")
+    return diagnosis.of_row(row, found.engines[port])

@@ -25,14 +25,18 @@ def told_plainly():
 
 def write_json(path, data):
     """Write JSON whole or not at all."""
+    write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def write_whole(path, text):
+    """Write a file whole or not at all."""
     folder = path.parent
     if not folder.is_dir():
         raise InputError(
             f"the folder {str(folder)!r} does not exist; make it first.")
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(data, file, indent=1, allow_nan=False)
-        file.write("\n")
+        file.write(text)
     os.chmod(temporary, 0o644)
     os.replace(temporary, path)
 
