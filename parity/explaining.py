@@ -12,6 +12,7 @@ cause must hold there too.
 import dataclasses
 import itertools
 import math
+import re
 
 import numpy as np
 
@@ -33,6 +34,9 @@ CLEARLY = 20.0
 
 #: Of larger outputs only one setting at a time is changed.
 LARGE = 1 << 15
+
+#: What follows from a norm in another place, and is not told after that.
+GUESSED = {"input", "summand", "residual connection"}
 
 #: How many diverging rows are looked into.
 MOST_ROWS = 200
@@ -550,6 +554,8 @@ class Explaining:
         part = row.part
         arrays = [(step.inputs if part == INPUT else step.outputs)[name]
                   for step, name in zip(steps, (row.a_name, row.b_name))]
+        if arrays[0].dtype.kind in "iu" and arrays[1].dtype.kind in "iu":
+            return self.counted(row, *arrays)
         key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
         if key in self.seen:
             return True
@@ -557,11 +563,18 @@ class Explaining:
                 for trace, step, name, array in zip(
                     (self.a, self.b), steps, (row.a_name, row.b_name),
                     arrays)]
+        made = [self.joins.opened(each, trace, limits(array.dtype.name)[1])
+                for each, trace, array in zip(
+                    made, (self.a, self.b), arrays)]
         if None in made:
-            return part == INPUT and self.core(pair, row, steps, arrays)
+            return part == INPUT and (self.holder(row)
+                                      or self.core(pair, row, steps, arrays))
         self.seen.add(key)
-        difference = self.joins.difference(*made)
-        if difference is None:
+        difference = self.joins.difference(
+            *made, steps[0], limits(arrays[1].dtype.name)[1])
+        if difference is None or any(
+                each.cause == "norm's place" for each in self.found) and (
+                    difference[0] in GUESSED):
             return True
         cause, mine, other = difference
         where = "the input" if part == INPUT else "the output"
@@ -576,6 +589,43 @@ class Explaining:
                                  arrays[0].astype(np.float64))},
             {"a": 1, "b": 1})])
         return True
+
+    def counted(self, row, mine, other):
+        """Explain integers that are all off by one number."""
+        if mine.size != other.size or mine.size < 2:
+            return False
+        mine = mine.astype(np.int64).reshape(-1, mine.shape[-1])
+        gap = other.astype(np.int64).reshape(mine.shape) - mine
+        if np.ptp(gap) or not gap.flat[0]:
+            return False
+        runs = (np.diff(mine) == 1).all() and mine.shape[1] > 1
+        cause, one, two = "first position", mine[0, 0], other.flat[0]
+        if not runs:
+            cause, one, two = "numbers", "", f"{gap.flat[0]:+d} in b"
+        self.add([Explanation(
+            row.a, row.b, cause, str(one), str(two), _sentence(
+                row, cause, str(one), str(two)),
+            errors={"a": 0.0, "b": 0.0, "without": math.inf},
+            inputs={"a": 1, "b": 1})])
+        return True
+
+    def holder(self, row):
+        """Explain the attention that holds a step, whether it could be."""
+        began, ended = self.interval(row.a)
+        outer = [each for each in self.comparison.rows
+                 if each.part == OUTPUT and each.diverges
+                 and self.interval(each.a)[0] < began
+                 and self.interval(each.a)[1] > ended
+                 and is_float(row_array(self.a, each))]
+        for each in sorted(outer, key=lambda each: each.order)[:2]:
+            sides = (side_of(self.a, each.a, each.a_name),
+                     side_of(self.b, each.b, each.b_name))
+            told = Proof(self.pairs[each.a, each.b], *sides).find(
+                [replaying.ATTENTION])
+            if told:
+                self.add(told)
+                return True
+        return False
 
     def core(self, pair, row, steps, arrays):
         """Explain what attention made of projections seen before."""
@@ -620,13 +670,21 @@ class Explaining:
         """Put Explanations to others, the same cause told once."""
         for new in told:
             for old in self.found:
-                if (new.cause, new.in_a, new.in_b) == (
-                        old.cause, old.in_a, old.in_b):
+                if told_alike(new, old):
                     if [new.a, new.b] not in [[old.a, old.b], *old.also]:
                         old.also.append([new.a, new.b])
                     break
             else:
                 self.found.append(new)
+
+
+def told_alike(new, old):
+    """Whether two Explanations say the same of several layers."""
+    texts = [(each.cause, each.in_a, each.in_b) for each in (new, old)]
+    if new.cause == "input":
+        texts = [[re.sub(r"\d+", "#", text) for text in each]
+                 for each in texts]
+    return new.identified and texts[0] == texts[1]
 
 
 def core_side(trace, step, array):

@@ -20,7 +20,7 @@ from parity.replaying import ACTIVATIONS, exact
 MOST = 40
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Value:
     """An array of a run, with every place where it stood.
 
@@ -33,7 +33,7 @@ class Value:
     places: list
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Made:
     """An expression that gives a value.
 
@@ -42,12 +42,14 @@ class Made:
         sources: Values.
         what: the activation, the factor, or the share that was dropped.
         error: how near it comes.
+        twins: activations that give the same.
     """
 
     form: str
     sources: list
     what: object
     error: float
+    twins: list = dataclasses.field(default_factory=list)
 
 
 def earlier(trace, step, part):
@@ -74,6 +76,11 @@ def earlier(trace, step, part):
     return found
 
 
+def spread(array, shape):
+    """An array, repeated along the axes that it has not."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
+
+
 def made_of(trace, step, part, name, limit):
     """How an input or output of a step is made of what was there before.
 
@@ -85,8 +92,13 @@ def made_of(trace, step, part, name, limit):
         return None
     known = earlier(trace, step, part)
     # A view with other axes is not looked for.
-    same = [Value(exact(array), places) for array, places in known.values()
-            if array.shape == target.shape]
+    same = [Value(spread(exact(array), target.shape), places)
+            for array, places in known.values()
+            if array.shape == target.shape or target.ndim > 2
+            and 1 < array.ndim <= target.ndim
+            and array.shape[-2:] == target.shape[-2:]
+            and all(n in (1, m) for n, m in zip(
+                array.shape[::-1], target.shape[::-1]))]
     key = trace.hash_of(target)
     if key in known:
         return Made("sum", [Value(exact(target), known[key][1])], "", 0.0)
@@ -130,6 +142,7 @@ def made_of(trace, step, part, name, limit):
     if found:
         return found[0] if len(found) == 1 else None
     for value, row in zip(values, table):
+        before = len(found)
         for word, function in ACTIVATIONS.items():
             if "softmax" not in word and word != "none" and len(
                     near(function(row)[None])):
@@ -138,6 +151,10 @@ def made_of(trace, step, part, name, limit):
             for word in ("softmax", "log-softmax"):
                 take("function", [value], word,
                      ACTIVATIONS[word](value.array))
+        # relu6 and relu may be one: the commoner is taken, with the rest.
+        for other in found[before + 1:]:
+            found[before].twins.append(other.what)
+        del found[before + 1:]
     if found:
         return found[0] if len(found) == 1 else None
     for value, row in zip(values, table):
@@ -171,6 +188,13 @@ def made_of(trace, step, part, name, limit):
             for k in near(table[j + 1:], table[i] + table[j]) + j + 1:
                 take("sum", [values[i], values[j], values[k]], "",
                      values[i].array + values[j].array + values[k].array)
+            for first, factor in itertools.product(range(len(values)), (
+                    size**0.5, size**-0.5)):
+                if first not in (i, j) and len(near(
+                        table[i:i + 1], table[j] + factor * table[first])):
+                    take("sum", [values[first], values[i], values[j]], factor,
+                         factor * values[first].array + values[i].array
+                         + values[j].array)
     return found[0] if len(found) == 1 else None
 
 
@@ -202,6 +226,13 @@ def is_kind(trace, path, *words):
     return any(word in text for word in words)
 
 
+def holds(trace, path):
+    """Whether a step's module, or one within, has parameters."""
+    module = trace.step(path).module
+    return any(name.startswith(f"{module}.") for name in (
+        *trace.parameters, *trace.aliases))
+
+
 def label(value):
     """A Value in words: whose output or input it is."""
     outputs = [path for what, path, _ in value.places
@@ -224,7 +255,8 @@ def in_words(made):
     if made.form == "rows":
         return f"{names[0]}, {made.what} rows zero"
     if made.form == "dropped":
-        return f"{names[0]}, with dropout"
+        return (f"{names[0]}, of which {made.what[0]:.0%} are zero and the "
+                f"rest {made.what[1]:.6g}-fold")
     return f"{made.what} of {names[0]}"
 
 
@@ -247,8 +279,69 @@ class Joins:
         return any(self.places.get(place) in mine.places
                    for place in other.places)
 
-    def difference(self, mine, other):
-        """(cause, in a, in b) of two Mades, or None where they are alike."""
+    def opened(self, made, trace, limit):
+        """A Made that speaks of values which both models have, if it can.
+
+        The output of a module that the other model has not, and that holds no
+        parameters, says less than what it was made of.
+        """
+        known = self.places.values() if trace is self.a else self.places
+        for _ in range(3):
+            if (made is None or made.form != "sum" or made.what
+                    or len(made.sources) > 1
+                    or any(place in known
+                           for place in made.sources[0].places)):
+                break
+            what, path, name = made.sources[0].places[0]
+            if path == WHOLE or what == "output" and holds(trace, path):
+                break
+            inner = made_of(trace, trace.step(path), what, name, limit)
+            if inner is None:
+                break
+            made = inner
+        return made
+
+    def moved(self, step, pre, limit):
+        """A norm's place, where one model has it before a sub-layer.
+
+        Its input is then added, further on, to what was made of its output.
+
+        Args:
+            step: a's step, which the other model gives a sum.
+            pre: the model that gives it a summand alone.
+            limit: how near an expression must come.
+        """
+        mine = next((path for path, other in self.steps.items()
+                     if other == step.path), None)
+        first = step if pre is self.a else mine and self.b.step(mine)
+        if not first or not is_kind(pre, first.path, "norm", "ln"):
+            return None
+        given = [exact(array) for array in first.inputs.values()]
+        later = [(each, part, name, array) for each in pre.steps
+                 for part, arrays in (("input", each.inputs),
+                                      ("output", each.outputs))
+                 for name, array in arrays.items()
+                 if (each.began if part == "input" else each.ended)
+                 > first.ended and array.shape == given[0].shape]
+        for each, part, name, array in later[:MOST]:
+            made = made_of(pre, each, part, name, limit)
+            if made is None or made.form != "sum" or len(made.sources) != 2:
+                continue
+            around, inner = made.sources
+            if not np.array_equal(around.array, given[0]):
+                around, inner = inner, around
+            if np.array_equal(around.array, given[0]) and pre.step(
+                    inner.places[0][1]).began > first.ended:
+                words = "before the sub-layer", "after the sum"
+                return ("norm's place", *(
+                    words if pre is self.a else words[::-1]))
+        return None
+
+    def difference(self, mine, other, step, limit):
+        """(cause, in a, in b) of two Mades, or None where they are alike.
+
+        ``step`` is a's, to which the value is given or that made it.
+        """
         left = list(other.sources)
         gone = []
         for value in mine.sources:
@@ -262,11 +355,13 @@ class Joins:
         forms = {mine.form, other.form}
         if forms == {"sum"} and not mine.what and not other.what:
             if len(mine.sources) > len(other.sources) and not left:
-                return (self.added(mine, gone, self.a), "there",
-                        f"missing, {label(gone[0])} is not added")
+                return (self.moved(step, self.b, limit)
+                        or (self.added(mine, gone, self.a), "there",
+                            "missing"))
             if len(other.sources) > len(mine.sources) and not gone:
-                return (self.added(other, left, self.b), "missing",
-                        f"there, {label(left[0])} is added")
+                return (self.moved(step, self.a, limit)
+                        or (self.added(other, left, self.b), "missing",
+                            "there"))
             if len(gone) == len(left) == 1:
                 found = self.between(gone[0], left[0])
                 if found:
@@ -281,7 +376,8 @@ class Joins:
         others = [value for value in made.sources if value is not values[0]]
         ended = max(trace.step(path).ended for value in others
                     for what, path, _ in value.places[:1])
-        within = any(trace.step(path).began < ended for path in inputs)
+        within = any(trace.step(path).began < ended and holds(trace, path)
+                     for path in inputs)
         embeds = any(is_kind(trace, path, "embed", "position")
                      for value in made.sources
                      for what, path, _ in value.places if what == "output")
@@ -292,20 +388,26 @@ class Joins:
         """The difference of two Mades of the same sources."""
         if (mine.form, mine.what) == (other.form, other.what):
             return None
-        known = {"sum": "none", "factor": "none"}
         forms = {mine.form, other.form}
-        words = [known.get(made.form, made.what) for made in (mine, other)]
-        if forms <= {"sum", "function"} and len(mine.sources) == 1:
+        if mine.form == other.form == "function" and (
+                mine.what in other.twins or other.what in mine.twins):
+            return None
+        words = ["none" if made.form == "sum" else made.what
+                 for made in (mine, other)]
+        if (forms <= {"sum", "function"} and len(mine.sources) == 1
+                and mine.sources[0].array.min() < 0):
             return "activation", *map(str, words)
-        if forms <= {"sum", "factor"}:
+        if forms <= {"sum", "factor"} and not (
+                mine.what and other.what
+                and not self.same(mine.sources[0], other.sources[0])):
             one, two = (made.what or 1.0 for made in (mine, other))
             if abs(one - two) <= 1e-6 * abs(one):
                 return None
             return "factor", f"{one:.6g}", f"{two:.6g}"
         if "dropped" in forms and forms <= {"sum", "dropped"}:
             return "dropout", *(
-                f"on, {made.what[0]:.0%} are zero" if made.form == "dropped"
-                else "off" for made in (mine, other))
+                "on" if made.form == "dropped" else "off"
+                for made in (mine, other))
         return "input", in_words(mine), in_words(other)
 
     def between(self, mine, other):
@@ -326,8 +428,8 @@ class Joins:
                         ("after the sum", "before the sub-layer")
                         if trace is self.b else
                         ("before the sub-layer", "after the sum")))
-                return (f"norm {path}", "missing" if trace is self.b
-                        else "there", more)
+                return ("norm", "missing" if trace is self.b else "there",
+                        more)
         return None
 
     def fed(self, step, value, trace):

@@ -529,9 +529,18 @@ class Positions(Family):
 NAMED = ("query", "key", "value", "output")
 
 
+def scale_of(word, size, model):
+    """By how much scores are multiplied."""
+    return {"1/√d_k": size**-0.5, "1": 1.0, "1/√d_model": model**-0.5,
+            "1/d_k": 1 / size, "√d_k": size**0.5, "1/d_model": 1 / model,
+            "1/√heads": (model / size)**-0.5}[word]
+
+
 def attend(q, k, v, keep, add, settings):
     """softmax(q kᵀ · scale) v on [..., time, d_k], hidden where not kept."""
-    scores = q @ k.swapaxes(-1, -2) * settings["scale"]
+    size = q.shape[-1]
+    scores = q @ k.swapaxes(-1, -2) * scale_of(
+        settings["scale"], size, size * settings["heads"])
     if add is not None:
         scores = scores + add
     hiding = settings.get("hidden scores", "never count")
@@ -644,13 +653,13 @@ class Attention(Family):
         width = self.width(side, parameters)
         counts = [n for n in range(1, min(width, 32) + 1) if not width % n]
         heads = parameters["heads"] or counts[0]
-        size, model = width // heads, (
-            width if parameters["query"] is None
-            else len(parameters["query"]))
-        scales = [size**-0.5, 1.0, model**-0.5, 1 / size, size**0.5]
+        scales = {}
+        for word in ("1/√d_k", "1", "1/√d_model", "1/d_k", "√d_k",
+                     "1/d_model", "1/√heads"):
+            scales.setdefault(scale_of(word, width // heads, width), word)
         found = {
             "heads": _first(heads, counts),
-            "scale": list(dict.fromkeys(scales)),
+            "scale": list(scales.values()),
             "grouping": ["head by head", "feature by feature",
                          "cut out of time and features"],
             "merging": ["moved back", "not moved back"],
@@ -847,7 +856,7 @@ def merged(q, k, v, keep, add, settings):
 def _masks(seen):
     """The masks among a module's inputs."""
     return {name: array for name, array in seen.others.items()
-            if array.ndim > 1}
+            if array.ndim > 1 and ("mask" in name or array.dtype.kind in "bf")}
 
 
 def placed(array, name, batch, queries, keys):
@@ -868,6 +877,8 @@ def placed(array, name, batch, queries, keys):
     raise ValueError
 
 
+ATTENTION = Attention()
+
 #: Every family, in the order in which they are tried.
-FAMILIES = [Norm(), Linear(), Embedding(), Attention(), Activation(),
+FAMILIES = [Norm(), Linear(), Embedding(), ATTENTION, Activation(),
             Positions()]
