@@ -11,7 +11,7 @@ import pytest
 from contract import weights
 from contract.config import CHOICES, PRESETS, TransformerConfig, at_test_size
 from contract.trace import attention_weights
-from parity import budgets, cases, golden, ports
+from parity import budgets, cases, golden, ledger, ports
 from parity.check import Check
 from parity.comparator import MATCH, compare
 
@@ -58,6 +58,7 @@ def test_every_step_is_the_references(port, preset, dtype):
     """Alone and in a model, padded on both sides, and with no source."""
     report = check(port, preset, dtype)
     assert holds(report, preset, dtype)
+    assert not list(ledger.problems(report.rows))  # nor worse than it was
     if dtype == "float64":
         limits = {row.limit for row in report.rows[1:]}
         assert limits == {0, budgets.FLOAT64_LIMIT}  # 0: masks are equal
