@@ -17,7 +17,7 @@ import re
 import numpy as np
 
 from parity import joining, replaying
-from parity.aligning import words_of
+from parity.aligning import NEAR, USER, VALUES, words_of
 from parity.budgets import EPS
 from parity.capture import MODULE, is_float
 from parity.comparator import relative_error
@@ -28,6 +28,9 @@ from parity.replaying import LOWER, Seen, Side, exact, rounded
 from parity.report import number
 
 UNIDENTIFIED = "not identified"
+
+#: What is said of parameters that cannot be counterparts.
+OTHER = "of another shape"
 
 #: By how much a replay must be nearer than the difference it accounts for.
 CLEARLY = 20.0
@@ -257,7 +260,7 @@ def relation(mine, other, dtype):
             return ""
         return "missing in b" if other is None else "missing in a"
     if mine.shape != other.shape:
-        return "of another shape"
+        return OTHER
     eps = EPS.get(dtype, EPS["float64"])
     scale = np.abs(mine).max()
     if np.abs(mine - other).max() <= eps * scale:
@@ -290,7 +293,10 @@ def relation(mine, other, dtype):
 
 
 def differences(first, second, sides):
-    """[(cause, in a, in b, (settings, parameters) without it)] of two Fits."""
+    """[(cause, in a, in b, (settings, parameters) without it)] of two Fits.
+
+    None where they are of different sizes, and so no counterparts.
+    """
     family, found = second.family, []
     names = [name for name in first.settings
              if name in second.settings and not family.is_own(name)
@@ -322,6 +328,8 @@ def differences(first, second, sides):
     for name in roles:
         words = relation(first.parameters[name], second.parameters[name],
                          sides[1].dtype)
+        if words == OTHER:
+            return None
         if words and name not in moved:
             settings = second.settings
             if second.parameters[name] is None and name in first.settings:
@@ -417,8 +425,10 @@ class Proof:
         None if what is left comes too near to b's numbers to tell.
         """
         found, side = [], self.sides[1]
-        for cause, one, two, (settings, parameters) in differences(
-                mine, other, self.sides):
+        differ = differences(mine, other, self.sides)
+        if differ is None:
+            return None
+        for cause, one, two, (settings, parameters) in differ:
             gap = misfit(other.family, side, parameters, settings)
             gap *= side.limit
             if gap <= side.limit:
@@ -451,6 +461,9 @@ def facts(a, b, pair, row, sides):
     if row.local is not None:
         yield f"On a's own inputs it differs by {number(row.local)}."
     steps = a.step(pair.a), b.step(pair.b)
+    if steps[1].settings.get("use_fast_variance") is True:
+        yield ("b's variance is mean(x²) - mean(x)² (use_fast_variance), which "
+               "loses digits where the mean is large.")
     for name in sorted(steps[0].settings.keys() & steps[1].settings.keys()):
         one, two = (step.settings[name] for step in steps)
         if one != two and not (isinstance(one, str) and name == "name"):
@@ -506,7 +519,7 @@ class Explaining:
         self.pairs = {(pair.a, pair.b): pair
                       for pair in comparison.names.steps}
         self.joins = Joins(comparison.names, a, b)
-        self.found, self.seen = [], set()
+        self.found, self.seen, self.order, self.now = [], set(), {}, 0
         self.lost = []  # [(row, Explanation)] of what is not identified
 
     def run(self):
@@ -515,6 +528,7 @@ class Explaining:
                 and row.part in (INPUT, OUTPUT)]
         rows.sort(key=lambda row: row.order)
         for row in rows[:MOST_ROWS]:
+            self.now = row.order
             pair = self.pairs[row.a, row.b]
             if row.part == INPUT:
                 if not self.join(pair, row) and row is rows[0]:
@@ -528,14 +542,18 @@ class Explaining:
             self.output(pair, row)
         for row, each in self.lost:
             if not any(self.encloses(other, row) for other in self.found):
+                self.order[id(each)] = row.order
                 self.found.append(each)
-        self.found.sort(key=lambda each: self.a.step(each.a).ended)
-        return self.found
+        return sorted(self.found, key=lambda each: self.order[id(each)])
 
     def output(self, pair, row):
         """Explain what a step made."""
         if not is_float(row_array(self.a, row)):
-            return
+            return None
+        if not self.fair(pair, row):
+            return self.lose(pair, row, [
+                "Whether the two modules are each other's counterparts is not "
+                "sure."]) if row is self.comparison.first else None
         sides = (side_of(self.a, row.a, row.a_name),
                  side_of(self.b, row.b, row.b_name))
         proof = Proof(pair, *sides)
@@ -546,6 +564,28 @@ class Explaining:
             return None
         return self.lose(pair, row, [
             *proof.known, *facts(self.a, self.b, pair, row, sides)])
+
+    def fair(self, pair, row):
+        """Whether the two steps are each other's counterparts.
+
+        Those with parameters are if these are; others, if they were given the
+        same.
+        """
+        belong = self.joins.belong(pair)
+        if belong is not None or row.inherited is not None and (
+                row.inherited <= NEAR):
+            return belong is not False
+        steps = self.a.step(row.a), self.b.step(row.b)
+        names = [next((name for name, array in step.inputs.items()
+                       if is_float(array)), None) for step in steps]
+        if None in names:
+            return row.inherited is None and pair.by in (VALUES, USER)
+        limit = limits(self.a.dtype or "float64")[1]
+        made = [self.joins.opened(made_of(trace, step, INPUT, name, limit),
+                                  trace, limit)
+                for trace, step, name in zip((self.a, self.b), steps, names)]
+        return None not in made and self.joins.difference(
+            *made, steps[0], limit) is None
 
     def join(self, pair, row):
         """Explain how a value was made of those before; whether that was
@@ -569,13 +609,20 @@ class Explaining:
         if None in made:
             return part == INPUT and (self.holder(row)
                                       or self.core(pair, row, steps, arrays))
-        self.seen.add(key)
         difference = self.joins.difference(
             *made, steps[0], limits(arrays[1].dtype.name)[1])
         if difference is None or any(
                 each.cause == "norm's place" for each in self.found) and (
                     difference[0] in GUESSED):
+            self.seen.add(key)
             return True
+        if difference[0] == "norm's place" and any(
+                each.cause == difference[0] and each.in_a != difference[1]
+                for each in self.found):
+            return False
+        if difference == joining.UNSURE:
+            return self.fused(pair, made, arrays)
+        self.seen.add(key)
         cause, mine, other = difference
         where = "the input" if part == INPUT else "the output"
         at = row.a if row.a == row.b else f"{row.a} ({row.b} in b)"
@@ -589,6 +636,26 @@ class Explaining:
                                  arrays[0].astype(np.float64))},
             {"a": 1, "b": 1})])
         return True
+
+    def fused(self, pair, made, arrays):
+        """Explain layers of which one has an activation inside."""
+        sides = []
+        for trace, each, array in zip((self.a, self.b), made, arrays):
+            what, path, name = each.sources[0].places[0]
+            if (what != "output" or len(each.sources) > 1
+                    or each.form not in ("sum", "function")
+                    or not trace.step(path).parameters):
+                return False
+            side = side_of(trace, path, name)
+            side.seen = [dataclasses.replace(
+                side.seen[0], output=exact(array))]
+            sides.append(side)
+        at = dataclasses.replace(
+            pair, a=sides[0].step.path, b=sides[1].step.path)
+        proof = Proof(at, *sides)
+        told = proof.find([replaying.LINEAR])
+        self.add(told)
+        return bool(told) or proof.same
 
     def counted(self, row, mine, other):
         """Explain integers that are all off by one number."""
@@ -675,6 +742,7 @@ class Explaining:
                         old.also.append([new.a, new.b])
                     break
             else:
+                self.order[id(new)] = self.now
                 self.found.append(new)
 
 

@@ -12,9 +12,13 @@ import math
 
 import numpy as np
 
+from parity.aligning import USER, VALUES
 from parity.capture import WHOLE, is_float
 from parity.rearranging import probes
-from parity.replaying import ACTIVATIONS, exact
+from parity.replaying import ACTIVATIONS, exact, sinusoid_settings
+
+#: What is said where two expressions cannot be held against each other.
+UNSURE = ("", "", "")
 
 #: How many earlier values are looked at.
 MOST = 40
@@ -38,9 +42,10 @@ class Made:
     """An expression that gives a value.
 
     Attributes:
-        form: "sum", "function", "factor", "rows", "dropped".
+        form: "sum", "function", "factor", "rows", "dropped", "positions".
         sources: Values.
-        what: the activation, the factor, or the share that was dropped.
+        what: the activation, the factor, the share that was dropped and the
+            rest's factor, or the settings of sinusoids.
         error: how near it comes.
         twins: activations that give the same.
     """
@@ -195,6 +200,20 @@ def made_of(trace, step, part, name, limit):
                     take("sum", [values[first], values[i], values[j]], factor,
                          factor * values[first].array + values[i].array
                          + values[j].array)
+    if not found and x.ndim > 1:
+        for value, factor in itertools.product(
+                values, (1.0, size**0.5, size**-0.5)):
+            rest = (x - factor * value.array).reshape(-1, *x.shape[-2:])
+            if np.abs(rest - rest[0]).max() > limit * scale:
+                continue
+            settings = sinusoid_settings(rest[0], limit * max(scale, 1))
+            if settings:
+                found.append(Made("positions", [value], settings | {
+                    "input's factor": factor}, 0.0))
+        # A value, and a multiple of it that was there too, are one.
+        if len({str(made.what | {"input's factor": 1})
+                for made in found}) == 1:
+            found = [min(found, key=lambda m: m.what["input's factor"] != 1)]
     return found[0] if len(found) == 1 else None
 
 
@@ -226,11 +245,17 @@ def is_kind(trace, path, *words):
     return any(word in text for word in words)
 
 
+def same_value(one, two):
+    """Whether two settings are the same, numbers but for rounding."""
+    if isinstance(one, float) and isinstance(two, float):
+        return abs(one - two) <= 1e-9 * abs(one)
+    return one == two
+
+
 def holds(trace, path):
-    """Whether a step's module, or one within, has parameters."""
+    """Whether a step's module, or one within, has parameters to train."""
     module = trace.step(path).module
-    return any(name.startswith(f"{module}.") for name in (
-        *trace.parameters, *trace.aliases))
+    return any(name.startswith(f"{module}.") for name in trace.trainable)
 
 
 def label(value):
@@ -252,6 +277,10 @@ def in_words(made):
         return " and ".join(names)
     if made.form == "factor":
         return f"{made.what:.6g} times {names[0]}"
+    if made.form == "positions":
+        factor = made.what["input's factor"]
+        return (f"{names[0]} and sinusoids" if factor == 1 else
+                f"{factor:.6g} times {names[0]} and sinusoids")
     if made.form == "rows":
         return f"{names[0]}, {made.what} rows zero"
     if made.form == "dropped":
@@ -264,7 +293,9 @@ class Joins:
     """Which values of b are which of a's, and how two are made otherwise."""
 
     def __init__(self, names, a, b):
-        self.a, self.b = a, b
+        self.a, self.b, self.names = a, b, names
+        names = dataclasses.replace(names, steps=[
+            pair for pair in names.steps if self.surely(pair)])
         self.steps = {pair.b: pair.a for pair in names.steps}
         self.paired = set(self.steps.values())
         self.places = {
@@ -273,6 +304,29 @@ class Joins:
             for what, values in (("input", pair.inputs),
                                  ("output", pair.outputs))
             for value in values}
+
+    def belong(self, pair):
+        """Whether the parameters of two steps are each other's counterparts.
+
+        None where neither has any.
+        """
+        tops = [trace.step(path).module for trace, path in (
+            (self.a, pair.a), (self.b, pair.b))]
+        if WHOLE in tops:
+            return tops[0] == tops[1]
+        held = [holds(trace, path) for trace, path in (
+            (self.a, pair.a), (self.b, pair.b))]
+        within = [[getattr(each, side).startswith(f"{top}.")
+                   for side, top in zip("ab", tops)]
+                  for each in self.names.parameters]
+        if any(one != two for one, two in within):
+            return False
+        return any(one for one, _ in within) if any(held) else None
+
+    def surely(self, pair):
+        """Whether two steps do the same, by parameters or by values."""
+        belong = self.belong(pair)
+        return pair.by in (VALUES, USER) if belong is None else belong
 
     def same(self, mine, other):
         """Whether b's Value is the counterpart of a's."""
@@ -299,6 +353,34 @@ class Joins:
             if inner is None:
                 break
             made = inner
+        return self.as_positions(made, trace, limit)
+
+    def as_positions(self, made, trace, limit):
+        """A sum of a Value and sinusoids as such, and its source opened."""
+        if made is None:
+            return made
+        if made.form == "sum" and len(made.sources) == 2:
+            for value, other in (made.sources, made.sources[::-1]):
+                rows = other.array.reshape(-1, *other.array.shape[-2:])
+                factor = made.what or 1.0
+                if made.what and value is not made.sources[0] or (
+                        rows != rows[0]).any():
+                    continue
+                settings = sinusoid_settings(rows[0], limit)
+                if settings:
+                    made = Made("positions", [value], settings | {
+                        "input's factor": factor}, made.error)
+                    break
+        known = self.places.values() if trace is self.a else self.places
+        if made.form == "positions" and not any(
+                place in known for place in made.sources[0].places):
+            what, path, name = made.sources[0].places[0]
+            inner = what == "input" and path != WHOLE and made_of(
+                trace, trace.step(path), what, name, limit)
+            if inner and inner.form == "factor":
+                made = Made("positions", inner.sources, made.what | {
+                    "input's factor": inner.what * made.what[
+                        "input's factor"]}, made.error)
         return made
 
     def moved(self, step, pre, limit):
@@ -316,6 +398,16 @@ class Joins:
         first = step if pre is self.a else mine and self.b.step(mine)
         if not first or not is_kind(pre, first.path, "norm", "ln"):
             return None
+        return self.place(pre) if self.around(pre, first, limit) else None
+
+    def place(self, pre):
+        """A norm's place in words, ``pre`` having it before a sub-layer."""
+        words = "before the sub-layer", "after the sum"
+        return "norm's place", *(words if pre is self.a else words[::-1])
+
+    @staticmethod
+    def around(pre, first, limit):
+        """Whether what a norm was given is added to what came of it."""
         given = [exact(array) for array in first.inputs.values()]
         later = [(each, part, name, array) for each in pre.steps
                  for part, arrays in (("input", each.inputs),
@@ -332,13 +424,12 @@ class Joins:
                 around, inner = inner, around
             if np.array_equal(around.array, given[0]) and pre.step(
                     inner.places[0][1]).began > first.ended:
-                words = "before the sub-layer", "after the sum"
-                return ("norm's place", *(
-                    words if pre is self.a else words[::-1]))
-        return None
+                return True
+        return False
 
     def difference(self, mine, other, step, limit):
-        """(cause, in a, in b) of two Mades, or None where they are alike.
+        """(cause, in a, in b) of two Mades, None where they are alike, UNSURE
+        where that cannot be told.
 
         ``step`` is a's, to which the value is given or that made it.
         """
@@ -363,10 +454,24 @@ class Joins:
                         or (self.added(other, left, self.b), "missing",
                             "there"))
             if len(gone) == len(left) == 1:
-                found = self.between(gone[0], left[0])
+                found = self.between(gone[0], left[0], limit,
+                                     len(mine.sources) == 1)
                 if found:
                     return found
-        return "input", in_words(mine), in_words(other)
+        return self.elsewhere(mine, other, gone, left)
+
+    def elsewhere(self, mine, other, gone, left):
+        """That a value is made of others, where each has a counterpart.
+
+        A value that the other model has not may hide anything.
+        """
+        known = self.places.values()
+        if all(any(place in known for place in value.places)
+               for value in gone) and all(
+                   any(place in self.places for place in value.places)
+                   for value in left):
+            return "input", in_words(mine), in_words(other)
+        return UNSURE
 
     @staticmethod
     def added(made, values, trace):
@@ -389,6 +494,16 @@ class Joins:
         if (mine.form, mine.what) == (other.form, other.what):
             return None
         forms = {mine.form, other.form}
+        if forms == {"positions"}:
+            # Two at once are too many to be told in a word.
+            off = [name for name, value in mine.what.items()
+                   if not same_value(value, other.what[name])]
+            if len(off) < 2:
+                return next(((name, str(mine.what[name]),
+                              str(other.what[name])) for name in off), None)
+            return ("positions", *("; ".join(
+                f"{name} {made.what[name]}" for name in off)
+                for made in (mine, other)))
         if mine.form == other.form == "function" and (
                 mine.what in other.twins or other.what in mine.twins):
             return None
@@ -408,10 +523,10 @@ class Joins:
             return "dropout", *(
                 "on" if made.form == "dropped" else "off"
                 for made in (mine, other))
-        return "input", in_words(mine), in_words(other)
+        return UNSURE
 
-    def between(self, mine, other):
-        """What one module more, or less, or elsewhere, makes of a value."""
+    def between(self, mine, other, limit, alone):
+        """What one norm more, or less, or elsewhere, makes of a value."""
         for trace, last, first, more, names in (
                 (self.b, other, mine, "there", lambda path: (
                     path in self.steps)),
@@ -424,10 +539,8 @@ class Joins:
                 if not self.fed(step, first, trace) or not is_kind(trace, path, "norm", "ln"):
                     continue
                 if names(path):
-                    return ("norm's place", *(
-                        ("after the sum", "before the sub-layer")
-                        if trace is self.b else
-                        ("before the sub-layer", "after the sum")))
+                    return self.place(trace) if alone and self.around(
+                        trace, step, limit) else None
                 return ("norm", "missing" if trace is self.b else "there",
                         more)
         return None

@@ -461,6 +461,43 @@ def sinusoids(first, length, size, layout, exponent, base):
     return made
 
 
+#: What sinusoids differ in, beside the first position.
+SINUSOID = "positions' layout", "positions' exponent", "positions' base"
+
+
+#: Their values, and what table and first position there are.
+SINUSOIDS = {
+    "positions' layout": ["interleaved", "in halves",
+                          "interleaved, cosine first",
+                          "in halves, cosine first"],
+    "positions' exponent": ["2i/d", "i/(d/2 - 1)", "j/d", "4i/d"],
+    "positions' base": [10000.0, 1000.0, 100000.0],
+    "table": ["exact", "rounded to float32", "rounded to bfloat16"],
+    "first position": [0, 1, 2, -1],
+}
+
+
+def table_of(settings, length, size):
+    """The rows of sinusoids with these settings, [length, size]."""
+    rows = sinusoids(settings["first position"], length, size,
+                     *(settings[name] for name in SINUSOID))
+    return rounded(rows, settings["table"].removeprefix("exact")
+                   .removeprefix("rounded to "))
+
+
+def sinusoid_settings(rows, limit):
+    """The settings that give these rows, [length, size]; None if unsure."""
+    found = []
+    if rows.ndim != 2 or min(rows.shape) < 2:
+        return None
+    for values in itertools.product(*SINUSOIDS.values()):
+        settings = dict(zip(SINUSOIDS, values))
+        made = table_of(settings, *rows.shape)
+        if np.abs(made - rows).max() <= limit:
+            found.append(settings)
+    return found[0] if len(found) == 1 else None
+
+
 class Positions(Family):
     """Sinusoids or a learned table, alone or added to an input."""
 
@@ -484,19 +521,12 @@ class Positions(Family):
     def fields(self, side, parameters):
         """Layout, exponent, base, first position and the input's factor."""
         size = side.seen[0].output.shape[-1]
-        found = {"first position": [0, 1, 2, -1], "time": ["second", "first"]}
+        found = {"first position": SINUSOIDS["first position"],
+                 "time": ["second", "first"]}
         if side.seen[0].floats:
             found["input's factor"] = [1.0, 0.0, size**0.5, size**-0.5]
         if "table" not in parameters:
-            found |= {
-                "layout": ["interleaved", "in halves",
-                           "interleaved, cosine first",
-                           "in halves, cosine first"],
-                "exponent": ["2i/d", "i/(d/2 - 1)", "j/d", "4i/d"],
-                "base": [10000.0, 1000.0, 100.0, 100000.0],
-                "table": ["exact", "rounded to float32",
-                          "rounded to bfloat16"],
-                "positions": ["added", "left out"]}
+            found |= SINUSOIDS | {"positions": ["added", "left out"]}
         return found
 
     def compute(self, seen, parameters, settings):
@@ -512,10 +542,7 @@ class Positions(Family):
                 raise IndexError
             rows = table[first:first + length]
         else:
-            rows = sinusoids(first, length, size, *(
-                settings[name] for name in ("layout", "exponent", "base")))
-            rows = rounded(rows, settings["table"].removeprefix("exact")
-                           .removeprefix("rounded to "))
+            rows = table_of(settings, length, size)
             rows = rows * (settings["positions"] == "added")
         rows = rows.reshape(*(1,) * axis, length,
                             *(1,) * (len(shape) - 2 - axis), size)
@@ -877,8 +904,8 @@ def placed(array, name, batch, queries, keys):
     raise ValueError
 
 
-ATTENTION = Attention()
+LINEAR, ATTENTION = Linear(), Attention()
 
 #: Every family, in the order in which they are tried.
-FAMILIES = [Norm(), Linear(), Embedding(), ATTENTION, Activation(),
+FAMILIES = [Norm(), LINEAR, Embedding(), ATTENTION, Activation(),
             Positions()]
