@@ -47,6 +47,7 @@ class CachedReader:
 
     def reorder(self, parents, written):
         """Rows go on from other rows, int [R], of the same source."""
+        reorder, written = _compiled(self.model, _reorder), _index(written)
         self.cache = reorder(self.cache, parents, written)
 
 
@@ -62,6 +63,11 @@ def _read_one(model, token, position, cache, source_mask):
     """What follows a token, and the cache with its keys and values."""
     decoded, cache = decode_one(model, token, position, cache, source_mask)
     return answer(model, decoded), cache
+
+
+def _reorder(model, cache, parents, written):
+    """The cache of rows that go on from other rows."""
+    return reorder(cache, parents, written)
 
 
 def _compiled(model, function):

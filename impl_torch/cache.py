@@ -33,14 +33,15 @@ def decode_one(model, token, position, cache, source_mask):
     x = embedded + model.target_positions.table[position].to(embedded)
     new = []
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
-        written = torch.arange(key.shape[2]) <= position
+        written = slice(position + 1)
 
         def self_attention(x):
             key_, value_ = keys_and_values(layer.self_attention, x)
             key[:, :, position], value[:, :, position] = (
                 key_[:, :, 0], value_[:, :, 0])
-            return attend(layer.self_attention, x, key, value,
-                          written[None, None, None])
+            return attend(
+                layer.self_attention, x, key[:, :, written],
+                value[:, :, written], torch.ones(1, 1, 1, 1, dtype=torch.bool))
 
         def cross_attention(x):
             return attend(layer.cross_attention, x, *memory, source_mask)
@@ -60,5 +61,7 @@ def reorder(cache, parents, written):
     moved = torch.nonzero(parents != torch.arange(len(parents)))[:, 0]
     for (key, value), _ in cache:
         for kept in key, value:
-            kept[moved, :, :written] = kept[parents[moved], :, :written]
+            # torch: index_select takes whole rows, indexing number by number
+            kept[moved, :, :written] = kept[:, :, :written].index_select(
+                0, parents[moved])
     return cache

@@ -3,8 +3,8 @@
 A decoder layer asks each earlier token for its key and value, and these never
 change: a token sees no later one. So each new token costs one row of work, not
 one row for every token before it. Keys and values of the memory are computed
-once. Self-attention's stand in arrays of the full length, where what is not
-written yet is masked.
+once. Self-attention's stand in arrays of the full length, of which only what is
+written is read.
 """
 
 import numpy as np
@@ -49,14 +49,15 @@ def decode_one(model, token, position, cache, source_mask):
     x = embedded + model.target_positions.table[position].astype(embedded.dtype)
     new = []
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
-        written = np.arange(key.shape[2]) <= position
+        written = slice(position + 1)
 
         def self_attention(x):
             key_, value_ = keys_and_values(layer.self_attention, x)
             key[:, :, position], value[:, :, position] = (
                 key_[:, :, 0], value_[:, :, 0])
-            return attend(layer.self_attention, x, key, value,
-                          written[None, None, None])
+            return attend(
+                layer.self_attention, x, key[:, :, written],
+                value[:, :, written], np.ones((1, 1, 1, 1), bool))
 
         def cross_attention(x):
             return attend(layer.cross_attention, x, *memory, source_mask)
