@@ -839,13 +839,9 @@ class Core(Attention):
 
 def mask_words(mine, other):
     """What b's mask does, in words, where it is another than a's."""
-    if other.all():
-        return "ignored in b"
-    if mine.all():
-        return "something is hidden in b, and nothing in a"
-    if (mine == ~other).all():
-        return "turned round in b"
     future = ~np.tril(np.ones(mine.shape[-2:], bool))
+    if other.all() and not np.array_equal(mine | future, other):
+        return "ignored in b"
     following = np.eye(*mine.shape[-2:], 1, dtype=bool)
     itself = np.eye(*mine.shape[-2:], dtype=bool)
     for words, same in (
@@ -857,6 +853,10 @@ def mask_words(mine, other):
              (mine & ~itself) == other)):
         if same.all():
             return words
+    if mine.all():
+        return "something is hidden in b, and nothing in a"
+    if (mine == ~other).all():
+        return "turned round in b"
     return f"another at {(mine != other).sum()} of {mine.size} places"
 
 
