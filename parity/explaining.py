@@ -465,7 +465,7 @@ class Proof:
 
         None if what is left comes too near to b's numbers to tell.
         """
-        found, side = [], self.sides[1]
+        found, side, unsure = [], self.sides[1], False
         differ = differences(mine, other, self.sides)
         if differ is None:
             return None
@@ -476,8 +476,13 @@ class Proof:
                 continue  # without it b's numbers come out as well
             if gap < CLEARLY * max(other.error, EPS.get(side.dtype, 0)):
                 return None
+            if cause in mine.settings and misfit(
+                    mine.family, self.sides[0], mine.parameters,
+                    mine.settings | {cause: two}, 1.0) <= 1:
+                unsure = True  # a may do the same where it matters
+                continue
             found.append((cause, one, two, None, gap))
-        return found
+        return found if found or not unsure else None
 
 
 def in_words(settings):

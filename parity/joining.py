@@ -536,7 +536,8 @@ class Joins:
                 step = trace.step(path)
                 if what != "output" or path == WHOLE:
                     continue
-                if not self.fed(step, first, trace) or not is_kind(trace, path, "norm", "ln"):
+                if not self.fed(step, first, trace) or not is_kind(
+                        trace, path, "norm", "ln"):
                     continue
                 if names(path):
                     return self.place(trace) if alone and self.around(
