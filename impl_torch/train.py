@@ -58,8 +58,8 @@ class Trainer:
                 self.model, sources[i], targets[i], random.fold_in(key, i),
                 training.masks == "native")
             loss = loss + share * loss_i
-            gradients = [
-                g + share * g_i for g, g_i in zip(gradients, gradients_i)]
+            gradients = [g_i.mul_(share).add_(g)  # torch: in their place
+                         for g, g_i in zip(gradients, gradients_i)]
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
         with torch.no_grad():

@@ -22,7 +22,7 @@ def faults(
         "--json", metavar="FILE", help="Write the table as JSON to FILE.")
     ] = None,
 ):
-    """Put every known fault into every port: is it caught, and named?
+    """Put each known fault into each port, and find it.
 
     Exit status: 0 if each is caught at its step and named as itself, 1 if not,
     2 usage, 4 if no port can be checked.
