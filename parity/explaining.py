@@ -44,8 +44,8 @@ GUESSED = {"input", "summand", "residual connection"}
 #: How many diverging rows are looked into.
 MOST_ROWS = 200
 
-#: Scales of the further inputs.
-SCALES = 0.02, 12.0
+#: Scales of the further inputs; in lower precision large ones only blur.
+SCALES, NARROW = (0.02, 12.0), (0.05, 2.0)
 
 
 @dataclasses.dataclass
@@ -153,7 +153,7 @@ def side_of(trace, path, output):
             found.append(_seen(given, again[output]))
     dtype = made.dtype.name
     return Side(trace.framework, step, parameters, found,
-                limits(dtype)[1], dtype)
+                limits(dtype)[0 if dtype == "float32" else 1], dtype)
 
 
 def probes(step, seen):
@@ -169,7 +169,8 @@ def probes(step, seen):
             if array.dtype.kind in "iu" and array.size
             and array.min() >= 0}
         return
-    for scale in SCALES:
+    wide = all(step.inputs[name].dtype == np.float64 for name in names)
+    for scale in SCALES if wide else NARROW:
         yield {name: (step.inputs[name].astype(np.float64) * scale).astype(
             step.inputs[name].dtype) for name in names}
     drawn = {}  # what was one array stays one

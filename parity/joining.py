@@ -97,8 +97,7 @@ def made_of(trace, step, part, name, limit):
         return None
     known = earlier(trace, step, part)
     # A view with other axes is not looked for.
-    same = [Value(spread(exact(array), target.shape), places)
-            for array, places in known.values()
+    same = [(array, places) for array, places in known.values()
             if array.shape == target.shape or target.ndim > 2
             and 1 < array.ndim <= target.ndim
             and array.shape[-2:] == target.shape[-2:]
@@ -107,11 +106,10 @@ def made_of(trace, step, part, name, limit):
     key = trace.hash_of(target)
     if key in known:
         return Made("sum", [Value(exact(target), known[key][1])], "", 0.0)
-    outer = [value for value in same if any(
-        what == "input" and path == WHOLE for what, path, _ in value.places)]
-    recent = same[-MOST:]
-    values = [value for value in outer if all(
-        value is not other for other in recent)] + recent
+    outer = [(array, places) for array, places in same[:-MOST] if any(
+        what == "input" and path == WHOLE for what, path, _ in places)]
+    values = [Value(spread(exact(array), target.shape), places)
+              for array, places in outer + same[-MOST:]]
     if not values:
         return None
     x = exact(target)
@@ -286,7 +284,7 @@ def in_words(made):
     if made.form == "dropped":
         return (f"{names[0]}, of which {made.what[0]:.0%} are zero and the "
                 f"rest {made.what[1]:.6g}-fold")
-    return f"{made.what} of {names[0]}"
+    return f"{' or '.join([made.what, *made.twins])} of {names[0]}"
 
 
 class Joins:
@@ -507,11 +505,12 @@ class Joins:
         if mine.form == other.form == "function" and (
                 mine.what in other.twins or other.what in mine.twins):
             return None
-        words = ["none" if made.form == "sum" else made.what
-                 for made in (mine, other)]
+        words = ["none" if made.form == "sum" else " or ".join(
+            [str(made.what), *map(str, made.twins)])
+            for made in (mine, other)]
         if (forms <= {"sum", "function"} and len(mine.sources) == 1
                 and mine.sources[0].array.min() < 0):
-            return "activation", *map(str, words)
+            return "activation", *words
         if forms <= {"sum", "factor"} and not (
                 mine.what and other.what
                 and not self.same(mine.sources[0], other.sources[0])):
