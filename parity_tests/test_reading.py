@@ -92,6 +92,20 @@ def test_every_step_has_a_row_with_a_value_and_an_error(site, found):
     assert count == sum(not step.backward for step in steps) > 40
 
 
+def test_lessons_are_run_for_their_pages(site):
+    folder, sizes = site
+    text = (folder / "lesson-1-attention.html").read_text(encoding="utf-8")
+    assert "frameworks: numpy, torch<" in text
+    assert "[[  2.5189" in text and "This lesson failed" not in text
+    listed = (folder / "lessons.html").read_text(encoding="utf-8")
+    lessons = [name for name in sizes if name.startswith("lesson-")]
+    assert len(lessons) == 3 and all(name in listed for name in lessons)
+    for name in lessons:
+        page = (folder / name).read_text(encoding="utf-8")
+        assert "This lesson failed" not in page
+        assert "not checked: jax, it was not asked for" in page
+
+
 def test_every_step_has_a_formula():
     there = set()
     for name in sources.file_names():

@@ -11,7 +11,7 @@ from parity import golden
 from parity.budgets import EPS, FLOAT64_LIMIT, limit
 from parity.check import Truth, compare_steps
 from parity.comparator import DIVERGENCE, ROW_SLACK, compare
-from parity.reading import errata, pictures, rulings
+from parity.reading import errata, pictures, rulings, teaching
 from parity.reading.known import of_known
 from parity.reading.maps import figures
 from parity.reading.values import MAPS, OTHER, Run, reread
@@ -23,7 +23,7 @@ PAGES = (
     ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
     ("differences.html", "Known differences"),
     ("training-curves.html", "Training curves"),
-    ("match.html", "What match means"),
+    ("match.html", "What match means"), ("lessons.html", "Lessons"),
 )
 
 #: The way of the data, from text to text: step, what happens there.
@@ -57,9 +57,10 @@ def all_of(site):
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
     makers = (of_flow, of_maps, of_variants, of_rulings, of_layouts,
-              of_errata, of_known, of_curves, of_match)
+              of_errata, of_known, of_curves, of_match, teaching.of_lessons)
     for (address, title), make in zip(PAGES, makers):
         yield address, title, address, make(site)
+    yield from teaching.pages(site)
 
 
 def of_index(site):

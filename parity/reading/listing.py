@@ -24,7 +24,16 @@ def _class(kind):
 @functools.cache
 def tokens(file):
     """A list for each line of a Source: (class, text) pairs."""
-    text = "\n".join(file.lines) + "\n"
+    return classed("\n".join(file.lines) + "\n")
+
+
+def highlighted(text):
+    """Python by itself as HTML."""
+    return Markup("\n").join(_html(line, 0) for line in classed(text))
+
+
+def classed(text):
+    """A list for each line of Python: (class, text) pairs."""
     lines = [[]]
     for kind, value in PythonLexer(stripnl=False).get_tokens(text):
         for i, part in enumerate(value.split("\n")):

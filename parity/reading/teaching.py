@@ -1,0 +1,54 @@
+"""The lessons as pages: text, code and what it printed when it was run."""
+
+from parity import lessons
+from parity.reading import listing, rulings
+
+
+def address_of(path):
+    """The page of a lesson's file."""
+    return f"lesson-{path.stem.replace('_', '-')}.html"
+
+
+def paths(site):
+    """The lessons' files."""
+    return lessons.paths(site.root / "lessons")
+
+
+def of_lessons(site):
+    """What the lessons are: their addresses, titles, first words and files."""
+    found = []
+    for path in paths(site):
+        words = next(cell.text for cell in lessons.cells(path)
+                     if cell.markdown)
+        about = words.split("\n\n")[1].replace("\n", " ")
+        found.append((address_of(path), lessons.title(path),
+                      rulings.rendered(about), path.name))
+    return {"lessons": found}
+
+
+def pages(site):
+    """Yield (address, title, template, what it shows) of each lesson."""
+    for path in paths(site):
+        yield address_of(path), lessons.title(path), "lesson.html", (
+            of_lesson(site, path))
+
+
+def of_lesson(site, path):
+    """A lesson that is run for its page, cell by cell."""
+    cells, problem = lessons.shown(path, tuple(site.values.ports))
+    files = paths(site)
+    around = files.index(path)
+    return {
+        "file": f"lessons/{path.name}", "problem": problem,
+        "cells": [{
+            "words": rulings.rendered(cell.text) if cell.markdown else "",
+            "code": listing.highlighted(cell.text), "output": cell.output}
+            for cell in cells],
+        "before": beside(files[:around][-1:]),
+        "after": beside(files[around + 1:][:1])}
+
+
+def beside(files):
+    """(address, title) of the lesson in a list of one or none, or None."""
+    return next(((address_of(path), lessons.title(path))
+                 for path in files), None)
