@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from parity.aligning import USER, VALUES
-from parity.capture import WHOLE, is_float
+from parity.capture import MODULE, WHOLE, is_float
 from parity.rearranging import probes
 from parity.replaying import ACTIVATIONS, exact, sinusoid_settings
 
@@ -252,8 +252,9 @@ def same_value(one, two):
 
 def holds(trace, path):
     """Whether a step's module, or one within, has parameters to train."""
-    module = trace.step(path).module
-    return any(name.startswith(f"{module}.") for name in trace.trainable)
+    step = trace.step(path)
+    return step.source == MODULE and any(
+        name.startswith(f"{step.module}.") for name in trace.trainable)
 
 
 def label(value):
@@ -526,11 +527,14 @@ class Joins:
 
     def between(self, mine, other, limit, alone):
         """What one norm more, or less, or elsewhere, makes of a value."""
-        for trace, last, first, more, names in (
-                (self.b, other, mine, "there", lambda path: (
-                    path in self.steps)),
-                (self.a, mine, other, "missing", lambda path: (
-                    path in self.paired))):
+        counts = [sum(is_kind(trace, step.path, "norm", "ln") and not any(
+            inner.began > step.began and inner.ended < step.ended
+            for inner in steps) for step in steps)
+            for trace in (self.a, self.b)
+            for steps in [[s for s in trace.steps if s.source == MODULE]]]
+        for trace, last, first, more, paired in (
+                (self.b, other, mine, "there", self.steps),
+                (self.a, mine, other, "missing", self.paired)):
             for what, path, _ in last.places:
                 step = trace.step(path)
                 if what != "output" or path == WHOLE:
@@ -538,9 +542,12 @@ class Joins:
                 if not self.fed(step, first, trace) or not is_kind(
                         trace, path, "norm", "ln"):
                     continue
-                if names(path):
-                    return self.place(trace) if alone and self.around(
-                        trace, step, limit) else None
+                if alone and self.around(trace, step, limit):
+                    # One more may end the stack; more are norms beside.
+                    return (self.place(trace)
+                            if abs(counts[0] - counts[1]) < 2 else None)
+                if path in paired:
+                    return None
                 return ("norm", "missing" if trace is self.b else "there",
                         more)
         return None

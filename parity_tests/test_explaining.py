@@ -360,6 +360,50 @@ def test_a_port_of_torchs_encoder(name):
         step if step == "(model)" else f"layers.0.{step}"))
 
 
+@pytest.mark.parametrize("changes, expected", [
+    ({"norm_eps": 1e-5}, []), ({}, [("epsilon", "1e-06")]),
+    ({"norm_eps": 1e-5, "activation": "gelu"}, [("activation", "gelu")]),
+    ({"norm_eps": 1e-5, "residual": "pre"},
+     [("norm's place", "before the sub-layer")]),
+    ({"norm_eps": 1e-5, "norm": "std"},
+     [("epsilon's place", "outside the root"), ("variance", "over D - 1")])])
+def test_our_own_port_against_torchs(changes, expected):
+    """Its taps are there too; agree where the settings do."""
+    import torch
+    from contract.config import PRESETS
+    theirs = torch_encoder()
+    held = {name: array.numpy() for name, array in
+            theirs.state_dict().items()}
+    weights = {}
+    for i in range(2):
+        ours, other = f"layers.{i}", f"layers.{i}"
+        kernels = dict(zip(("query", "key", "value"), zip(*(
+            np.split(held[f"{other}.self_attn.in_proj_{leaf}"], 3)
+            for leaf in ("weight", "bias")))))
+        kernels = {f"self_attention.{name}": pair
+                   for name, pair in kernels.items()} | {
+            f"{name}": [held[f"{other}.{module}.{leaf}"]
+                        for leaf in ("weight", "bias")]
+            for name, module in (("self_attention.output",
+                                  "self_attn.out_proj"),
+                                 ("feed_forward.inner", "linear1"),
+                                 ("feed_forward.outer", "linear2"))}
+        for name, (kernel, bias) in kernels.items():
+            weights[f"{ours}.{name}.kernel"] = kernel.T
+            weights[f"{ours}.{name}.bias"] = bias
+        for n, name in enumerate(("self_attention", "feed_forward"), start=1):
+            for leaf, word in (("weight", "scale"), ("bias", "bias")):
+                weights[f"{ours}.{name}_residual.norm.{word}"] = held[
+                    f"{other}.norm{n}.{leaf}"]
+    config = PRESETS["vaswani2017_base"].replace(
+        d_model=W, n_heads=H, d_ff=F, n_encoder_layers=2, **changes)
+    mine = usable("torch").build("encoder", config, weights)
+    x, mask = torch.from_numpy(Y), torch.ones(2, 1, 1, 7, dtype=torch.bool)
+    _, found = told(theirs, mine, [x], [x, mask])
+    assert [(cause, what) for _, cause, what in found
+            if cause != UNIDENTIFIED] == expected
+
+
 def test_torchs_other_settings():
     import torch
     x = [torch.from_numpy(Y)]
