@@ -19,6 +19,7 @@ from contract.generation import GenerationConfig
 from parity.check import LONGEST
 from parity.reading.maps import figures
 from parity.reading.pages import Site
+from parity.reading.tree import tree_of
 from parity.reading.values import Run
 
 ADDRESS = "127.0.0.1"
@@ -134,7 +135,8 @@ class Reading:
                   Batch.of_ids(source, read, config.pad_id),
                   models=values.models)
         return figures(run, tokenizer, 0, text,
-                       tokenizer.decode(found[0]), 0)
+                       tokenizer.decode(found[0]), 0) | {
+                           "tree": tree_of(values, text)}
 
 
 def handler(reading):

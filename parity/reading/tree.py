@@ -1,0 +1,277 @@
+"""A beam search as a tree: what was kept, what was dropped, and what won.
+
+The search is the reference's own. While it runs, its two choices, ``top`` and
+``best``, are listened to: of each step the candidates with their scores, those
+that go on and those that have ended.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+from unittest import mock
+
+import numpy as np
+from markupsafe import Markup
+
+from contract.generation import GenerationConfig
+from parity.check import LONGEST
+from parity.reading import pictures
+
+#: How many hypotheses the beam keeps.
+WIDTH = 4
+
+#: A box's size, and the room between boxes, in pixels.
+WIDE, TALL, BESIDE, BELOW, ABOVE = 100, 36, 30, 8, 22
+
+#: Room for the begin token.
+BEGIN = 34
+
+#: What becomes of a hypothesis. LOST has ended, and STOPPED was kept to the end
+#: of the search, but others were better.
+KEPT, DROPPED, ENDED, LOST, STOPPED = (
+    "kept", "dropped", "ended", "ended, beaten", "kept, beaten")
+
+
+@dataclasses.dataclass
+class Candidate:
+    """A hypothesis, grown by one token.
+
+    Attributes:
+        step, rank: in which step, from 1, and its place among its candidates.
+        parent: the Candidate that it goes on from; None after the begin.
+        token: the token added.
+        score: log p of all its tokens.
+        fate: KEPT, DROPPED, ENDED, LOST or STOPPED.
+        place: its place among the answers, from 1; 0 if it is none.
+        divided: the score that it stands with among the answers, or None.
+        won: whether the best answer goes through it.
+        row: where it is drawn.
+    """
+
+    step: int
+    rank: int
+    parent: "Candidate | None"
+    token: int
+    score: float
+    fate: str = DROPPED
+    place: int = 0
+    divided: float | None = None
+    won: bool = False
+    row: int = 0
+
+    @property
+    def tokens(self):
+        """All its tokens after the begin."""
+        before = self.parent.tokens if self.parent else []
+        return [*before, self.token]
+
+
+@dataclasses.dataclass
+class Search:
+    """A beam search of one source, as it went.
+
+    Attributes:
+        steps: a list for each step: its Candidates, the best first.
+        answers: the Candidates that the search answers, the best first.
+    """
+
+    steps: list
+    answers: list
+
+
+@contextlib.contextmanager
+def listening(module):
+    """A list that fills with what ``top`` and ``best`` chose meanwhile."""
+    heard, inside = [], []
+    top, best = module.top, module.best
+
+    def top_heard(*args):
+        chosen = top(*args)
+        if not inside:
+            heard.append(chosen)
+        return chosen
+
+    def best_heard(*args):
+        inside.append(True)
+        try:
+            chosen = best(*args)
+        finally:
+            inside.pop()
+        heard.append(chosen)
+        return chosen
+
+    with (mock.patch.object(module, "top", top_heard),
+          mock.patch.object(module, "best", best_heard)):
+        yield heard
+
+
+def search(engine, model, source, settings):
+    """The Search of a source [1 S] by a beam, in the reference.
+
+    Args:
+        engine, model: the reference's engine and a Transformer of it.
+        source: int [1 S].
+        settings: a GenerationConfig whose method is "beam".
+    """
+    module = importlib.import_module(f"{engine.__package__}.generate")
+    with listening(module) as heard:
+        engine.generate(model, source, settings)
+    vocab = model.config.target_vocab
+    living, steps, ended = [None], [], []
+    *rounds, (scores, tokens) = heard
+    for step, (grown, found, going) in enumerate(
+            zip(rounds[::3], rounds[1::3], rounds[2::3]), start=1):
+        made = []
+        for rank, (score, place) in enumerate(
+                zip(grown[0][0], grown[1][0]), start=1):
+            if np.isfinite(score):
+                parent = living[place // vocab]
+                made.append(Candidate(
+                    step, rank, parent, int(place % vocab), float(score)))
+        held = [clipped(row[1:], settings) for row, score
+                in zip(found[1][0], found[0][0]) if np.isfinite(score)]
+        for one in made:
+            if one.token == settings.end_id:
+                one.fate = ENDED if one.tokens in held else LOST
+                ended.append(one)
+        places = [place for score, place in zip(going[0][0], going[1][0])
+                  if np.isfinite(score)]
+        living = [made[place] for place in places]
+        for one in living:
+            one.fate = KEPT
+        steps.append(made)
+    answers = []
+    for place, (score, row) in enumerate(zip(scores[0], tokens[0]), start=1):
+        ids = clipped(row[1:], settings)
+        one = next((one for one in (*ended, *living)
+                    if one and one.tokens == ids), None)
+        if np.isfinite(score) and one:
+            one.place, one.divided = place, float(score)
+            answers.append(one)
+    for one in (*ended, *filter(None, living)):
+        if not one.place:
+            one.fate = LOST if one.fate in (ENDED, LOST) else STOPPED
+    one = answers[0] if answers else None
+    while one:
+        one.won, one = True, one.parent
+    return Search(steps, answers)
+
+
+def clipped(row, settings):
+    """A row's tokens up to its end, the end included."""
+    ids = [int(token) for token in row]
+    if settings.end_id in ids:
+        return ids[:ids.index(settings.end_id) + 1]
+    return ids
+
+
+def tree_of(values, text):
+    """What a page shows of the search for the answer to a text."""
+    tokenizer = values.tokenizer
+    engine, model = values.engines["numpy"], values.models["numpy"]
+    ids = tokenizer.encode(text)
+    source = tokenizer.pad([ids], length=max(1, len(ids)))
+    settings = GenerationConfig(
+        begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+        max_tokens=LONGEST)
+    greedy = engine.generate(model, source, settings)
+    settings = settings.replace(method="beam", beam=WIDTH)
+    found = search(engine, model, source, settings)
+    said = {id(one): tokenizer.decode(one.tokens)
+            for step in found.steps for one in step}
+    best = found.answers[0]
+    return {
+        "svg": drawing(found, tokenizer), "width": WIDTH,
+        "greedy": {"text": tokenizer.decode(greedy["tokens"][0, 0]),
+                   "score": short(greedy["scores"][0, 0])},
+        "best": {"text": said[id(best)], "score": short(best.score)},
+        "ended": sum(one.token == settings.end_id
+                     for step in found.steps for one in step),
+        "answers": [(said[id(one)], short(one.score), short(one.divided),
+                     one.fate == KEPT) for one in found.answers],
+        "rows": [(one.step, one.rank, said[id(one)].replace(" ", "␣"),
+                  short(one.score), words(one))
+                 for step in found.steps for one in step],
+        "count": sum(map(len, found.steps))}
+
+
+def short(score):
+    """A score for reading."""
+    return pictures.number(round(float(score), 3))
+
+
+def words(one):
+    """What became of a Candidate."""
+    made = [one.fate]
+    if one.place:
+        made.append(f"answer {one.place}")
+    elif one.won:
+        made.append("on the way to answer 1")
+    return ", ".join(made)
+
+
+def drawing(found, tokenizer):
+    """A Search as SVG: a column a step, a box a candidate."""
+    ranks = max(len(step) for step in found.steps)
+    width = left_of(len(found.steps)) + WIDE + 4
+    height = ABOVE + ranks * (TALL + BELOW)
+    parts = [Markup(
+        '<svg class="tree" viewBox="0 0 {0} {1}" width="{0}" height="{1}" '
+        'role="img" aria-label="{2}">').format(
+            width, height, f"A tree of {len(found.steps)} steps; the table "
+            "below has all of it")]
+    lines, boxes = [], []
+    for number, step in enumerate(found.steps, start=1):
+        parts.append(Markup('<text class="step" x="{}" y="13">step {}</text>')
+                     .format(left_of(number), number))
+        for row, one in enumerate(step):
+            one.row = row
+            lines.append(line(one))
+            boxes.append(box(one, shown(tokenizer, one.token)))
+    parts.append(Markup(
+        '<text class="piece" x="{}" y="{}">{}</text>').format(
+            2, ABOVE + TALL / 2 + 4,
+            tokenizer.tokens([tokenizer.begin_id])[0]))
+    lines.sort(key=lambda entry: entry[0])  # the winner's way on top
+    return (Markup("").join(parts) + Markup("").join(
+        entry[1] for entry in lines) + Markup("").join(boxes)
+        + Markup("</svg>"))
+
+
+def shown(tokenizer, token):
+    """A token in a box: a blank is seen."""
+    return tokenizer.tokens([token])[0].replace(" ", "␣") or "·"
+
+
+def left_of(step):
+    """Where the boxes of a step begin."""
+    return BEGIN + BESIDE + (step - 1) * (WIDE + BESIDE)
+
+
+def line(one):
+    """(order, SVG) of the way from a Candidate's parent to it."""
+    x, y = left_of(one.step), ABOVE + one.row * (TALL + BELOW) + TALL / 2
+    above = one.parent.row if one.parent else 0
+    from_y = ABOVE + above * (TALL + BELOW) + TALL / 2
+    kind = "won" if one.won else (
+        "kept" if one.fate in (KEPT, ENDED) else "lost")
+    drawn = Markup(
+        '<path class="{0}" d="M{1} {2:.0f}C{3} {2:.0f} {3} {4:.0f} {5} '
+        '{4:.0f}"/>').format(kind, x - BESIDE, from_y, x - BESIDE // 2, y, x)
+    return ("lost", "kept", "won").index(kind), drawn
+
+
+def box(one, piece):
+    """The SVG of a Candidate."""
+    x, y = left_of(one.step), ABOVE + one.row * (TALL + BELOW)
+    kind = "won" if one.won else (
+        "kept" if one.fate in (KEPT, ENDED) else "lost")
+    says = f"answer {one.place}" if one.place else {
+        LOST: "beaten", STOPPED: "beaten"}.get(one.fate, one.fate)
+    return Markup(
+        '<rect class="{0}" x="{1}" y="{2}" width="{3}" height="{4}" rx="3"/>'
+        '<text class="piece" x="{5}" y="{6}">{7}</text>'
+        '<text x="{8}" y="{6}" text-anchor="end">{9}</text>'
+        '<text x="{5}" y="{10}">log p {11}</text>').format(
+            kind, x, y, WIDE, TALL, x + 6, y + 15, piece[:6], x + WIDE - 6,
+            says, y + 30, short(one.score))
