@@ -101,6 +101,7 @@ class Report:
         environment: versions, devices and settings, as plain data.
         seconds: how long it took.
         times: a Time for each case that each implementation ran.
+        asked: "ports", "presets", "dtypes" and "devices" -> names.
     """
 
     rows: list = dataclasses.field(default_factory=list)
@@ -112,6 +113,7 @@ class Report:
     environment: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
     times: list = dataclasses.field(default_factory=list)
+    asked: dict = dataclasses.field(default_factory=dict)
 
     @contextlib.contextmanager
     def timed(self, *what):
@@ -388,6 +390,9 @@ class Check:
         self.gradients, self.train = gradients, train
         self.generate = generate
         self.report, self.asked = Report(), port_names
+        self.report.asked = {
+            "ports": list(port_names), "presets": list(presets),
+            "dtypes": list(dtypes), "devices": list(devices)}
         self.engines = self.report.open(port_names)
         self.missing = len(devices) * len(self.report.not_checked)
         self.targets = {device: {} for device in devices}

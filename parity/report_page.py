@@ -68,7 +68,7 @@ def page(report, port_names, findings=()):
         when=datetime.datetime.now(datetime.timezone.utc),
         hashes=hashes(report), charts=charts, left_out=left_out,
         models=models(report, port_names),
-        matrices=matrices(report), not_asked=not_asked(report, port_names),
+        matrices=matrices(report), left=left_unchecked(report),
         attention=attention(report),
         divergences=report.divergences()[:LISTED],
         closest=closest(report), slowest=slowest(report))
@@ -430,19 +430,27 @@ def models(report, port_names):
     return made
 
 
-def not_asked(report, port_names):
-    """[(kind, names)] of what could have been checked and was not asked for."""
-    seen = {
-        "ports": set(port_names),
-        "dtypes": {row.dtype for row in report.rows
-                   if row.case != "precision canary"},
-        "devices": {row.device for row in report.rows},
-        "presets": {row.preset for row in report.rows}}
-    known = {"ports": ports.known_ports(), "dtypes": budgets.DTYPES,
-             "devices": check.DEVICES, "presets": tuple(PRESETS)}
-    missing = {what: [name for name in names if name not in seen[what]]
-               for what, names in known.items()}
-    return [(what, names) for what, names in missing.items() if names]
+def left_unchecked(report):
+    """What could be checked and was not, a sentence each."""
+    known = {"ports": ports.known_ports(), "presets": tuple(PRESETS),
+             "dtypes": budgets.DTYPES, "devices": check.DEVICES}
+    rows = [row for row in report.rows if row.case != "precision canary"]
+    seen = {"ports": {port for row in rows for port in row.found},
+            "presets": {row.preset for row in rows},
+            "dtypes": {row.dtype for row in rows},
+            "devices": {row.device for row in rows}}
+    made = []
+    for what, names in known.items():
+        asked = report.asked.get(what, seen[what])
+        for reason, left in (
+                ("not asked for", [n for n in names if n not in asked]),
+                ("asked for, but nothing could be compared there",
+                 [n for n in asked if n not in seen[what]])):
+            if left:
+                made.append(
+                    f"the {what if len(left) > 1 else what[:-1]} "
+                    f"{', '.join(left)}: {reason}")
+    return made
 
 
 # Attention

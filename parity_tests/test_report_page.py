@@ -92,14 +92,31 @@ def test_every_step_stands_in_a_picture_and_in_a_table(report):
 
 def test_what_was_not_checked_is_said(report):
     words = Reader(report_page.page(report, ["torch"])).words
-    assert "the ports keras, jax, which were not asked for" in words
-    assert "the dtypes float16, bfloat16" in words
+    assert "the ports keras, jax: not asked for." in words
+    assert "the dtypes float16, bfloat16: not asked for." in words
     device, rows = report_page.matrices(report)[0]
     cells = dict(rows)["self_attention"]
     assert device == "cpu" and len(cells) == 12
     assert [cell.verdict for cell in cells].count(MATCH) == 2
     assert cells[1].verdict == "not checked"  # float64, keras
     assert words.count("Not checked: it was not asked for.") == 2
+
+
+def test_a_device_that_is_not_here_is_said(tmp_path):
+    if isinstance(ports.engine("torch"), NotChecked) or (
+            "xpu" in ports.engine("torch").devices()):
+        pytest.skip("not checked: torch is not installed, or has that device")
+    path = tmp_path / "report.html"
+    ran = CliRunner().invoke(cli.app, [
+        "check", "--preset", "lesson", "--port", "torch", "--device", "xpu",
+        "--html", str(path)])
+    assert ran.exit_code == 4
+    words = Reader(path.read_text(encoding="utf-8")).words
+    assert "Verdict: nothing compared" in words
+    assert "torch, it has no device xpu here" in words
+    assert ("the device xpu: asked for, but nothing could be compared there"
+            in words)
+    assert "the devices cpu, cuda, mps, tpu: not asked for" in words
 
 
 def test_matrix_counts_every_comparison(report):
