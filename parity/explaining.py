@@ -327,6 +327,10 @@ def differences(first, second, sides):
             if {name, other} & moved:
                 continue
             biases = {f"{n} bias" for n in (name, other)} & set(roles)
+            if not all(np.array_equal(first.parameters.get(f"{n} bias"),
+                                      second.parameters.get(f"{o} bias"))
+                       for n, o in ((name, other), (other, name))):
+                biases = set()  # these are not swapped, and told by themselves
             moved |= {name, other} | biases
             found.append((f"{name} and {other}", "as they are", "swapped", (
                 second.settings, second.parameters | {
