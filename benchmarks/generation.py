@@ -151,8 +151,11 @@ def caption(report):
                    f"{name} {share:.1%}"
                    for name, share in report["reorder"].items()) + ".")
     yield WORDS
-    yield (f"{harness.machine(report)}; {report['rounds']} rounds, those of "
-           f"N = {LONG} once.")
+    yield (f"{harness.machine(report)}; rounds: {report['rounds']}, of "
+           f"N = {LONG} one.")
+    shares = [others for *_, kept in report["turns"] for _, others in kept]
+    yield ("Other programs had "
+           f"{statistics.median(shares):.0%} of the processor meanwhile.")
     yield from harness.libraries(report)
 
 
