@@ -20,6 +20,7 @@ from parity.capture import TAP, WHOLE, is_float
 from parity.rearranging import (
     PACKED, SAME, best, candidates, distance, parsed, parts, probes,
     rearranged)
+from parity.shell import write_whole
 
 VALUES, SHAPES, NAMES, ORDER, USER, CONVENTION = (
     "values", "shapes", "names", "order", "user", "convention")
@@ -646,13 +647,7 @@ def write(names, path):
         lines += [f"{side}_layout = {text(getattr(pair, f'{side}_layout'))}"
                   for side in "ab" if getattr(pair, f"{side}_layout") != SAME]
         lines.append(f"by = {text(pair.by)}")
-    path = pathlib.Path(path)
-    try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"the map {str(path)!r} cannot be written ({error}); choose "
-            "another file.") from None
+    write_whole(path, "\n".join(lines) + "\n")
 
 
 def read(path, a, b):

@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 
+from parity.shell import write_whole
+
 TITLES = {
     "cross": "Cross-attention: each target token to the source",
     "encoder": "Encoder self-attention: each source token to the source",
@@ -102,7 +104,9 @@ def save_png(path, weights, axes):
     drawn = figure(weights["cross"], *(
         list(map(drawable, words)) for words in axes["cross"]),
         TITLES["cross"])
-    drawn.savefig(path, format="png")
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format="png")
+    write_whole(path, buffer.getvalue())
 
 
 def save_html(path, title, about, weights, axes):
@@ -114,9 +118,9 @@ def save_html(path, title, about, weights, axes):
             f'{heading}; the numbers are in the tables below.">'
             f"{_svg(weights[kind], axes[kind])}</div>"
             f"{_tables(weights[kind], *axes[kind])}")
-    path.write_text(PAGE.format(
+    write_whole(path, PAGE.format(
         title=html.escape(title), about=html.escape(about),
-        sections="\n".join(sections)), encoding="utf-8")
+        sections="\n".join(sections)))
 
 
 def _svg(weights, axes):

@@ -13,7 +13,6 @@ such as an epsilon of 1e-5 for 1e-6, can hide under them.
 import dataclasses
 import html
 import math
-import pathlib
 
 import numpy as np
 from rich import box
@@ -31,6 +30,7 @@ from parity.comparator import (
     DIVERGENCE, MATCH, ROW_SLACK, ZERO, Difference, relative_error)
 from parity.comparator import compare as compare_arrays
 from parity.rearranging import SAME, rearranged
+from parity.shell import write_whole
 
 SCHEMA = 1
 
@@ -865,9 +865,4 @@ def as_html(comparison):
 
 def write_html(comparison, path):
     """Write the page; raises InputError where it cannot be written."""
-    try:
-        pathlib.Path(path).write_text(as_html(comparison), encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"the page {str(path)!r} cannot be written ({error}); choose "
-            "another file.") from None
+    write_whole(path, as_html(comparison))

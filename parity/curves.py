@@ -1,9 +1,11 @@
 """Learning curves of several runs, on one picture."""
 
+import io
 import pathlib
 
 from contract.errors import InputError
 from parity import training
+from parity.shell import write_whole
 
 #: Okabe and Ito's colours, told apart by colour-blind eyes, and line styles
 #: that tell them apart without colour.
@@ -75,11 +77,11 @@ def draw(curves, path):
         axes[2].set_ylabel(f"loss apart from {names[0]}'s,\n"
                            "relative (running mean)")
     axes[0].legend(frameon=False)
-    temporary = path.with_name(f"{path.name}.partial")
-    figure.savefig(temporary, dpi=144, format=path.suffix[1:] or "png",
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=144, format=path.suffix[1:] or "png",
                    metadata={"Software": None} if path.suffix == ".png"
                    else None)
-    temporary.replace(path)
+    write_whole(path, buffer.getvalue())
 
 
 def write_table(curves, path):
@@ -93,7 +95,4 @@ def write_table(curves, path):
         values = [column.get(step) for column in columns.values()]
         lines.append("\t".join([str(step), *(
             "" if value is None else f"{value:.9g}" for value in values)]))
-    path = pathlib.Path(path)
-    temporary = path.with_name(f"{path.name}.partial")
-    temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_whole(path, "\n".join(lines) + "\n")

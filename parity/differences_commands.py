@@ -1,8 +1,6 @@
 """The command ``parity differences``."""
 
-import os
 import pathlib
-import tempfile
 from typing import Annotated, Optional
 
 import typer
@@ -15,7 +13,8 @@ from parity import ports, report
 from parity.differences import (
     CHANGED, HIDDEN, LEFT_OUT, OURS, RECORDED, TOPICS, UNCHECKED, framework,
     shown)
-from parity.shell import NOTHING, check_writable, told_plainly, write_json
+from parity.shell import (
+    NOTHING, check_writable, told_plainly, write_json, write_whole)
 
 SCHEMA = 1
 
@@ -64,7 +63,7 @@ def differences(
         if json_file:
             write_json(json_file, as_json(found, versions))
         if markdown:
-            write_text(markdown, page(found, versions))
+            write_whole(markdown, page(found, versions))
     raise typer.Exit(status(found))
 
 
@@ -157,15 +156,6 @@ def as_json(found, versions):
     """What was found as plain data."""
     return {"schema": SCHEMA, "versions": versions, "status": status(found),
             "differences": [one.as_json() for one in found]}
-
-
-def write_text(path, text):
-    """Write a text whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
 
 
 def page(found, versions):

@@ -24,15 +24,14 @@ times 1000 gave 0.3 eps with one set of vector instructions and 28 with another.
 import collections
 import dataclasses
 import math
-import os
 import pathlib
 import re
-import tempfile
 import typing
 
 from contract.errors import InputError
 from parity import budgets
 from parity.comparator import DIVERGENCE
+from parity.shell import write_whole
 
 PATH = (pathlib.Path(__file__).resolve().parent.parent
         / "parity_tests" / "ledger.tsv")
@@ -282,11 +281,6 @@ def _error(word):
 
 def write(recorded, path=PATH):
     """Write a ledger, sorted, whole or not at all."""
-    path = pathlib.Path(path)
     lines = [HEADER, *("\t".join((*key, written(recorded[key])))
                        for key in sorted(recorded))]
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+    write_whole(path, "\n".join(lines) + "\n")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import sys
 import tempfile
 
@@ -28,17 +29,31 @@ def write_json(path, data):
     write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
 
 
-def write_whole(path, text):
-    """Write a file whole or not at all."""
-    folder = path.parent
-    if not folder.is_dir():
+def write_whole(path, content):
+    """Write a file whole or not at all; text goes as UTF-8, bytes as they are.
+
+    Raises:
+        InputError: the file's folder does not exist or cannot be written to.
+    """
+    path = pathlib.Path(path)
+    content = content.encode() if isinstance(content, str) else content
+    try:
+        handle, temporary = tempfile.mkstemp(
+            dir=path.parent, suffix=".partial")
+    except OSError as error:
         raise InputError(
-            f"the folder {str(folder)!r} does not exist; make it first.")
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
+            f"{str(path)!r} cannot be written ({error.strerror}); choose a "
+            "folder that exists and is writable.") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        os.remove(temporary)
+        raise InputError(
+            f"{str(path)!r} cannot be written ({error.strerror}); choose "
+            "another file.") from None
 
 
 def check_writable(path):

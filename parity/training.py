@@ -10,9 +10,7 @@ a run loses what came after the last checkpoint and no more.
 import dataclasses
 import json
 import math
-import os
 import pathlib
-import time
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import part
-from parity import ports
+from parity.shell import write_whole
 
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
 WEIGHTS, CURVE, PICTURE = "weights.safetensors", "curve.tsv", "curve.png"
@@ -260,9 +258,7 @@ def write_curve(path, rows):
     lines = ["\t".join(COLUMNS)] + [
         "\t".join("" if value is None else repr(value) for value in row)
         for row in rows]
-    temporary = path.with_suffix(".partial")
-    temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(path, "\n".join(lines) + "\n")
 
 
 def read_curve(path):
@@ -301,19 +297,3 @@ def test(run):
         exact, count = found.get(group, (0, 0))
         found[group] = exact + (answer == target), count + 1
     return found
-
-
-def seconds_since(start):
-    """Seconds since a perf_counter reading."""
-    return time.perf_counter() - start
-
-
-def available(name):
-    """The engine of a port or of the reference, its precision set."""
-    engine = ports.engine(name)
-    if isinstance(engine, ports.NotChecked):
-        raise InputError(
-            f"{name} cannot train here: {engine.reason}; install it or "
-            "choose another port.")
-    engine.set_precision()
-    return engine
