@@ -1,6 +1,5 @@
 """Training: from a batch of pairs to new weights (section 5)."""
 
-import numpy as np
 import torch
 
 from contract.dropping import dropping, places

@@ -67,12 +67,11 @@ class Diagnosis:
 
     def __init__(self, config, weights, faults=FAULTS):
         self.config, self.weights, self.faults = config, weights, faults
-        self.wanted = [
+        self.cases = [
             case for case in (
                 *cases.component_cases(config),
                 cases.model_case(cases.padded_batch(config)))
             if "float64" in case.tiers]
-        self.wanted += [probe(case) for case in self.wanted]
         self._truths, self._replays = {}, {}
 
     def findings(self, engine):
@@ -96,7 +95,7 @@ class Diagnosis:
 
     def _first(self, runner, allowed):
         """The first case and step in which a port diverges."""
-        for case in self.wanted[:len(self.wanted) // 2]:
+        for case in self.cases:
             truth = self._truth(case, allowed)
             try:
                 steps = runner.steps(case, case.inputs)
@@ -122,8 +121,7 @@ class Diagnosis:
         causes = [fault for fault in self.faults if fault not in allowed
                   and self._same(steps, case, fault, allowed)]
         if causes:
-            other = next(c for c in self.wanted
-                         if c.name == probe(case).name)
+            other = probe(case)
             again = runner.steps(other, other.inputs)
             causes = [fault for fault in causes
                       if self._same(again, other, fault, allowed)]

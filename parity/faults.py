@@ -172,15 +172,8 @@ def transposed(which):
 
 def swapped(first, second):
     """Exchange two projections of every attention."""
-    def change(config, weights):
-        found = {}
-        for name in weights:
-            parts = name.split(".")
-            if len(parts) > 1 and parts[-2] in (first, second):
-                parts[-2] = second if parts[-2] == first else first
-            found[name] = weights[".".join(parts)]
-        return config, found
-    return made_with(change)
+    return made_with(lambda config, weights: (
+        config, _moved(weights, {first: second, second: first})))
 
 
 def interleaved(which):
@@ -221,26 +214,21 @@ def ends(*words):
     return lambda name: name.endswith(words)
 
 
-def packed_otherwise(config, weights):
-    """Q, K and V unpacked from one array in the order K, Q, V."""
-    _, found = _moved(weights, {"query": "key", "key": "query"})
-    return config, found
-
-
 def _moved(weights, moves):
+    """Each projection's arrays taken from another: {projection: other}."""
     found = {}
     for name in weights:
         parts = name.split(".")
         if len(parts) > 1 and parts[-2] in moves:
             parts[-2] = moves[parts[-2]]
         found[name] = weights[".".join(parts)]
-    return moves, found
+    return found
 
 
 def cycled(config, weights):
     """Q, K and V unpacked from one array in the order K, V, Q."""
     return config, _moved(weights, {
-        "query": "key", "key": "value", "value": "query"})[1]
+        "query": "key", "key": "value", "value": "query"})
 
 
 def shared_layers(config, weights):
@@ -503,8 +491,7 @@ def seen_from(shift):
             array = np.tril(np.ones((length, length), bool), shift)
             return native_of(port, array[None, None])
         return made
-    return all_of(*(replaced(file, "causal_mask", make)
-                    for file in ("engine",)))
+    return replaced("engine", "causal_mask", make)
 
 
 def padding_by(function):
@@ -563,13 +550,12 @@ def in_float32(position, d_model):
     return _table(position.astype(np.float32) * divisor).astype(np.float64)
 
 
-def activated_by(function):
-    """Another activation for "relu"."""
+def activated_by(function, word="relu"):
+    """Another activation for a word of ACTIVATIONS."""
     def put(port):
-        module = module_of(port, "feed_forward")
-        old = module.ACTIVATIONS["relu"]
-        return mock.patch.dict(module.ACTIVATIONS, {
-            "relu": by_numpy(lambda same, x: function(x))(old, port)})
+        table = module_of(port, "feed_forward").ACTIVATIONS
+        return mock.patch.dict(table, {
+            word: by_numpy(lambda same, x: function(x))(table[word], port)})
     return put
 
 
@@ -593,16 +579,6 @@ def leaky(x):
 def silu(x):
     """x σ(x)."""
     return x / (1 + np.exp(-x))
-
-
-def gelu_is(function):
-    """Another form of "gelu"."""
-    def put(port):
-        module = module_of(port, "feed_forward")
-        old = module.ACTIVATIONS["gelu"]
-        return mock.patch.dict(module.ACTIVATIONS, {
-            "gelu": by_numpy(lambda same, x: function(x))(old, port)})
-    return put
 
 
 def loss_by(function):
@@ -811,7 +787,7 @@ def _other_faults():
         yield Fault(name, "feed-forward", activated_by(function),
                     case="feed_forward", step="activated", **complete)
     yield Fault("gelu by tanh, not exact", "feed-forward",
-                gelu_is(gelu_by_tanh), case="feed_forward",
+                activated_by(gelu_by_tanh, "gelu"), case="feed_forward",
                 step="activated", changes={"activation": "gelu"}, **complete)
     for which, step in (("inner", "inner"), ("outer", "output")):
         yield Fault(f"{which} bias of the network missing", "feed-forward",

@@ -71,6 +71,25 @@ def engine(name):
     return module
 
 
+def ready(name, device="cpu"):
+    """The engine of a port or of the reference, its precision set.
+
+    Raises:
+        InputError: it cannot run here, or has no such device.
+    """
+    found = engine(name)
+    if isinstance(found, NotChecked):
+        raise InputError(
+            f"{name} cannot run here: {found.reason}; install it or choose "
+            "another port.")
+    found.set_precision()
+    if device not in found.devices():
+        raise InputError(
+            f"{name} has no device {device} here; choose one of "
+            f"{', '.join(found.devices())}.")
+    return found
+
+
 def require(names):
     """Which of these ports cannot run here, as a list of NotChecked."""
     found = [engine(one_of(name, known_ports(), "port")) for name in names]

@@ -123,11 +123,7 @@ def train(
             settings = settings_from(given, task or str(data), chosen)
         if data is not None:
             chosen.check(settings.config)
-        engine = training.available(port)
-        if device not in engine.devices():
-            raise InputError(
-                f"{port} has no device {device} here; choose one of "
-                f"{', '.join(engine.devices())}.")
+        engine = ports.ready(port, device)
         run = training.Run(engine, chosen, settings, folder, device)
         if resume:
             run.load()

@@ -146,16 +146,7 @@ class Translator:
     """
 
     def __init__(self, port, model, dtype="float64", device="cpu"):
-        engine = ports.engine(port)
-        if isinstance(engine, ports.NotChecked):
-            raise InputError(
-                f"{port} cannot answer here: {engine.reason}; install it or "
-                "choose another port.")
-        engine.set_precision()
-        if device not in engine.devices():
-            raise InputError(
-                f"{port} has no device {device} here; choose one of "
-                f"{', '.join(engine.devices())}.")
+        engine = ports.ready(port, device)
         self.port, self.engine, self.model = port, engine, model
         # Small products gain nothing from a second thread, and on a busy
         # machine the threads wait for one another.

@@ -243,5 +243,5 @@ def test_text_that_trains_no_tokenizer(tmp_path, content, arguments, words):
 def test_a_port_that_is_not_here(monkeypatch):
     monkeypatch.setattr(ports, "engine", lambda name: ports.NotChecked(
         name, "torch is not installed"))
-    with pytest.raises(InputError, match="cannot answer here"):
+    with pytest.raises(InputError, match="torch cannot run here"):
         translating.Translator("torch", None)
