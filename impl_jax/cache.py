@@ -1,4 +1,8 @@
-"""Keys and values that are kept while a target is written."""
+"""Keys and values that are kept while a target is written.
+
+nnx: rows and heads stand as one dimension, R·H. Of a dimension of one row XLA
+makes none, and then copies all that is kept for every token.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -7,22 +11,27 @@ from impl_jax.attention import scaled_dot_product_attention
 
 
 def keys_and_values(attention, memory):
-    """An attention's key and value of memory [R S D]: [R H S K] each."""
-    return (attention.split(attention.key(memory)),
-            attention.split(attention.value(memory)))
+    """An attention's key and value of memory [R S D]: [R·H S K] each."""
+    return (_joined(attention.split(attention.key(memory))),
+            _joined(attention.split(attention.value(memory))))
+
+
+def _joined(heads):
+    """Rows and heads as one dimension: [R H T K] to [R·H T K]."""
+    return heads.reshape(-1, *heads.shape[2:])
 
 
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query(x))
     context = scaled_dot_product_attention(
-        query, key, value, mask, attention.weights_dropout, attention)
-    return attention.output(attention.merge(context))
+        _joined(query), key, value, mask, attention.weights_dropout, attention)
+    return attention.output(attention.merge(context.reshape(query.shape)))
 
 
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
-    shape = (len(memory), model.config.n_heads, length, model.config.d_k)
+    shape = (len(memory) * model.config.n_heads, length, model.config.d_k)
     return [((jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]
@@ -31,10 +40,11 @@ def new_cache(model, memory, length):
 def decode_one(model, token, position, cache, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D]."""
     embedded = model.target_embedding(token[:, None])
-    length = cache[0][0][0].shape[2]
+    length = cache[0][0][0].shape[1]
     table = jnp.asarray(
         model.target_positions.table[:length].astype(embedded.dtype))
     x = embedded + table[position]
+    seen = jnp.repeat(source_mask[:, 0], model.config.n_heads, axis=0)
     new = []
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
         written = jnp.arange(length) <= position
@@ -43,13 +53,13 @@ def decode_one(model, token, position, cache, source_mask):
             nonlocal key, value
             key_, value_ = keys_and_values(layer.self_attention, x)
             key, value = (
-                jax.lax.dynamic_update_slice_in_dim(old, new, position, axis=2)
+                jax.lax.dynamic_update_slice_in_dim(old, new, position, axis=1)
                 for old, new in ((key, key_), (value, value_)))
             return attend(layer.self_attention, x, key, value,
-                          written[None, None, None])
+                          written[None, None])
 
         def cross_attention(x):
-            return attend(layer.cross_attention, x, *memory, source_mask)
+            return attend(layer.cross_attention, x, *memory, seen)
 
         def feed_forward(x):
             return layer.feed_forward(x)
@@ -63,5 +73,7 @@ def decode_one(model, token, position, cache, source_mask):
 
 def reorder(cache, parents, written):
     """The cache of rows that go on from other rows: parents, int [R]."""
-    return [((key[parents], value[parents]), memory)
+    heads = len(cache[0][0][0]) // len(parents)
+    rows = (parents[:, None] * heads + jnp.arange(heads)).reshape(-1)
+    return [((key[rows], value[rows]), memory)
             for (key, value), memory in cache]

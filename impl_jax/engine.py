@@ -243,9 +243,10 @@ def predict(model, source, target, source_mask, target_mask):
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    found, scores = METHODS[settings.method](
-        model, to_native(source, model.home), settings, rows)
-    return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
+    with jax.enable_x64(True):  # scores are float64, the model's dtype or not
+        found, scores = METHODS[settings.method](
+            model, to_native(source, model.home), settings, rows)
+        return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
 
 
 def updates(training, d_model, weights, gradients, device="cpu"):

@@ -62,6 +62,8 @@ class CachedReader:
 
 READERS = {False: Rereader, True: CachedReader}
 
+_BLOCK = 128
+
 
 class _Numbers(typing.NamedTuple):
     """What of a GenerationConfig only enters formulas, by the same names."""
@@ -104,7 +106,20 @@ def answer(model, decoded):
 
 def top(scores, count):
     """The ``count`` highest of each row, and their places."""
-    return jax.lax.top_k(scores, count)
+    vocab = scores.shape[-1]
+    if vocab <= count * _BLOCK:
+        return jax.lax.top_k(scores, count)
+    # nnx: XLA sorts whole rows of float64. So first the ``count`` blocks that
+    # have the highest: none of the highest can stand in any other.
+    blocks = jnp.pad(
+        scores, ((0, 0), (0, -vocab % _BLOCK)), constant_values=-jnp.inf)
+    blocks = blocks.reshape(len(scores), -1, _BLOCK)
+    _, which = top(jnp.max(blocks, axis=-1), count)
+    which = jnp.sort(which, axis=-1)
+    found, places = jax.lax.top_k(
+        follow(blocks, which).reshape(len(scores), -1), count)
+    which = jnp.take_along_axis(which, places // _BLOCK, axis=-1)
+    return found, which * _BLOCK + places % _BLOCK
 
 
 def most_likely(log_probs, settings, draw):

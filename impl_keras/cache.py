@@ -1,27 +1,28 @@
-"""Keys and values that are kept while a target is written.
-
-They stand as Keras' attention has them, [R S H K].
-"""
+"""Keys and values that are kept while a target is written."""
 
 from keras import ops
 
+from impl_keras.attention import scaled_dot_product_attention
+
 
 def keys_and_values(attention, memory):
-    """An attention's key and value of memory [R S D]: [R S H K] each."""
-    return attention.key_dense(memory), attention.value_dense(memory)
+    """An attention's key and value of memory [R S D]: [R H S K] each."""
+    return (attention.split(attention.key_dense(memory)),
+            attention.split(attention.value_dense(memory)))
 
 
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
-    # keras: what its call does between its sub-layers, for given key and value
-    context, _ = attention._compute_attention(
-        attention.query_dense(x), key, value, mask, None, True)
-    return attention.output_dense(context)
+    query = attention.split(attention.query_dense(x))
+    # keras: its own would turn all that is kept about, for every token
+    context = scaled_dot_product_attention(
+        query, key, value, mask, attention.weights_dropout, attention)
+    return attention.output_dense(attention.merge(context))
 
 
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
-    shape = (len(memory), length, model.config.n_heads, model.config.d_k)
+    shape = (memory.shape[0], model.config.n_heads, length, model.config.d_k)
     return [((ops.zeros(shape, memory.dtype), ops.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]
@@ -30,17 +31,18 @@ def new_cache(model, memory, length):
 def decode_one(model, token, position, cache, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D]."""
     embedded = model.target_embedding(token[:, None])
+    length = cache[0][0][0].shape[2]
     table = ops.convert_to_tensor(
-        model.target_positions.table[:cache[0][0][0].shape[1]], embedded.dtype)
+        model.target_positions.table[:length], embedded.dtype)
     x = embedded + ops.take(table, position, axis=0)
     new = []
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
-        written = ops.arange(key.shape[1], dtype="int32") <= position
+        written = ops.arange(length, dtype="int32") <= position
 
         def self_attention(x):
             nonlocal key, value
             key_, value_ = keys_and_values(layer.self_attention, x)
-            at = (0, position, 0, 0)
+            at = (0, 0, position, 0)
             key = ops.slice_update(key, at, key_)
             value = ops.slice_update(value, at, value_)
             return attend(layer.self_attention, x, key, value,

@@ -1,6 +1,13 @@
-"""Generation: a target from a source, token by token (section 3.1, 6.1)."""
+"""Generation: a target from a source, token by token (section 3.1, 6.1).
+
+keras: with TensorFlow a whole search is one traced function, so all shapes are
+fixed: what is not written yet is padding, which nothing attends to. What only
+enters a formula is an argument, so that another temperature or length rule
+needs no tracing.
+"""
 
 import functools
+import typing
 
 import keras
 import numpy as np
@@ -18,13 +25,17 @@ class Rereader:
     """Reads all that is written, for every token."""
 
     def __init__(self, model, source, width, length):
-        self.model = model
+        self.model, self.pad_id = model, model.config.pad_id
         self.memory, self.source_mask = remembered(model, source, width)
+        self.state = ()  # keras: nothing that a loop would carry
 
     def next(self, tokens, written):
         """log p of what follows ``written`` of tokens [R N]: [R V]."""
-        return _compiled(self.model, _read)(
-            tokens, _index(written - 1), self.memory, self.source_mask)
+        mask = padding_mask(tokens, self.pad_id) & causal_mask(tokens.shape[1])
+        decoded = self.model.decode(
+            tokens, self.memory, self.source_mask, mask)
+        return answer(self.model, ops.take(
+            decoded, (written - 1)[None], axis=1))
 
     def reorder(self, parents, written):
         """Rows go on from other rows, int [R], of the same source."""
@@ -36,58 +47,59 @@ class CachedReader:
     def __init__(self, model, source, width, length):
         self.model = model
         memory, self.source_mask = remembered(model, source, width)
-        self.cache = new_cache(model, memory, length)
+        self.state = new_cache(model, memory, length)
 
     def next(self, tokens, written):
         """log p of what follows ``written`` of tokens [R N]: [R V]."""
-        log_probs, self.cache = _compiled(self.model, _read_one)(
-            tokens[:, written - 1], _index(written - 1), self.cache,
-            self.source_mask)
-        return log_probs
+        token = ops.take(tokens, written - 1, axis=1)
+        decoded, self.state = decode_one(
+            self.model, token, written - 1, self.state, self.source_mask)
+        return answer(self.model, decoded)
 
     def reorder(self, parents, written):
         """Rows go on from other rows, int [R], of the same source."""
-        reorder, written = _compiled(self.model, _reorder), _index(written)
-        self.cache = reorder(self.cache, parents, written)
-
-
-def _read(model, tokens, last, memory, source_mask):
-    """What follows the token at ``last``; those behind it are not seen."""
-    mask = padding_mask(tokens, model.config.pad_id) & causal_mask(
-        tokens.shape[1])
-    decoded = model.decode(tokens, memory, source_mask, mask)
-    return answer(model, ops.take(decoded, last[None], axis=1))
-
-
-def _read_one(model, token, position, cache, source_mask):
-    """What follows a token, and the cache with its keys and values."""
-    decoded, cache = decode_one(model, token, position, cache, source_mask)
-    return answer(model, decoded), cache
-
-
-def _reorder(model, cache, parents, written):
-    """The cache of rows that go on from other rows."""
-    return reorder(cache, parents, written)
-
-
-def _compiled(model, function):
-    """A function of the model, traced once for each shape."""
-    kept = model.__dict__.setdefault("_compiled_functions", {})
-    if function not in kept:
-        bound = functools.partial(function, model)
-        if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-            bound = tf.function(bound)
-        kept[function] = bound
-    return kept[function]
-
-
-def _index(number):
-    """A number as a tensor, so that another is no other trace."""
-    return ops.convert_to_tensor(number, dtype="int32")
+        self.state = reorder(self.state, parents, written)
 
 
 READERS = {False: Rereader, True: CachedReader}
+
+
+class _Numbers(typing.NamedTuple):
+    """What of a GenerationConfig only enters formulas, by the same names."""
+
+    temperature: keras.KerasTensor
+    top_k: keras.KerasTensor
+    top_p: keras.KerasTensor
+    hf_true: keras.KerasTensor
+    penalties: keras.KerasTensor
+    bounds: keras.KerasTensor
+
+
+def _parted(settings, vocab):
+    """Settings that decide what is traced, and those that do not."""
+    # keras: what depends on the length is looked up, by what is written
+    penalties, bounds = (
+        np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
+        for rule in (settings.penalty, settings.bound))
+    numbers = _Numbers(
+        np.float64(settings.temperature),
+        np.int32(settings.top_k or vocab), np.float64(settings.top_p),
+        np.bool_(settings.length_rule == "hf_true"), penalties, bounds)
+    return settings.replace(
+        temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
+        length_rule="none"), _Numbers(*map(ops.convert_to_tensor, numbers))
+
+
+def _compiled(function, model, settings):
+    """A function of these two, traced once for each shape of the rest."""
+    kept = model.__dict__.setdefault("_compiled_functions", {})
+    if (function, settings) not in kept:
+        bound = functools.partial(function, model, settings)
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+            bound = tf.function(bound, autograph=False)
+        kept[function, settings] = bound
+    return kept[function, settings]
 
 
 def remembered(model, source, width):
@@ -124,13 +136,11 @@ def most_likely(log_probs, settings, draw):
 def sampled(log_probs, settings, draw):
     """A token by its probability, where draw [R] in [0, 1) falls: [R]."""
     vocab = log_probs.shape[-1]
-    scores, places = top(
-        log_probs / np.float64(settings.temperature), vocab)
+    scores, places = top(log_probs / settings.temperature, vocab)
     p = ops.exp(scores - scores[:, :1])
     p = p / ops.sum(p, axis=-1, keepdims=True)
     before = ops.cumsum(p, axis=-1) - p
-    kept = (before < np.float64(settings.top_p)) & (
-        ops.arange(vocab) < (settings.top_k or vocab))
+    kept = (before < settings.top_p) & (ops.arange(vocab) < settings.top_k)
     total = ops.cumsum(ops.where(kept, p, 0), axis=-1)
     rank = _count(total <= draw[:, None] * total[:, -1:])
     rank = ops.minimum(rank, _count(kept) - 1)
@@ -145,28 +155,40 @@ def _begun(source, width, length, settings, pad_id):
     row = np.full(length, pad_id, np.int32)
     row[0] = settings.begin_id
     return ops.convert_to_tensor(
-        np.broadcast_to(row, (len(source), width, length)))
+        np.broadcast_to(row, (source.shape[0], width, length)))
 
 
 def one_by_one(model, source, settings, rows):
     """Greedy search and sampling: one token after the other."""
+    draws = uniforms(settings, rows, 1 + settings.max_tokens)
+    fixed, numbers = _parted(settings, model.config.target_vocab)
+    return _compiled(_one_by_one, model, fixed)(source, draws, numbers)
+
+
+def _one_by_one(model, settings, source, draws, numbers):
     pad_id, length = model.config.pad_id, 1 + settings.max_tokens
     choose = CHOOSERS[settings.method]
-    draws = uniforms(settings, rows, length)
     reader = READERS[settings.cached](model, source, 1, length)
     tokens = _begun(source, 1, length, settings, pad_id)[:, 0]
-    ended = ops.zeros(len(source), "bool")
-    scores = 0
-    for written in range(1, length):
+
+    def going_on(written, tokens, scores, ended, state):
+        return (written < length) & ~ops.all(ended)
+
+    def write(written, tokens, scores, ended, state):
+        reader.state = state
         log_probs = reader.next(tokens, written)
-        token = choose(log_probs, settings, draws[:, written])
+        token = choose(log_probs, numbers, ops.take(draws, written, axis=1))
         score = ops.take_along_axis(log_probs, token[:, None], axis=-1)[:, 0]
-        scores = scores + ops.where(ended, 0, score)
+        scores = scores + ops.where(ended, np.float64(0), score)
         token = ops.where(ended, pad_id, ops.cast(token, "int32"))
         tokens = ops.slice_update(tokens, (0, written), token[:, None])
         ended = ended | (token == settings.end_id)
-        if ops.all(ended):
-            break
+        return written + 1, tokens, scores, ended, reader.state
+
+    _, tokens, scores, _, _ = ops.while_loop(going_on, write, (
+        ops.convert_to_tensor(1, "int32"), tokens,
+        ops.zeros_like(tokens[:, 0], "float64"),
+        ops.zeros_like(tokens[:, 0], "bool"), reader.state))
     return tokens[:, None], scores[:, None]
 
 
@@ -180,17 +202,25 @@ def uniforms(settings, rows, length):
 
 def beam_search(model, source, settings, rows):
     """Beam search: W hypotheses live side by side, and W that have ended."""
+    fixed, numbers = _parted(settings, model.config.target_vocab)
+    return _compiled(_beam_search, model, fixed)(source, numbers)
+
+
+def _beam_search(model, settings, source, numbers):
     pad_id, length = model.config.pad_id, 1 + settings.max_tokens
-    b, w, vocab = len(source), settings.beam, model.config.target_vocab
+    b, w, vocab = source.shape[0], settings.beam, model.config.target_vocab
     # One hypothesis has one continuation: a beam of 1 is greedy search.
     count = 1 if w == 1 else min(2 * w, w * vocab)
     reader = READERS[settings.cached](model, source, w, length)
     tokens = _begun(source, w, length, settings, pad_id)
-    ended_tokens = tokens
     ended = ops.full((b, w), _NOTHING, "float64")
     living = ops.where(ops.arange(w) == 0, np.float64(0), ended)  # one, first
-    done = ops.zeros(b, "bool")
-    for written in range(1, length):
+
+    def going_on(written, tokens, living, ended_tokens, ended, done, state):
+        return (written < length) & ~ops.all(done)
+
+    def write(written, tokens, living, ended_tokens, ended, done, state):
+        reader.state = state
         log_probs = reader.next(ops.reshape(tokens, (b * w, length)), written)
         grown = living[:, :, None] + ops.reshape(log_probs, (b, w, vocab))
         scores, places = top(ops.reshape(grown, (b, w * vocab)), count)
@@ -199,7 +229,7 @@ def beam_search(model, source, settings, rows):
         new = ops.slice_update(new, (0, 0, written), words[:, :, None])
         ends = words == settings.end_id
         ending = ops.where(
-            ends, scores / np.float64(settings.penalty(written)), _NOTHING)
+            ends, scores / ops.take(numbers.penalties, written), _NOTHING)
         found, ended_tokens_ = best(
             ended, ended_tokens, ending, new, w)
         going, which = top(ops.where(ends, _NOTHING, scores), w)
@@ -215,12 +245,16 @@ def beam_search(model, source, settings, rows):
             parents + w * ops.arange(b, dtype="int32")[:, None], (-1,)),
             written)
         done = done | is_done(
-            settings, ended, living, settings.bound(written))
-        if ops.all(done):
-            break
-    standing = ops.where(
-        done[:, None], _NOTHING,
-        living / np.float64(settings.penalty(settings.max_tokens)))
+            numbers, ended, living, ops.take(numbers.bounds, written))
+        return (written + 1, tokens, living, ended_tokens, ended, done,
+                reader.state)
+
+    _, tokens, living, ended_tokens, ended, done, _ = ops.while_loop(
+        going_on, write, (
+            ops.convert_to_tensor(1, "int32"), tokens, living, tokens, ended,
+            ops.zeros(b, "bool"), reader.state))
+    standing = ops.where(done[:, None], _NOTHING, living / ops.take(
+        numbers.penalties, settings.max_tokens))
     scores, tokens = best(ended, ended_tokens, standing, tokens, w)
     return tokens, scores
 
@@ -241,9 +275,9 @@ def best(scores, tokens, more_scores, more_tokens, w):
 def is_done(settings, ended, living, bound):
     """Whether no living hypothesis can, or by its rule need, be waited for."""
     full = ended[:, -1] > _NOTHING
-    hopeless = ended[:, -1] >= living[:, 0] / np.float64(bound)
+    hopeless = ended[:, -1] >= living[:, 0] / bound
     dead = living[:, 0] == _NOTHING
-    return dead | (full & (hopeless | (settings.length_rule == "hf_true")))
+    return dead | (full & (hopeless | settings.hf_true))
 
 
 METHODS = {"greedy": one_by_one, "sample": one_by_one, "beam": beam_search}
