@@ -91,7 +91,8 @@ def _ready(write, source, product, versions, reordering=None):
 
 
 def _engine(engine, config, weights, source, product, reordering, **changes):
-    """Our generate, by an engine."""
+    """Our generate, by an engine, in the precision that the commands set."""
+    engine.set_precision()
     model = engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
 
@@ -165,12 +166,16 @@ def torch(config, weights, source, threads):
                    functools.partial(_timed_within, generate))
 
 
-def torch_lesson(config, weights, source, threads):
-    """The loop that lessons show: all is decoded again for each token."""
+def torch_lesson(config, weights, source, threads, whole=False):
+    """A loop that lessons show: all is decoded again for each token.
+
+    Some also encode and project all again: the model is one call to them.
+    """
     import torch
 
     from impl_torch import engine
     torch.set_num_threads(threads)
+    engine.set_precision()
     model = engine.build("transformer", config, weights, "float32")
 
     @torch.no_grad()
@@ -181,8 +186,11 @@ def torch_lesson(config, weights, source, threads):
         target = torch.full((len(source), 1), settings.begin_id)
         for length in range(1, 1 + settings.max_tokens):
             causal = torch.ones(1, 1, length, length, dtype=torch.bool).tril()
-            decoded = model.decode(target, memory, source_mask, causal)
-            logits = model.project(decoded[:, -1:])
+            if whole:
+                logits = model(source, target, source_mask, causal)[:, -1:]
+            else:
+                decoded = model.decode(target, memory, source_mask, causal)
+                logits = model.project(decoded[:, -1:])
             token = torch.argmax(logits, dim=-1)
             target = torch.cat([target, token], dim=1)
             if torch.all(token == settings.end_id):
@@ -190,6 +198,11 @@ def torch_lesson(config, weights, source, threads):
         return target.numpy()
 
     return _ready(write, source, products.torch, engine.versions())
+
+
+def torch_whole(config, weights, source, threads):
+    """The loop of lessons to which the model is one call."""
+    return torch_lesson(config, weights, source, threads, whole=True)
 
 
 def keras(config, weights, source, threads):
@@ -312,6 +325,9 @@ IMPLEMENTATIONS = {
         numpy_uncached, "NumPy reference, uncached", ("numpy",), 128,
         searches=("greedy, B = 1",)),
     "torch_lesson": Implementation(
-        torch_lesson, "the lessons' loop, PyTorch port, uncached", ("torch",),
+        torch_lesson, "lessons' loop: decode again, PyTorch port", ("torch",),
+        128, searches=("greedy, B = 1",)),
+    "torch_whole": Implementation(
+        torch_whole, "lessons' loop: all again, PyTorch port", ("torch",),
         128, searches=("greedy, B = 1",)),
 }

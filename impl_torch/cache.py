@@ -7,8 +7,9 @@ from impl_torch.attention import scaled_dot_product_attention
 
 def keys_and_values(attention, memory):
     """An attention's key and value of memory [R S D]: [R H S K] each."""
-    return (attention.split(attention.key(memory)),
-            attention.split(attention.value(memory)))
+    # torch: a product of many matrices would copy them first, every time
+    return (attention.split(attention.key(memory)).contiguous(),
+            attention.split(attention.value(memory)).contiguous())
 
 
 def attend(attention, x, key, value, mask):

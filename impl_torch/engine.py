@@ -218,10 +218,18 @@ def predict(model, source, target, source_mask, target_mask):
         return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 
+def _on(device):
+    """Where arrays are made that nothing is said of."""
+    # torch: this looks into every call, so it is left out where it can be
+    if torch.get_default_device().type == device:
+        return contextlib.nullcontext()
+    return torch.device(device)
+
+
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with torch.no_grad(), torch.device(model.home):
+    with torch.no_grad(), _on(model.home):
         found, scores = METHODS[settings.method](
             model, to_native(source, model.home), settings, rows)
         return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
@@ -251,7 +259,7 @@ def updates(training, d_model, weights, gradients, device="cpu"):
 def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, device), to_native(target, device)
-    with torch.device(device):
+    with _on(device):
         causal = causal_mask(target.shape[1])
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),
