@@ -4,10 +4,14 @@ nnx: rows and heads stand as one dimension, R·H. Of a dimension of one row XLA
 makes none, and then copies all that is kept for every token.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from impl_jax.attention import scaled_dot_product_attention
+
+_BLOCK = 32
 
 
 def keys_and_values(attention, memory):
@@ -31,6 +35,7 @@ def attend(attention, x, key, value, mask):
 
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
+    length += -length % _BLOCK
     shape = (len(memory) * model.config.n_heads, length, model.config.d_k)
     return [((jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
@@ -75,5 +80,17 @@ def reorder(cache, parents, written):
     """The cache of rows that go on from other rows: parents, int [R]."""
     heads = len(cache[0][0][0]) // len(parents)
     rows = (parents[:, None] * heads + jnp.arange(heads)).reshape(-1)
-    return [((key[rows], value[rows]), memory)
-            for (key, value), memory in cache]
+
+    def move(block, kept):
+        old = jax.lax.dynamic_slice_in_dim(
+            kept, block * _BLOCK, _BLOCK, axis=1)
+        return jax.lax.dynamic_update_slice_in_dim(
+            kept, old[rows], block * _BLOCK, axis=1)
+
+    # nnx: what is not written stays where it is, block by block
+    kept = jax.lax.fori_loop(
+        0, -(-written // _BLOCK),
+        lambda block, kept: jax.tree.map(
+            functools.partial(move, block), kept),
+        [kept for kept, _ in cache])
+    return [(kept, memory) for kept, (_, memory) in zip(kept, cache)]
