@@ -1,7 +1,7 @@
 """Keys and values that are kept while a target is written.
 
-nnx: rows and heads stand as one dimension, R·H. Of a dimension of one row XLA
-makes none, and then copies all that is kept for every token.
+nnx: rows and heads stand as one dimension, R·H. A dimension of one row alone
+XLA leaves out, and then copies all that is kept for every token.
 """
 
 import functools
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from impl_jax.attention import scaled_dot_product_attention
 
-_BLOCK = 32
+_BLOCK = 32  # tokens that are moved together
 
 
 def keys_and_values(attention, memory):

@@ -7,7 +7,9 @@ among other neighbours.
 
 import importlib
 import itertools
+import math
 import pathlib
+import re
 import types
 from unittest import mock
 
@@ -405,6 +407,34 @@ def test_one_token_is_read_a_step():
             max_tokens=MOST, end_id=5))
     assert set(lengths) == {(3,)}
     assert len(lengths) == MOST
+
+
+@pytest.mark.parametrize("engine", ["jax"], indirect=True)
+@pytest.mark.parametrize("method, rows", [
+    ("greedy", 1), ("greedy", 3), ("beam", 1)])
+def test_jax_copies_no_keys_for_a_token(engine, method, rows):
+    """Compiled, they are written where they stand, and read from there.
+
+    XLA can decide otherwise for some shapes; then a token costs the more, the
+    longer the target may be.
+    """
+    from flax import nnx
+    from impl_jax import generate
+    length = 160
+    settings, numbers = generate._parted(GenerationConfig(
+        method=method, max_tokens=length - 1), CONFIG.target_vocab)
+    given = *nnx.split(_kept(engine)), SOURCE[:rows]
+    compiled = (
+        generate._beam_search.lower(*given, settings, numbers)
+        if method == "beam" else generate._one_by_one.lower(
+            *given, np.zeros((rows, length)), settings, numbers)).compile()
+    loops, _, once = compiled.as_text().partition("\nENTRY ")
+    width = settings.beam if method == "beam" else 1
+    size = rows * width * length * CONFIG.d_model
+    made = [(math.prod(map(int, shape.split(","))), how) for shape, how
+            in re.findall(r"= f64\[([\d,]+)\]\S* ([\w-]+)\(", loops)]
+    assert (size, "dynamic-update-slice") in made
+    assert not {(size, "copy"), (size, "transpose")} & set(made)
 
 
 @pytest.mark.parametrize("changes, words", [
