@@ -20,6 +20,12 @@ def attend(attention, x, key, value, mask):
     return attention.output_dense(attention.merge(context))
 
 
+def at(*places):
+    """Where a slice begins, numbers and tensors alike."""
+    # keras: JAX wants them all of one dtype
+    return tuple(ops.convert_to_tensor(place, "int32") for place in places)
+
+
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
     shape = (memory.shape[0], model.config.n_heads, length, model.config.d_k)
@@ -42,9 +48,9 @@ def decode_one(model, token, position, cache, source_mask):
         def self_attention(x):
             nonlocal key, value
             key_, value_ = keys_and_values(layer.self_attention, x)
-            at = (0, 0, position, 0)
-            key = ops.slice_update(key, at, key_)
-            value = ops.slice_update(value, at, value_)
+            key, value = (
+                ops.slice_update(old, at(0, 0, position, 0), new)
+                for old, new in ((key, key_), (value, value_)))
             return attend(layer.self_attention, x, key, value,
                           written[None, None, None])
 

@@ -14,7 +14,7 @@ import numpy as np
 from keras import ops
 
 from impl_keras import random
-from impl_keras.cache import decode_one, new_cache, reorder
+from impl_keras.cache import at, decode_one, new_cache, reorder
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.projection import log_softmax
 
@@ -120,7 +120,8 @@ def answer(model, decoded):
 
 def top(scores, count):
     """The ``count`` highest of each row, and their places."""
-    return ops.top_k(scores, count)
+    scores, places = ops.top_k(scores, count)
+    return scores, ops.cast(places, "int32")  # keras: PyTorch's are int64
 
 
 def _count(kept):
@@ -181,7 +182,7 @@ def _one_by_one(model, settings, source, draws, numbers):
         score = ops.take_along_axis(log_probs, token[:, None], axis=-1)[:, 0]
         scores = scores + ops.where(ended, np.float64(0), score)
         token = ops.where(ended, pad_id, ops.cast(token, "int32"))
-        tokens = ops.slice_update(tokens, (0, written), token[:, None])
+        tokens = ops.slice_update(tokens, at(0, written), token[:, None])
         ended = ended | (token == settings.end_id)
         return written + 1, tokens, scores, ended, reader.state
 
@@ -228,7 +229,7 @@ def _beam_search(model, settings, source, numbers):
         scores, places = top(ops.reshape(grown, (b, w * vocab)), count)
         parents, words = places // vocab, places % vocab
         new = follow(tokens, parents)
-        new = ops.slice_update(new, (0, 0, written), words[:, :, None])
+        new = ops.slice_update(new, at(0, 0, written), words[:, :, None])
         ends = words == settings.end_id
         ending = ops.where(
             ends, scores / ops.take(numbers.penalties, written), _NOTHING)

@@ -5,11 +5,14 @@ the model's own scoring of the finished target, and each row against itself
 among other neighbours.
 """
 
-import importlib
+import importlib.util
 import itertools
 import math
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import types
 from unittest import mock
 
@@ -407,6 +410,36 @@ def test_one_token_is_read_a_step():
             max_tokens=MOST, end_id=5))
     assert set(lengths) == {(3,)}
     assert len(lengths) == MOST
+
+
+ELSEWHERE = """
+from parity_tests.test_generate import *
+from parity_tests.test_generate import _kept
+engine = ports.engine("keras")
+engine.set_precision()
+for search in searching.some_searches(1, END, MOST):
+    found = searching.compared(
+        engine, _kept(engine), SOURCE, search.settings,
+        truth(search.settings), (3,))
+    for step, difference in found.items():
+        print(step.split(",")[0], difference.verdict, sep="\\t")
+"""
+
+
+@pytest.mark.parametrize("engine", ["keras"], indirect=True)
+@pytest.mark.parametrize("backend, verdicts", [
+    ("jax", {"tokens\tmatch", "scores\tmatch"}),
+    # On PyTorch Keras' Dense multiplies float64 in float32.
+    ("torch", {"tokens\tmatch", "scores\tdivergence"})])
+def test_keras_searches_on_other_backends(engine, backend, verdicts):
+    """The same tokens, whatever Keras runs on."""
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"not checked: {backend} is not installed")
+    found = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True,
+        env=os.environ | {"KERAS_BACKEND": backend},
+        cwd=pathlib.Path(__file__).parent.parent)
+    assert set(found.stdout.splitlines()) == verdicts, found.stderr
 
 
 @pytest.mark.parametrize("engine", ["jax"], indirect=True)
