@@ -20,7 +20,7 @@ def attend(attention, x, key, value, mask):
     return attention.output_dense(attention.merge(context))
 
 
-def at(*places):
+def _at(*places):
     """Where a slice begins, numbers and tensors alike."""
     # keras: JAX wants them all of one dtype
     return tuple(ops.convert_to_tensor(place, "int32") for place in places)
@@ -49,7 +49,7 @@ def decode_one(model, token, position, cache, source_mask):
             nonlocal key, value
             key_, value_ = keys_and_values(layer.self_attention, x)
             key, value = (
-                ops.slice_update(old, at(0, 0, position, 0), new)
+                ops.slice_update(old, _at(0, 0, position, 0), new)
                 for old, new in ((key, key_), (value, value_)))
             return attend(layer.self_attention, x, key, value,
                           written[None, None, None])

@@ -14,7 +14,7 @@ import numpy as np
 from keras import ops
 
 from impl_keras import random
-from impl_keras.cache import at, decode_one, new_cache, reorder
+from impl_keras.cache import decode_one, new_cache, reorder
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.projection import log_softmax
 
@@ -171,6 +171,7 @@ def _one_by_one(model, settings, source, draws, numbers):
     choose = CHOOSERS[settings.method]
     reader = READERS[settings.cached](model, source, 1, length)
     tokens = _begun(source, 1, length, settings, pad_id)[:, 0]
+    here = ops.arange(length, dtype="int32")
 
     def going_on(written, tokens, scores, ended, state):
         return (written < length) & ~ops.all(ended)
@@ -182,7 +183,7 @@ def _one_by_one(model, settings, source, draws, numbers):
         score = ops.take_along_axis(log_probs, token[:, None], axis=-1)[:, 0]
         scores = scores + ops.where(ended, np.float64(0), score)
         token = ops.where(ended, pad_id, ops.cast(token, "int32"))
-        tokens = ops.slice_update(tokens, at(0, written), token[:, None])
+        tokens = ops.where(here == written, token[:, None], tokens)
         ended = ended | (token == settings.end_id)
         return written + 1, tokens, scores, ended, reader.state
 
@@ -218,6 +219,7 @@ def _beam_search(model, settings, source, numbers):
     tokens = _begun(source, w, length, settings, pad_id)
     ended = ops.full((b, w), _NOTHING, "float64")
     living = ops.where(ops.arange(w) == 0, np.float64(0), ended)  # one, first
+    here = ops.arange(length, dtype="int32")
 
     def going_on(written, tokens, living, ended_tokens, ended, done, state):
         return (written < length) & ~ops.all(done)
@@ -229,7 +231,7 @@ def _beam_search(model, settings, source, numbers):
         scores, places = top(ops.reshape(grown, (b, w * vocab)), count)
         parents, words = places // vocab, places % vocab
         new = follow(tokens, parents)
-        new = ops.slice_update(new, at(0, 0, written), words[:, :, None])
+        new = ops.where(here == written, words[:, :, None], new)
         ends = words == settings.end_id
         ending = ops.where(
             ends, scores / ops.take(numbers.penalties, written), _NOTHING)
