@@ -182,7 +182,7 @@ def torch_lesson(config, weights, source, threads, whole=False):
     def write(source, settings):
         source = torch.from_numpy(source)
         source_mask = (source != config.pad_id)[:, None, None]
-        memory = model.encode(source, source_mask)
+        memory = None if whole else model.encode(source, source_mask)
         target = torch.full((len(source), 1), settings.begin_id)
         for length in range(1, 1 + settings.max_tokens):
             causal = torch.ones(1, 1, length, length, dtype=torch.bool).tril()

@@ -1,7 +1,7 @@
 """Keys and values that are kept while a target is written.
 
-nnx: rows and heads stand as one dimension, R·H. A dimension of one row alone
-XLA leaves out, and then copies all that is kept for every token.
+nnx: rows and heads stand as one dimension, R·H. A dimension of size 1, as of
+one row, XLA drops, and then copies the whole cache for every token.
 """
 
 import functools
@@ -49,7 +49,8 @@ def decode_one(model, token, position, cache, source_mask):
     table = jnp.asarray(
         model.target_positions.table[:length].astype(embedded.dtype))
     x = embedded + table[position]
-    seen = jnp.repeat(source_mask[:, 0], model.config.n_heads, axis=0)
+    memory_mask = jnp.repeat(
+        source_mask[:, 0], model.config.n_heads, axis=0)  # [R·H 1 S]
     new = []
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
         written = jnp.arange(length) <= position
@@ -64,7 +65,7 @@ def decode_one(model, token, position, cache, source_mask):
                           written[None, None])
 
         def cross_attention(x):
-            return attend(layer.cross_attention, x, *memory, seen)
+            return attend(layer.cross_attention, x, *memory, memory_mask)
 
         def feed_forward(x):
             return layer.feed_forward(x)

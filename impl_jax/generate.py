@@ -62,7 +62,7 @@ class CachedReader:
 
 READERS = {False: Rereader, True: CachedReader}
 
-_BLOCK = 128  # tokens of which the highest is looked at first
+_BLOCK = 128  # ids whose highest score stands for them at first
 
 
 class _Numbers(typing.NamedTuple):

@@ -27,7 +27,7 @@ def masked_softmax(scores, mask):
 def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
-    MultiHeadAttention does without it, having Keras' own; a cache has it.
+    For keys and values of a cache; MultiHeadAttention has Keras' own.
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)

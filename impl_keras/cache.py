@@ -14,7 +14,7 @@ def keys_and_values(attention, memory):
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query_dense(x))
-    # keras: its own would turn all that is kept about, for every token
+    # keras: its own would transpose the whole cache for every token
     context = scaled_dot_product_attention(
         query, key, value, mask, attention.weights_dropout, attention)
     return attention.output_dense(attention.merge(context))

@@ -200,7 +200,7 @@ def test_fewer_targets_than_the_beam_is_wide(engine):
     assert sorted(found["tokens"][0, :5, 1]) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("vocab", [7, 128, 5000])
+@pytest.mark.parametrize("vocab", [7, 128, 5000, 20000])
 @pytest.mark.parametrize("count", [1, 5, 7])
 def test_top_is_a_stable_sort(engine, vocab, count):
     """Also among many equals, and where all but a few are impossible."""
@@ -412,6 +412,20 @@ def test_one_token_is_read_a_step():
     assert len(lengths) == MOST
 
 
+@pytest.mark.parametrize("engine", ["jax"], indirect=True)
+def test_jax_scores_are_float64_whatever_its_switch(engine):
+    """A float32 model's scores too, where JAX would have none of float64."""
+    import jax
+    model = built(engine, dtype="float32")
+    settings = GenerationConfig(end_id=END, max_tokens=MOST)
+    wide = engine.generate(model, SOURCE, settings)
+    with jax.enable_x64(False):
+        narrow = engine.generate(model, SOURCE, settings)
+    assert narrow["scores"].dtype == np.float64
+    np.testing.assert_array_equal(narrow["tokens"], wide["tokens"])
+    np.testing.assert_array_equal(narrow["scores"], wide["scores"])
+
+
 ELSEWHERE = """
 from parity_tests.test_generate import *
 from parity_tests.test_generate import _kept
@@ -461,7 +475,7 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
         generate._beam_search.lower(*given, settings, numbers)
         if method == "beam" else generate._one_by_one.lower(
             *given, np.zeros((rows, length)), settings, numbers)).compile()
-    loops, _, once = compiled.as_text().partition("\nENTRY ")
+    loops, _, _ = compiled.as_text().partition("\nENTRY ")
     width = settings.beam if method == "beam" else 1
     size = rows * width * length * CONFIG.d_model
     made = [(math.prod(map(int, shape.split(","))), how) for shape, how
