@@ -30,7 +30,8 @@ print("frameworks:", ", ".join(engines))
 # vectors, to sixteen digits. The first number of the first word is 0.4967.
 
 # %%
-folder = pathlib.Path(lessons.FOLDER).parent / "parity_tests" / "vectors"
+tests = pathlib.Path(lessons.FOLDER).parent / "parity_tests"
+folder = tests / "data" / "vectors"
 printed = Vector(folder / "notebook_single_head.safetensors")
 x = np.random.RandomState(42).randn(4, 6)
 print(x)

@@ -4,7 +4,7 @@ A limit says what a port may be off by, the ledger by how much it is off. Sound
 code in float64 is a thousand times better than its limit, and could become a
 hundred times worse without a word from the check. So an error of more than 4
 times the recorded one fails, even below the limit, and the record changes only
-by a reviewed diff of ``parity_tests/ledger.tsv``.
+by a reviewed diff of ``parity_tests/data/ledger.tsv``.
 
 A row is one component's case, with its worst step, or in the whole model one
 kind of step, such as ``scores``, at its worst depth. A row for every step would
@@ -34,7 +34,7 @@ from parity.comparator import DIVERGENCE
 from parity.shell import write_whole
 
 PATH = (pathlib.Path(__file__).resolve().parent.parent
-        / "parity_tests" / "ledger.tsv")
+        / "parity_tests" / "data" / "ledger.tsv")
 
 #: An error of so many times the recorded one fails.
 FACTOR = 4

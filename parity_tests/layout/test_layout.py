@@ -4,7 +4,6 @@ Nothing here imports a framework; the files are read as text and as syntax.
 """
 
 import ast
-import pathlib
 import re
 
 import numpy as np
@@ -13,18 +12,8 @@ import pytest
 from contract.config import PRESETS
 from contract.steps import AXES, assigned, read_steps
 from parity import cases, ports
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "reference_numpy"
-PORTS = {name: ROOT / f"impl_{name}" for name in ports.known_ports()}
-
-#: In the reference alone: a framework has its own, or needs none.
-REFERENCE_ONLY = {"bpe.py", "fast.py", "linear.py", "margins.py"}
-
-#: engine.py has the same functions, but talks to its framework.
-MIRRORED = sorted(path.name for path in REFERENCE.glob("*.py")
-                  if path.name not in REFERENCE_ONLY)
-READ_SIDE_BY_SIDE = [name for name in MIRRORED if name != "engine.py"]
+from parity_tests.support.places import (
+    MIRRORED, PORTS, READ_SIDE_BY_SIDE, REFERENCE, ROOT, is_there)
 
 #: Names that one framework forces, by port and file.
 FORCED = {
@@ -273,7 +262,7 @@ def test_contract_and_reference_need_no_framework(folder):
 @pytest.mark.parametrize("path", files(
     "contract", "reference_numpy", "parity", "parity_tests", "benchmarks",
     *(folder.name for folder in PORTS.values())),
-    ids=lambda path: f"{path.parent.name}/{path.name}")
+    ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_eighty_columns(path):
     for number, line in enumerate(
             path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -311,14 +300,10 @@ def test_every_ruling_that_is_cited_stands():
 
 @pytest.mark.parametrize("number", rulings())
 def test_every_ruling_names_a_test_that_is_there(number):
-    tests = re.findall(r"`(test_\w+\.py)(?:::(\w+))?`", rulings()[number])
+    tests = re.findall(r"`(test_\w+\.py(?:::\w+)?)`", rulings()[number])
     assert tests, f"R{number} names no test"
-    for file, function in tests:
-        path = ROOT / "parity_tests" / file
-        assert path.is_file(), f"R{number} names {file}"
-        if function:
-            assert f"def {function}(" in path.read_text(), (
-                f"R{number} names {file}::{function}")
+    for test in tests:
+        assert is_there(test), f"R{number} names {test}"
 
 
 def test_sizes_at_test_size_differ():

@@ -11,6 +11,7 @@ from contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
 from parity.reading import formulas, listing, pages, pictures, sources, values
+from parity_tests.support.places import is_there
 
 #: No page is larger, so that it opens at once on a slow line.
 MOST = 1_500_000
@@ -175,16 +176,13 @@ def test_pictures_have_words(site):
 
 def test_rows_name_tests_that_there_are(site):
     folder, _ = site
-    tests = sources.ROOT / "parity_tests"
     named = {*pages.HELD.values(), *pages.OWN.values()}
     for path in folder.glob("*.html"):
         named |= set(re.findall(r"test_\w+\.py::test_\w+", path.read_text(
             encoding="utf-8").replace("<wbr>", "")))
     assert len(named) > 20
     for test in named:
-        file, _, function = test.partition("::")
-        text = (tests / file).read_text(encoding="utf-8")
-        assert not function or f"def {function}(" in text, test
+        assert is_there(test), test
 
 
 def copied(tmp_path):
@@ -403,8 +401,4 @@ def test_errata_are_seen(found):
     from parity.reading import errata
     for one in errata.all_of(found):
         assert any(right != wrong for _, right, wrong in one.rows), one.id
-        file, _, function = one.test.partition("::")
-        path = sources.ROOT / "parity_tests" / file
-        assert path.is_file(), one.test
-        assert f"def {function}(" in path.read_text(encoding="utf-8") or (
-            not function), one.test
+        assert is_there(one.test), one.test

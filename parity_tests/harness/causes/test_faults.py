@@ -5,7 +5,6 @@ step where it shows first, and named as itself and as nothing else.
 """
 
 import importlib
-import pathlib
 from unittest import mock
 
 import numpy as np
@@ -16,6 +15,7 @@ from parity import faults, ports, proving
 from parity.cli import app
 from parity.diagnosis import Diagnosis, probe
 from parity.faults import FAULTS
+from parity_tests.support.places import ROOT
 
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
@@ -37,7 +37,7 @@ def test_what_is_no_fault_is_not_found(port, fault):
 
 def test_names_are_one_each():
     assert len(BY_NAME) == len(FAULTS)
-    text = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
+    text = (ROOT / "README.md").read_text()
     assert f"`parity faults` puts {len(FAULTS)} faults" in " ".join(
         text.split())
 

@@ -13,7 +13,7 @@ from parity.capture import trace
 from parity.comparing import as_html, compare
 from parity.dumps import dump, load
 from parity.explaining import UNIDENTIFIED, explain
-from parity_tests.conftest import usable
+from parity_tests.support.engines import usable
 
 D = 6
 RNG = np.random.default_rng(5)
@@ -566,7 +566,7 @@ def test_keras_hub(wrong, expected):
     hub = pytest.importorskip(
         "keras_hub", reason="not checked: keras_hub is not installed")
     give = usable("keras").to_native
-    from parity_tests import test_comparing as others
+    from parity_tests.support import layers as others
     layer = others.torch_layer()
     arrays = others.weights_of(layer)
     size, heads = others.D, others.H

@@ -9,7 +9,7 @@ from contract.errors import InputError
 from parity import cases, golden, ports
 from parity.capture import TAP, WHOLE, framework_of, trace
 from parity.dumps import dump, load
-from parity_tests.conftest import usable
+from parity_tests.support.engines import usable
 
 X = np.random.default_rng(1).normal(size=(3, 5, 6))
 C = np.random.default_rng(2).normal(size=(3, 5, 6))

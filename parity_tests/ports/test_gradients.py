@@ -14,10 +14,10 @@ from contract.weights import probe_weights
 from parity import cases, golden, ports
 from parity.check import Check
 from parity.comparator import MATCH
+from parity_tests.support.places import READ_SIDE_BY_SIDE, REFERENCE
 from reference_numpy import engine as reference
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
-from test_layout import READ_SIDE_BY_SIDE, REFERENCE
 
 VARIANTS = {
     **{name: (name, {}) for name in PRESETS},

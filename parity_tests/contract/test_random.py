@@ -5,11 +5,11 @@ import zlib
 
 import numpy as np
 import pytest
-from conftest import usable
 
 from contract import random, weights
 from contract.config import PRESETS, at_test_size
 from parity.comparator import relative_error
+from parity_tests.support.engines import usable
 
 #: Random123's known answers for Threefry-2x32 with 20 rounds.
 KNOWN = [

@@ -126,7 +126,7 @@ def test_a_report_that_cannot_be_written(tmp_path, command, name):
     """Said before the work, not after it."""
     words = [command, "--json", tmp_path / name]
     if command == "vectors":
-        words.insert(1, "parity_tests/vectors")
+        words.insert(1, "parity_tests/data/vectors")
     assert told(run(*words), name.split("/")[0].strip("."))
 
 

@@ -121,7 +121,7 @@ def test_torch_has_the_same(variant):
 def test_optax_has_the_same(variant):
     """But for its powers of β, which it takes in float32."""
     optax = pytest.importorskip("optax", reason="not checked: no optax")
-    from conftest import usable
+    from parity_tests.support.engines import usable
     usable("jax")
     import jax.numpy as jnp
     training = VARIANTS[variant]

@@ -6,13 +6,13 @@ import zlib
 
 import numpy as np
 import pytest
-from conftest import usable
 
 from contract import random, weights
 from contract.config import PRESETS
 from contract.dropping import places
 from parity import cases, ports
 from parity.comparator import relative_error
+from parity_tests.support.engines import usable
 
 KEY = random.fold_in(random.key(5), "dropout")
 RATE = 0.3

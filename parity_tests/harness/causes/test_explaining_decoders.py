@@ -8,7 +8,7 @@ from parity.capture import trace
 from parity.comparator import MATCH
 from parity.comparing import OUTPUT, compare
 from parity.explaining import UNIDENTIFIED, explain
-from parity_tests.conftest import usable
+from parity_tests.support.engines import usable
 
 D, H, F = 12, 3, 20
 RNG = np.random.default_rng(7)

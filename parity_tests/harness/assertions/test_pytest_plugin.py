@@ -1,18 +1,17 @@
 """The pytest plugin, in runs of pytest inside these."""
 
-import pathlib
 import tomllib
 
 import pytest
 
 import parity.asserting  # noqa: F401  runs inside may not be first to import
 from parity import ports, pytest_plugin
+from parity_tests.support.places import ROOT
 
 pytest_plugins = ["pytester"]
 
 PROJECT = tomllib.loads(
-    (pathlib.Path(__file__).resolve().parent.parent / "pyproject.toml")
-    .read_text())["project"]
+    (ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 #: Where an installation finds the plugin.
 DECLARED = PROJECT["entry-points"]["pytest11"]["parity"]

@@ -11,7 +11,6 @@ import types
 
 import numpy as np
 import pytest
-from conftest import patched, uncompiled
 from typer.testing import CliRunner
 
 from contract import weights
@@ -21,6 +20,7 @@ from contract.training import TrainingConfig
 from parity import cases, lockstep, ports, tasks, training
 from parity.cli import app
 from parity.comparator import DIVERGENCE, FREE, relative_error
+from parity_tests.support.engines import patched, uncompiled
 
 TRAINING = TrainingConfig(warmup_steps=10, clip_norm=1.0)
 

@@ -1,18 +1,16 @@
 """Vectors: numbers that the teaching systems computed themselves."""
 
-import pathlib
 import shutil
 
 import numpy as np
 import pytest
-from conftest import usable
 
 from contract import layouts, weights
 from contract.errors import InputError
 from parity import ports, vectors
 from parity.comparator import DIVERGENCE, FREE, MATCH, within
-
-FOLDER = pathlib.Path(__file__).parent / "vectors"
+from parity_tests.support.engines import usable
+from parity_tests.support.places import VECTORS
 
 #: Answers that are compared now, by file.
 REPLAYED = {
@@ -31,13 +29,13 @@ REPLAYED = {
 
 
 def test_every_file_is_counted():
-    assert {path.stem for path in vectors.find([FOLDER])} == set(REPLAYED)
+    assert {path.stem for path in vectors.find([VECTORS])} == set(REPLAYED)
 
 
 @pytest.mark.parametrize("name", REPLAYED)
 def test_answers(port, name):
     """In the reference and in a port, at 1e-12, every answer of the file."""
-    report = vectors.replay([FOLDER / f"{name}.safetensors"], [port.NAME])
+    report = vectors.replay([VECTORS / f"{name}.safetensors"], [port.NAME])
     assert report.compared == 2 * REPLAYED[name]
     assert report.verdict == MATCH, report.divergences()
 
@@ -45,9 +43,9 @@ def test_answers(port, name):
 def test_final_weights_that_are_the_first_are_not_compared():
     """The file's own: its losses fall, so its weights cannot have stayed."""
     name = "complete_post_ln_adam10.safetensors"
-    vector = vectors.Vector(FOLDER / name)
+    vector = vectors.Vector(VECTORS / name)
     assert (np.diff(vector.answers["losses"]) < -0.02).all()
-    report = vectors.replay([FOLDER / name], [])
+    report = vectors.replay([VECTORS / name], [])
     assert report.compared == 1 and report.expected == 1 + 88
     assert report.not_compared == 88
     assert any("first ones" in n.reason for n in report.not_checked)
@@ -57,7 +55,7 @@ def trained_by_torch(arrays, sizes):
     """Put in the weights after ten steps of torch.optim.Adam."""
     import torch
     engine = usable("torch")
-    vector = vectors.Vector(FOLDER / "complete_post_ln_adam10.safetensors")
+    vector = vectors.Vector(VECTORS / "complete_post_ln_adam10.safetensors")
     model = engine.build("transformer", vector.config, vector.weights)
     optimizer = torch.optim.Adam(
         model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
@@ -100,14 +98,14 @@ def test_wandering_is_bounded():
 
 
 def test_every_layout_is_held_by_a_file():
-    held = {vectors.Vector(path).layout for path in vectors.find([FOLDER])}
+    held = {vectors.Vector(path).layout for path in vectors.find([VECTORS])}
     assert held == set(layouts.LAYOUTS)
 
 
 def rewritten(tmp_path, change, name="practical_post_ln"):
     """A copy of a vector file after ``change(arrays, sizes)``."""
     import json
-    arrays, metadata = weights.load(FOLDER / f"{name}.safetensors")
+    arrays, metadata = weights.load(VECTORS / f"{name}.safetensors")
     sizes = json.loads(metadata["vector"])
     change(arrays, sizes)
     from safetensors.numpy import save_file

@@ -27,6 +27,7 @@ from contract.generation import CHOICES, GenerationConfig
 from contract.weights import probe_weights
 from parity import cases, golden, ports, searching
 from parity.comparator import DIVERGENCE, MATCH
+from parity_tests.support.places import ROOT
 
 RULES = CHOICES["length_rule"]
 MOST, END = 8, 16
@@ -427,8 +428,8 @@ def test_jax_scores_are_float64_whatever_its_switch(engine):
 
 
 ELSEWHERE = """
-from parity_tests.test_generate import *
-from parity_tests.test_generate import _kept
+from parity_tests.ports.test_generate import *
+from parity_tests.ports.test_generate import _kept
 engine = ports.engine("keras")
 engine.set_precision()
 for search in searching.some_searches(1, END, MOST):
@@ -452,7 +453,7 @@ def test_keras_searches_on_other_backends(engine, backend, verdicts):
     found = subprocess.run(
         [sys.executable, "-c", ELSEWHERE], capture_output=True, text=True,
         env=os.environ | {"KERAS_BACKEND": backend},
-        cwd=pathlib.Path(__file__).parent.parent)
+        cwd=ROOT)
     assert set(found.stdout.splitlines()) == verdicts, found.stderr
 
 

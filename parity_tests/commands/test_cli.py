@@ -59,7 +59,7 @@ def test_a_row_a_step(port):
 def test_plain_output_has_no_escapes():
     """Nothing moves and nothing is coloured where nobody watches."""
     done = subprocess.run(
-        [sys.executable, "-m", "parity", "vectors", "parity_tests/vectors",
+        [sys.executable, "-m", "parity", "vectors", "parity_tests/data/vectors",
          "--port", "torch"], capture_output=True, text=True,
         env={**os.environ, "NO_COLOR": "1"})
     assert done.returncode in (0, 4)
@@ -78,7 +78,7 @@ def test_no_color_is_obeyed_on_a_terminal():
         terminal, theirs = pty.openpty()
         done = subprocess.Popen(
             [sys.executable, "-m", "parity", "vectors",
-             "parity_tests/vectors/notebook_feed_forward.safetensors",
+             "parity_tests/data/vectors/notebook_feed_forward.safetensors",
              "--port", "torch"],
             stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
         os.close(theirs)

@@ -1,0 +1,46 @@
+"""The engines that can run here, and ways to bend them."""
+
+import contextlib
+import importlib
+from unittest import mock
+
+import pytest
+
+from parity import ports
+from parity.ports import NotChecked
+
+
+def usable(name):
+    """An engine with its precision set; skips where it cannot run."""
+    engine = ports.engine(name)
+    if isinstance(engine, NotChecked):
+        pytest.skip(f"not checked: {engine.reason}")
+    engine.set_precision()
+    return engine
+
+
+@contextlib.contextmanager
+def uncompiled(engine):
+    """Train without TensorFlow's compiler, which would take most of the time.
+
+    The numbers are the compiled ones' to rounding; whole runs are compared
+    compiled.
+    """
+    if engine.NAME == "keras" and "tensorflow" in engine.versions():
+        import tensorflow as tf
+        tf.config.run_functions_eagerly(True)
+        try:
+            yield
+        finally:
+            tf.config.run_functions_eagerly(False)
+    else:
+        yield
+
+
+def patched(port, file, name, make):
+    """Replace ``impl_<port>.<file>.<name>`` by ``make(old)``."""
+    module = importlib.import_module(f"impl_{port}.{file}")
+    target, _, attribute = name.rpartition(".")
+    owner = getattr(module, target) if target else module
+    return mock.patch.object(
+        owner, attribute, make(getattr(owner, attribute)))

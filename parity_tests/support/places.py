@@ -1,0 +1,29 @@
+"""Where things stand: the folders of the project, its tests by file name."""
+
+import pathlib
+
+from parity import ports
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+ROOT = TESTS.parent
+DATA = TESTS / "data"
+VECTORS = DATA / "vectors"
+
+REFERENCE = ROOT / "reference_numpy"
+PORTS = {name: ROOT / f"impl_{name}" for name in ports.known_ports()}
+
+#: In the reference alone: a framework has its own, or needs none.
+REFERENCE_ONLY = {"bpe.py", "fast.py", "linear.py", "margins.py"}
+
+#: engine.py has the same functions, but talks to its framework.
+MIRRORED = sorted(path.name for path in REFERENCE.glob("*.py")
+                  if path.name not in REFERENCE_ONLY)
+READ_SIDE_BY_SIDE = [name for name in MIRRORED if name != "engine.py"]
+
+
+def is_there(test):
+    """Whether ``test_file.py`` or ``test_file.py::test_name`` is a test."""
+    file, _, function = test.partition("::")
+    paths = list(TESTS.rglob(file))
+    return len(paths) == 1 and (not function or (
+        f"def {function}(" in paths[0].read_text(encoding="utf-8")))
