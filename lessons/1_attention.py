@@ -15,8 +15,9 @@ import pathlib
 import numpy as np
 
 from contract.steps import read_steps
-from parity import assert_parity, lessons
-from parity.vectors import Vector
+from parity import assert_parity
+from parity.check.vectors import Vector
+from parity.reading import lessons
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()
@@ -200,7 +201,7 @@ for name, engine in engines.items():
 
 # %%
 from contract.batch import Batch
-from parity import golden
+from parity.check import golden
 
 config, weights, tokenizer, _ = golden.trained()
 weights = {name: array.astype(np.float64) for name, array in weights.items()}

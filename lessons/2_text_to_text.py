@@ -14,7 +14,9 @@ from contract.config import TransformerConfig
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import initial_weights
-from parity import assert_parity, golden, lessons
+from parity import assert_parity
+from parity.check import golden
+from parity.reading import lessons
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()

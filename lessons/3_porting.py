@@ -12,7 +12,8 @@ import numpy as np
 import parity
 from contract.errors import InputError
 from contract.weights import part, probe_weights
-from parity import cases, lessons
+from parity.check import cases
+from parity.reading import lessons
 
 engines = lessons.engines_here()
 torch_here = "torch" in engines
@@ -205,7 +206,7 @@ else:
 # and the model has it before the sub-layer.
 
 # %%
-from parity import faults, proving
+from parity.causes import faults, proving
 
 fault = next(one for one in faults.FAULTS
              if one.name == "post-norm, not pre-norm")
@@ -226,7 +227,7 @@ for name in engines:
 # fault it has nothing to say, and what it does not know it does not guess.
 
 # %%
-from parity.diagnosis import Diagnosis
+from parity.causes.diagnosis import Diagnosis
 
 lesson = cases.test_size("lesson")
 doctor = Diagnosis(lesson, probe_weights(lesson))

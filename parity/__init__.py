@@ -8,8 +8,9 @@ b)`` why. For their tests: ``parity.assert_parity(actual, expected)``.
 import importlib
 
 #: What can be had from the package -> its module, imported when it is used.
-PUBLIC = {"trace": "capture", "compare": "comparing", "explain": "explaining",
-          "assert_parity": "asserting"}
+PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
+          "explain": "causes.explaining",
+          "assert_parity": "assertions.assert_parity"}
 
 
 def __getattr__(name):

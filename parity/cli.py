@@ -12,11 +12,14 @@ from typing import Annotated, Optional
 import typer
 
 from contract.config import PRESETS
-from parity import (
-    budgets, compare_commands, differences_commands, fault_commands,
-    ledger_commands, ports, reading_commands, report, training_commands,
-    translate_commands)
-from parity.shell import MISSING, check_writable, told_plainly, write_json
+from parity import ports
+from parity.commands import (
+    compare, differences, faults, ledger, read, translate)
+from parity.commands import train as training
+from parity.commands.shell import (
+    MISSING, check_writable, told_plainly, write_json)
+from parity.numerics import tolerances
+from parity.render import terminal
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, rich_markup_mode=None,
@@ -58,8 +61,8 @@ def check(
         "repeat it or separate names by commas.  [default: all]")] = None,
     port: Port = None,
     dtype: Annotated[Words, typer.Option(
-        "--dtype", metavar="NAME", help=f"{', '.join(budgets.DTYPES)} or all."
-        "  [default: float64,float32]")] = None,
+        "--dtype", metavar="NAME", help=f"{', '.join(tolerances.DTYPES)} or "
+        "all.  [default: float64,float32]")] = None,
     device: Annotated[Words, typer.Option(
         "--device", metavar="NAME", help="cpu, cuda, mps, tpu, xpu or all "
         "that are here.  [default: cpu]")] = None,
@@ -85,14 +88,14 @@ def check(
         "float32.")] = True,
 ):
     """Compare every step of every port with the NumPy reference."""
-    from parity import check as checking
-    from parity.environment import describe
+    from parity.check import run as checking
+    from parity.check.environment import describe
     with told_plainly():
         known = ports.known_ports()
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
         names = ports.split_words(port or ["all"], known, "port")
         dtypes = ports.split_words(
-            dtype or ["float64", "float32"], budgets.DTYPES, "dtype")
+            dtype or ["float64", "float32"], tolerances.DTYPES, "dtype")
         every = any("all" in words.replace(",", " ").split()
                     for words in device or ())
         devices = ports.split_words(
@@ -101,8 +104,8 @@ def check(
         check_writable(json_file)
         check_writable(html_file)
         exit_if_missing(required)
-        out = report.console()
-        with report.progress() as progress:
+        out = terminal.console()
+        with terminal.progress() as progress:
             task = progress.add_task("starting")
             if every:
                 devices = checking.devices_here(names)
@@ -119,7 +122,7 @@ def check(
                 out.print(f"[bold]{first.preset}[/] · {first.dtype} · "
                           f"{first.device}")
                 columns = ["numpy"] if "numpy" in first.found else []
-                out.print(report.rows_table(group, columns + names))
+                out.print(terminal.rows_table(group, columns + names))
         finish(out, run.report, names, json_file, html_file)
 
 
@@ -132,16 +135,16 @@ def vectors(
     json_file: Json = None,
 ):
     """Replay numbers that other systems computed, in float64."""
-    from parity import vectors as replaying
-    from parity.environment import describe
+    from parity.check import vectors as replaying
+    from parity.check.environment import describe
     with told_plainly():
         known = ports.known_ports()
         names = ports.split_words(port or ["all"], known, "port")
         required = ports.split_words(require, known, "port") if require else []
         check_writable(json_file)
         exit_if_missing(required)
-        out = report.console()
-        with report.progress() as progress:
+        out = terminal.console()
+        with terminal.progress() as progress:
             task = progress.add_task("starting")
             found = replaying.replay(
                 paths, names,
@@ -149,7 +152,7 @@ def vectors(
             found.environment = describe(
                 found.engines, found.settings, ["cpu"])
         columns = ["numpy", *names]
-        out.print(report.rows_table(found.rows, columns))
+        out.print(terminal.rows_table(found.rows, columns))
         finish(out, found, columns, json_file)
 
 
@@ -163,7 +166,7 @@ def weights(
     )] = None,
 ):
     """Make the shipped weight files and their golden outputs again."""
-    from parity import golden
+    from parity.check import golden
     with told_plainly():
         folder = out or golden.FOLDER
         if not check_only:
@@ -175,36 +178,36 @@ def weights(
         raise typer.Exit(1 if found else 0)
 
 
-app.command()(training_commands.train)
-app.command()(training_commands.curves)
-app.command()(translate_commands.translate)
-app.command()(translate_commands.tokenizer)
-app.command()(fault_commands.faults)
-app.command()(differences_commands.differences)
-app.command()(reading_commands.read)
-app.command()(compare_commands.dump)
-app.command()(compare_commands.compare)
-app.command()(ledger_commands.ledger)
+app.command()(training.train)
+app.command()(training.curves)
+app.command()(translate.translate)
+app.command()(translate.tokenizer)
+app.command()(faults.faults)
+app.command()(differences.differences)
+app.command()(read.read)
+app.command()(compare.dump)
+app.command()(compare.compare)
+app.command()(ledger.ledger)
 
 
 def finish(out, found, names, json_file, html_file=None):
     """Print how a run ended, write its files and exit with its status."""
     out.print()
     out.print("Largest error of each port:")
-    out.print(report.summary_table(found, names))
-    report.print_environment(out, found.environment)
+    out.print(terminal.summary_table(found, names))
+    terminal.print_environment(out, found.environment)
     out.print()
-    report.print_divergences(out, found)
+    terminal.print_divergences(out, found)
     findings = causes(found)
     for place, finding in enumerate(findings):
         words = "Cause" if place == 0 else "And once that is allowed for"
         out.print(f"{words}: {finding.cause} ({finding.case}, "
                   f"{finding.step}).")
-    report.print_verdict(out, found)
+    terminal.print_verdict(out, found)
     if json_file:
         write_json(json_file, found.as_json())
     if html_file:
-        from parity import report_page
+        from parity.render import report_page
         report_page.write(html_file, found, names, findings)
     raise typer.Exit(found.status)
 
@@ -213,6 +216,6 @@ def causes(found):
     """Which known faults compute what the first to diverge computed."""
     if not found.divergences():
         return []
-    from parity import diagnosis
+    from parity.causes import diagnosis
     row, port, _ = found.divergences()[0]
     return diagnosis.of_row(row, found.engines[port])

@@ -157,7 +157,7 @@ def parity_device(pytestconfig):
 @pytest.fixture
 def assert_parity(request):
     """``parity.assert_parity``; a test that never calls it fails."""
-    from parity import asserting
+    from parity.assertions import assert_parity as asserting
     request.node.stash[MADE] = made = []
 
     def asserted(actual, expected, dtype=None, *, name="", **keywords):
@@ -193,7 +193,7 @@ def pytest_runtest_makereport(item, call):
 
 def _digest(made):
     """What a test compared, as plain data that can be sent elsewhere."""
-    from parity.comparator import DIVERGENCE
+    from parity.numerics.comparator import DIVERGENCE
     shares = [
         (float(one.error / one.limit), float(one.error), float(one.limit),
          one.name)

@@ -7,10 +7,10 @@ import numpy as np
 
 from contract.config import PRESETS
 from contract.layouts import LAYOUTS, rows
-from parity import golden
-from parity.budgets import EPS, FLOAT64_LIMIT, limit
-from parity.check import Truth, compare_steps
-from parity.comparator import DIVERGENCE, ROW_SLACK, compare
+from parity.check import golden
+from parity.check.run import Truth, compare_steps
+from parity.numerics.comparator import DIVERGENCE, ROW_SLACK, compare
+from parity.numerics.tolerances import EPS, FLOAT64_LIMIT, limit
 from parity.reading import errata, pictures, rulings, teaching, tree
 from parity.reading.known import of_known
 from parity.reading.maps import figures

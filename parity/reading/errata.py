@@ -15,8 +15,8 @@ from contract import checks, random
 from contract.batch import Batch
 from contract.errors import InputError
 from contract.generation import GenerationConfig
-from parity.check import LONGEST
-from parity.comparator import relative_error
+from parity.check.run import LONGEST
+from parity.numerics.comparator import relative_error
 from parity.reading.pictures import number, percent
 from parity.reading.values import EXAMPLE, MAPS
 

@@ -5,8 +5,9 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from parity import differences, ports
-from parity.differences_commands import frameworks, page
+from parity import ports
+from parity.commands.differences import frameworks, page
+from parity.differences import registry
 
 
 def of_known(site):
@@ -17,9 +18,9 @@ def of_known(site):
     """
     if len(site.values.engines) <= len(ports.known_ports()):
         return {"body": None}
-    found = [differences.demonstrate(known)
-             for known in differences.select()]
-    text = page(found, differences.versions(frameworks(found)))
+    found = [registry.demonstrate(known)
+             for known in registry.select()]
+    text = page(found, registry.versions(frameworks(found)))
     return {"body": with_anchors(text.partition("\n")[2])}
 
 

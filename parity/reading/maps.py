@@ -3,7 +3,7 @@
 import numpy as np
 from markupsafe import Markup, escape
 
-from parity.comparator import compare
+from parity.numerics.comparator import compare
 from parity.reading import pictures
 from parity.reading.sources import columns
 

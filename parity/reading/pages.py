@@ -11,9 +11,9 @@ from markupsafe import Markup, escape
 
 from contract.errors import InputError
 from contract.steps import AXES
-from parity.dates import LOCALES
 from parity.reading import (
     articles, formulas, listing, pictures, rulings, sources)
+from parity.runs.dates import LOCALES
 
 HERE = pathlib.Path(__file__).parent
 TEMPLATES, STATIC = HERE / "templates", HERE / "static"

@@ -16,7 +16,7 @@ import warnings
 from contract.batch import Batch
 from contract.errors import InputError
 from contract.generation import GenerationConfig
-from parity.check import LONGEST
+from parity.check.run import LONGEST
 from parity.reading.maps import figures
 from parity.reading.pages import Site
 from parity.reading.tree import tree_of

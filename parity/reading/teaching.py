@@ -1,7 +1,6 @@
 """The lessons as pages: text, code and what it printed when it was run."""
 
-from parity import lessons
-from parity.reading import listing, rulings
+from parity.reading import lessons, listing, rulings
 
 
 def address_of(path):

@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup
 
 from contract.generation import GenerationConfig
-from parity.check import LONGEST
+from parity.check.run import LONGEST
 from parity.reading import pictures
 
 #: How many hypotheses the beam keeps.

@@ -19,10 +19,11 @@ from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import schema
-from parity import golden, ports
-from parity.budgets import FLOAT64_LIMIT
-from parity.check import LONGEST, Truth, compare_steps
-from parity.comparator import compare
+from parity import ports
+from parity.check import golden
+from parity.check.run import LONGEST, Truth, compare_steps
+from parity.numerics.comparator import compare
+from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.ports import NotChecked
 from parity.reading.sources import columns, folder
 

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from contract import weights
 from contract.errors import InputError
 from contract.tokenizer import Tokenizer
-from parity import golden, ports, translating
+from parity import ports
+from parity.check import golden
 from parity.cli import app
+from parity.runs import translation
 
 FRIDAY = "vendredi 20 novembre 2026"
 SHIPPED = golden.FOLDER / "dates.safetensors"
@@ -170,11 +172,11 @@ def test_attention_is_drawn(tmp_path, name):
 
 def test_attention_is_each_steps(port):
     """Rows sum to one, and are what forward computes for the answer."""
-    model = translating.Model.load(SHIPPED)
+    model = translation.Model.load(SHIPPED)
     settings = translating_settings(model)
-    ours, theirs = (translating.Translator(name, model)
+    ours, theirs = (translation.Translator(name, model)
                     for name in ("numpy", port.NAME))
-    asked = [translating.read(model, FRIDAY, "text 1")]
+    asked = [translation.read(model, FRIDAY, "text 1")]
     answer = ours.answer(asked, settings)[0]
     expected = ours.attention(answer, settings)
     found = theirs.attention(answer, settings)
@@ -193,22 +195,22 @@ def translating_settings(model):
 
 def test_batches_are_alike_in_length():
     lengths = [5, 1, 9, 2, 0, 8, 3]
-    asked = [translating.Answer("", "", np.ones(n, np.int64))
+    asked = [translation.Answer("", "", np.ones(n, np.int64))
              for n in lengths]
-    groups = translating.by_length(asked, 3)
+    groups = translation.by_length(asked, 3)
     assert [[lengths[i] for i in group] for group in groups] == [
         [1, 2, 3], [5, 8, 9]]
 
 
 def test_answers_do_not_depend_on_their_batch():
-    model = translating.Model.load(SHIPPED)
-    translator = translating.Translator("numpy", model)
+    model = translation.Model.load(SHIPPED)
+    translator = translation.Translator("numpy", model)
     settings = translating_settings(model)
     texts = [source for source, _ in golden.trained()[3]][::5]
-    asked = [translating.read(model, text, "") for text in texts]
+    asked = [translation.read(model, text, "") for text in texts]
     one, many = (translator.answer(asked, settings, most)
                  for most in (1, 8))
-    worst, difference = translating.agree(one, {"batched": many})
+    worst, difference = translation.agree(one, {"batched": many})
     assert not difference and worst < 1e-13
 
 
@@ -244,4 +246,4 @@ def test_a_port_that_is_not_here(monkeypatch):
     monkeypatch.setattr(ports, "engine", lambda name: ports.NotChecked(
         name, "torch is not installed"))
     with pytest.raises(InputError, match="torch cannot run here"):
-        translating.Translator("torch", None)
+        translation.Translator("torch", None)

@@ -8,7 +8,7 @@ import pytest
 
 from contract import random, weights
 from contract.config import PRESETS, at_test_size
-from parity.comparator import relative_error
+from parity.numerics.comparator import relative_error
 from parity_tests.support.engines import usable
 
 #: Random123's known answers for Threefry-2x32 with 20 rounds.

@@ -8,7 +8,7 @@ import pytest
 from contract import weights
 from contract.config import PRESETS
 from contract.errors import InputError
-from parity import cases, golden
+from parity.check import cases, golden
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -11,7 +11,8 @@ import pytest
 
 from contract.config import PRESETS
 from contract.steps import AXES, assigned, read_steps
-from parity import cases, ports
+from parity import ports
+from parity.check import cases
 from parity_tests.support.places import (
     MIRRORED, PORTS, READ_SIDE_BY_SIDE, REFERENCE, ROOT, is_there)
 
@@ -196,7 +197,7 @@ OWNERS = {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_traced_shapes_are_what_the_markers_say(preset):
     """Within one case every letter stands for one size."""
-    from parity.check import Runner
+    from parity.check.run import Runner
     config = cases.test_size(preset)
     known = {"D": config.d_model, "H": config.n_heads, "K": config.d_k,
              "F": config.d_ff, "V": config.target_vocab, "1": 1}

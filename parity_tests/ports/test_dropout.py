@@ -10,8 +10,9 @@ import pytest
 from contract import random, weights
 from contract.config import PRESETS
 from contract.dropping import places
-from parity import cases, ports
-from parity.comparator import relative_error
+from parity import ports
+from parity.check import cases
+from parity.numerics.comparator import relative_error
 from parity_tests.support.engines import usable
 
 KEY = random.fold_in(random.key(5), "dropout")

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from contract import checks
 from contract.batch import Batch
 from contract.errors import InputError
-from parity import cases, golden, ports
+from parity import ports
+from parity.check import cases, golden
 from parity.cli import app
 from parity.ports import NotChecked
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from contract import weights
-from parity import cases, golden, ports, rounding
-from parity.budgets import FLOAT64_LIMIT
-from parity.comparator import relative_error
+from parity import ports
+from parity.check import cases, golden
+from parity.numerics import rounding
+from parity.numerics.comparator import relative_error
+from parity.numerics.tolerances import FLOAT64_LIMIT
 
 PRESETS = "lesson", "complete", "vaswani2017_base"
 
@@ -164,7 +166,7 @@ def test_keras_gelu_is_not_float64(port, make):
 WITHOUT_X64 = """
 import jax
 from contract import weights
-from parity import cases, golden
+from parity.check import cases, golden
 from impl_jax import engine
 assert not jax.config.jax_enable_x64
 given = "feed_forward", cases.test_size("complete"), weights.part(

@@ -1,7 +1,7 @@
 """Conformance of the forward pass, number by number.
 
 Every step of every component and of the whole model, of each port against the
-reference, at the limits of parity/budgets.py: the same check that
+reference, at the limits of parity/numerics/tolerances.py: the same check that
 ``parity check`` makes, and then the variants that no preset has.
 """
 
@@ -11,9 +11,11 @@ import pytest
 from contract import weights
 from contract.config import CHOICES, PRESETS, TransformerConfig, at_test_size
 from contract.trace import attention_weights
-from parity import budgets, cases, golden, ledger, ports
-from parity.check import Check
-from parity.comparator import MATCH, compare
+from parity import ports
+from parity.check import cases, golden, ledger
+from parity.check.run import Check
+from parity.numerics import tolerances
+from parity.numerics.comparator import MATCH, compare
 
 # keras: TensorFlow hands bfloat16 to NumPy in a way that NumPy 2 warns of.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
@@ -61,7 +63,7 @@ def test_every_step_is_the_references(port, preset, dtype):
     assert not list(ledger.problems(report.rows))  # nor worse than it was
     if dtype == "float64":
         limits = {row.limit for row in report.rows[1:]}
-        assert limits == {0, budgets.FLOAT64_LIMIT}  # 0: masks are equal
+        assert limits == {0, tolerances.FLOAT64_LIMIT}  # 0: masks are equal
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -119,7 +121,7 @@ def test_variants(port, name):
         for engine in (ports.engine("numpy"), port))
     assert found.keys() == truth.keys()
     for step, value in found.items():
-        difference = compare(value, truth[step], budgets.FLOAT64_LIMIT)
+        difference = compare(value, truth[step], tolerances.FLOAT64_LIMIT)
         assert difference.verdict == MATCH, (step, difference)
 
 

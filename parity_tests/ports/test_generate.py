@@ -25,8 +25,9 @@ from contract.config import PRESETS
 from contract.errors import InputError
 from contract.generation import CHOICES, GenerationConfig
 from contract.weights import probe_weights
-from parity import cases, golden, ports, searching
-from parity.comparator import DIVERGENCE, MATCH
+from parity import ports
+from parity.check import cases, generation, golden
+from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity_tests.support.places import ROOT
 
 RULES = CHOICES["length_rule"]
@@ -62,11 +63,11 @@ def built(engine, config=CONFIG, weights=WEIGHTS, dtype="float64"):
 def truth(settings, source=SOURCE):
     """The reference's, in float64 and uncached."""
     reference = ports.engine("numpy")
-    return searching.truth_of(
+    return generation.truth_of(
         (reference, built(reference)), None, source, settings, "float64")
 
 
-SEARCHES = list(searching.every_search(1, END, MOST))
+SEARCHES = list(generation.every_search(1, END, MOST))
 
 
 def test_the_searches_differ():
@@ -82,7 +83,7 @@ def test_the_searches_differ():
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
 def test_every_search_is_the_references(engine, search):
     """Tokens equal, scores to 1e-12; cached and not, alone and in a batch."""
-    found = searching.compared(
+    found = generation.compared(
         engine, _kept(engine), SOURCE, search.settings,
         truth(search.settings), BATCHES)
     assert {d.verdict for d in found.values()} == {MATCH}, found
@@ -112,7 +113,7 @@ def test_beam_1_is_greedy(engine, rule):
         one["scores"] / penalties, other["scores"], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", [s.name for s in searching.some_searches(
+@pytest.mark.parametrize("name", [s.name for s in generation.some_searches(
     1, END, MOST)])
 def test_scores_are_the_models_own(engine, name):
     """The sum of log p, as forward has it of the finished target."""
@@ -366,7 +367,7 @@ def test_a_fault_is_caught_and_named(engine, fault):
     settings = {s.name: s for s in SEARCHES}[name].settings
     right = truth(settings)
     with rewritten(engine, *lines[engine.NAME]):
-        found = searching.compared(
+        found = generation.compared(
             engine, built(engine), SOURCE, settings, right, (3,))
     assert found[step].verdict == DIVERGENCE
     assert found[step].reason == words
@@ -389,7 +390,7 @@ def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     line = "    source_mask = padding_mask(source, model.config.pad_id)\n"
     with rewritten(engine, line, line + "    source_mask = "
                    f"{NEIGHBOURS[engine.NAME]}\n"):
-        found = searching.compared(
+        found = generation.compared(
             engine, built(engine), SOURCE, settings, right, (1, 3))
     assert found["scores, uncached"].verdict == DIVERGENCE
     assert found["tokens, uncached"].reason == "a row depends on its batch"

@@ -11,9 +11,10 @@ import pytest
 from contract.config import CHOICES, PRESETS
 from contract.steps import assigned, read_steps
 from contract.weights import probe_weights
-from parity import cases, golden, ports
-from parity.check import Check
-from parity.comparator import MATCH
+from parity import ports
+from parity.check import cases, golden
+from parity.check.run import Check
+from parity.numerics.comparator import MATCH
 from parity_tests.support.places import READ_SIDE_BY_SIDE, REFERENCE
 from reference_numpy import engine as reference
 from reference_numpy.layer_norm import NORMS

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from contract import weights
-from parity import cases, golden, ports
-from parity.budgets import FLOAT64_LIMIT
-from parity.comparator import MATCH, compare, relative_error
+from parity import ports
+from parity.check import cases, golden
+from parity.numerics.comparator import MATCH, compare, relative_error
+from parity.numerics.tolerances import FLOAT64_LIMIT
 
 CONFIG = cases.test_size("practical")
 D, HEADS, D_K = CONFIG.d_model, CONFIG.n_heads, CONFIG.d_k

@@ -8,8 +8,8 @@ import pytest
 
 from contract.errors import InputError
 from contract.training import TrainingConfig
-from parity import cases
-from parity.comparator import relative_error
+from parity.check import cases
+from parity.numerics.comparator import relative_error
 from reference_numpy.optimizer import (
     OPTIMIZERS, SCHEDULES, clip_by_global_norm)
 

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from contract import weights
 from contract.batch import Batch
-from parity import cases, ports
-from parity.comparator import MATCH, compare, relative_error
+from parity import ports
+from parity.check import cases
+from parity.numerics.comparator import MATCH, compare, relative_error
 
 #: Between two float64 runs of one model; a clean run stays below 2e-15.
 LIMIT = 1e-13

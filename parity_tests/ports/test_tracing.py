@@ -11,8 +11,9 @@ import pytest
 
 from contract import trace, weights
 from contract.config import PRESETS
-from parity import cases, golden, ports
-from parity.comparator import MATCH, compare
+from parity import ports
+from parity.check import cases, golden
+from parity.numerics.comparator import MATCH, compare
 
 #: What compiling may change: the order of a sum.
 COMPILED_LIMIT = 1e-13

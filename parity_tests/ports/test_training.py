@@ -17,9 +17,11 @@ from contract import weights
 from contract.errors import InputError
 from contract.tokenizer import SENTENCES
 from contract.training import TrainingConfig
-from parity import cases, lockstep, ports, tasks, training
+from parity import ports
+from parity.check import cases, lockstep
 from parity.cli import app
-from parity.comparator import DIVERGENCE, FREE, relative_error
+from parity.numerics.comparator import DIVERGENCE, FREE, relative_error
+from parity.runs import tasks, training
 from parity_tests.support.engines import patched, uncompiled
 
 TRAINING = TrainingConfig(warmup_steps=10, clip_norm=1.0)

@@ -6,8 +6,8 @@ import pytest
 from contract.config import PRESETS
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
-from parity import cases, lockstep
-from parity.comparator import MATCH, ZERO, compare
+from parity.check import cases, lockstep
+from parity.numerics.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
 from reference_numpy.fast import FastTrainer, parts
 

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
-from parity.budgets import EPS
-from parity.comparator import MATCH, compare
+from parity.numerics.comparator import MATCH, compare
+from parity.numerics.tolerances import EPS
 from reference_numpy.attention import scaled_dot_product_attention, softmax
 from reference_numpy.dropout import Dropout
 from reference_numpy.feed_forward import gelu

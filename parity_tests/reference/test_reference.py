@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contract.config import CHOICES, PRESETS
 from contract.weights import probe_weights
-from parity import cases, golden
+from parity.check import cases, golden
 from reference_numpy import engine
 from reference_numpy.attention import (
     MultiHeadAttention, masked_softmax, scaled_dot_product_attention, softmax)

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from contract.errors import InputError
-from parity import lessons, ports
+from parity import ports
 from parity.ports import NotChecked
-from parity.reading import listing
+from parity.reading import lessons, listing
 
 PATHS = lessons.paths()
 
@@ -57,8 +57,8 @@ def test_there_are_three():
 
 def test_lesson_is_a_program_too():
     ran = subprocess.run(
-        [sys.executable, "-c", "from parity import lessons; import runpy; "
-         "lessons._asked = (); "
+        [sys.executable, "-c", "from parity.reading import lessons; "
+         "import runpy; lessons._asked = (); "
          f"runpy.run_path({str(PATHS[0])!r}, run_name='__main__')"],
         capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

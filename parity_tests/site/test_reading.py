@@ -378,7 +378,7 @@ def test_help_and_command(tmp_path):
     import typer
     from typer.testing import CliRunner
 
-    from parity.reading_commands import read as command
+    from parity.commands.read import read as command
     app = typer.Typer()
     app.command()(command)
     answer = CliRunner().invoke(app, ["--help"])

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from parity import check, cli, faults, ports, report_page
-from parity.comparator import DIVERGENCE, MATCH, Difference
+from parity import cli, ports
+from parity.causes import faults
+from parity.check import run as checking
+from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import NotChecked
+from parity.render import report_page
 
 #: No page is larger, so that it opens at once on a slow line.
 MOST = 1_500_000
@@ -45,7 +48,7 @@ def checked(port_names=("torch",), **keywords):
     """The Report of a check of one preset."""
     if isinstance(ports.engine("torch"), NotChecked):
         pytest.skip("not checked: torch is not installed")
-    run = check.Check(["lesson"], list(port_names), ["float64", "float32"],
+    run = checking.Check(["lesson"], list(port_names), ["float64", "float32"],
                       full_size=False, **keywords)
     run.report.environment = {
         "python": "3", "platform": "here", "cores": 1, "blas": [],
@@ -64,7 +67,7 @@ def report():
 def row(name="output", case="transformer", dtype="float64", error=1e-15,
         limit=1e-12, verdict=MATCH, preset="lesson", port="torch", **more):
     """A Row made up."""
-    return check.Row(preset, case, name, dtype, "cpu", (2, 3), limit, {
+    return checking.Row(preset, case, name, dtype, "cpu", (2, 3), limit, {
         port: Difference(error, limit, verdict, **more)})
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.capture import trace
+from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
 D, H, F = 12, 3, 20

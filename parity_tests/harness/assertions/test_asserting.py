@@ -10,10 +10,10 @@ import pytest
 
 import parity
 from contract.errors import InputError
-from parity import asserting, budgets
-from parity.asserting import assert_parity
+from parity.assertions.assert_parity import as_array, assert_parity
+from parity.numerics import tolerances
 
-EPS = budgets.EPS
+EPS = tolerances.EPS
 
 
 def numbers(*shape, seed=0):
@@ -100,7 +100,7 @@ def test_integers_and_booleans_are_equal():
     ("float32", 16), ("bfloat16", 4), ("float16", 4)])
 def test_limits_without_an_own_error(dtype, eps):
     truth = numbers(50)
-    stored = asserting.as_array(truth.astype(
+    stored = as_array(truth.astype(
         ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype))[0]
     found, = assert_parity(stored, truth, dtype)
     assert found.limit == eps * EPS[dtype]
@@ -113,7 +113,7 @@ def test_limits_with_an_own_error():
     truth = numbers(50)
     own = off(truth, 3 * EPS["float32"]).astype(np.float32)
     found, = assert_parity(own, truth, "float32", own=own)
-    assert found.limit == budgets.limit("float32", found.error)
+    assert found.limit == tolerances.limit("float32", found.error)
     assert 9 < found.limit / EPS["float32"] < 12
     awful = off(truth, 1e-3).astype(np.float32)
     assert "1.9e-06" in message(awful, truth, "float32", own=awful)

@@ -4,7 +4,8 @@ import tomllib
 
 import pytest
 
-import parity.asserting  # noqa: F401  runs inside may not be first to import
+# Runs inside may not be first to import this.
+import parity.assertions.assert_parity  # noqa: F401
 from parity import ports, pytest_plugin
 from parity_tests.support.places import ROOT
 

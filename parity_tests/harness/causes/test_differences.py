@@ -10,14 +10,15 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from parity import differences_commands, ports
-from parity import differences as registry
-from parity.differences import (
+from parity import ports
+from parity.commands import differences
+from parity.differences import registry
+from parity.differences.registry import (
     CHANGED, HIDDEN, NEEDS, OURS, RECORDED, REGISTRY, TOPICS, UNCHECKED,
     demonstrate, framework, same)
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-app.command()(differences_commands.differences)
+app.command()(differences.differences)
 
 #: A quick row that asks NumPy and frameworks.
 ROW = "std_of_four"
@@ -168,7 +169,7 @@ def test_brackets_are_shown():
     known = REGISTRY["fast_variance"]
     found = registry.Found(known, dict(known.expected), None, (), ())
     out = Console(record=True, width=132, file=io.StringIO())
-    differences_commands.print_rows(out, [found])
+    differences.print_rows(out, [found])
     assert "E[x²] − E[x]²" in out.export_text()
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import parity
-from parity.capture import trace
-from parity.comparing import as_html, compare
-from parity.dumps import dump, load
-from parity.explaining import UNIDENTIFIED, explain
+from parity.causes.explaining import UNIDENTIFIED, explain
+from parity.comparison.compare import as_html, compare
+from parity.tracing.folder import dump, load
+from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
 D = 6

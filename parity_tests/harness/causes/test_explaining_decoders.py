@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 
-from parity.capture import trace
-from parity.comparator import MATCH
-from parity.comparing import OUTPUT, compare
-from parity.explaining import UNIDENTIFIED, explain
+from parity.causes.explaining import UNIDENTIFIED, explain
+from parity.comparison.compare import OUTPUT, compare
+from parity.numerics.comparator import MATCH
+from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
 D, H, F = 12, 3, 20

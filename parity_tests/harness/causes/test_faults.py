@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from parity import faults, ports, proving
+from parity import ports
+from parity.causes import faults, proving
+from parity.causes.diagnosis import Diagnosis, probe
+from parity.causes.faults import FAULTS
 from parity.cli import app
-from parity.diagnosis import Diagnosis, probe
-from parity.faults import FAULTS
 from parity_tests.support.places import ROOT
 
 BY_NAME = {fault.name: fault for fault in FAULTS}
@@ -138,7 +139,7 @@ def test_a_fault_that_is_not_caught_is_said():
     """A catalogue that changes nothing would prove nothing."""
     idle = faults.Fault("nothing", "residual", faults.all_of(), "complete",
                         "residual", "norm.mean")
-    with mock.patch.object(importlib.import_module("parity.faults"),
+    with mock.patch.object(importlib.import_module("parity.causes.faults"),
                            "FAULTS", (idle,)):
         done = CliRunner().invoke(app, ["faults"])
     assert done.exit_code in (1, 4)

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from parity import budgets, cases, rounding
-from parity.check import Truth, compare_steps
-from parity.comparator import DIVERGENCE, MATCH, ZERO, compare, relative_error
+from parity.check import cases
+from parity.check.run import Truth, compare_steps
+from parity.numerics import rounding, tolerances
+from parity.numerics.comparator import (
+    DIVERGENCE, MATCH, ZERO, compare, relative_error)
 
 TRUTH = cases.values("truth", 7, 5)
 LIMIT = 1e-12
@@ -157,20 +159,20 @@ def test_missing_and_surplus_steps():
 
 
 def test_limits():
-    eps = budgets.EPS["float32"]
+    eps = tolerances.EPS["float32"]
     assert eps == np.finfo(np.float32).eps
-    assert budgets.EPS["float64"] == np.finfo(np.float64).eps
-    assert budgets.EPS["float16"] == np.finfo(np.float16).eps
-    assert budgets.EPS["bfloat16"] == float(
+    assert tolerances.EPS["float64"] == np.finfo(np.float64).eps
+    assert tolerances.EPS["float16"] == np.finfo(np.float16).eps
+    assert tolerances.EPS["bfloat16"] == float(
         ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
-    assert budgets.limit("float64", 1.0) == 1e-12
-    assert budgets.limit("float32", eps) == 6 * eps
-    assert budgets.limit("float32", 100 * eps) == 16 * eps
-    assert budgets.limit("float32", 100 * eps, inner=True) == 204 * eps
-    assert budgets.limit("bfloat16", 0.0) == 2 * 2**-7
-    assert budgets.gradient_limit("float64", 1.0) == 1e-12
-    assert budgets.gradient_limit("float64", 1.0, of_one=True) == 1e-10
-    assert budgets.gradient_limit("float32", 100 * eps) == 32 * eps
+    assert tolerances.limit("float64", 1.0) == 1e-12
+    assert tolerances.limit("float32", eps) == 6 * eps
+    assert tolerances.limit("float32", 100 * eps) == 16 * eps
+    assert tolerances.limit("float32", 100 * eps, inner=True) == 204 * eps
+    assert tolerances.limit("bfloat16", 0.0) == 2 * 2**-7
+    assert tolerances.gradient_limit("float64", 1.0) == 1e-12
+    assert tolerances.gradient_limit("float64", 1.0, of_one=True) == 1e-10
+    assert tolerances.gradient_limit("float32", 100 * eps) == 32 * eps
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

@@ -4,9 +4,9 @@ import pytest
 
 from contract import weights
 from contract.config import PRESETS
-from parity import cases, golden
-from parity.budgets import FLOAT64_LIMIT
-from parity.comparator import MATCH, compare
+from parity.check import cases, golden
+from parity.numerics.comparator import MATCH, compare
+from parity.numerics.tolerances import FLOAT64_LIMIT
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -8,12 +8,14 @@ from typer.testing import CliRunner
 
 from contract.config import PRESETS
 from contract.errors import InputError
-from parity import budgets, check, cli, ledger, ports
-from parity.check import Report, Row
-from parity.comparator import DIVERGENCE, MATCH, Difference
-from parity.ledger import Key
+from parity import cli, ports
+from parity.check import ledger, run
+from parity.check.ledger import Key
+from parity.check.run import Report, Row
+from parity.numerics import tolerances
+from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 
-EPS = budgets.EPS["float64"]
+EPS = tolerances.EPS["float64"]
 PORT = next((name for name in ports.known_ports()
              if ports.missing(name) is None), None)
 KEY = Key("lesson", "transformer", "scores", "torch", "float64", "cpu")
@@ -45,7 +47,7 @@ def checked(monkeypatch):
                 self.report.rows += rows
                 yield rows
 
-        monkeypatch.setattr(check, "Check", Job)
+        monkeypatch.setattr(run, "Check", Job)
     return let
 
 
@@ -59,7 +61,7 @@ def test_the_committed_ledger_is_whole():
     assert {key.device for key in recorded} == {"cpu"}
     for key, error in recorded.items():
         if key.dtype == "float64":
-            assert error < budgets.FLOAT64_LIMIT / 10, key
+            assert error < tolerances.FLOAT64_LIMIT / 10, key
 
 
 def test_the_committed_ledger_is_short_and_sorted():
@@ -97,7 +99,7 @@ def test_bounds():
     assert ledger.bound(KEY, 100 * EPS) == 400 * EPS
     assert ledger.bound(KEY, 0.0) == 8 * EPS
     short = KEY._replace(dtype="float32")
-    assert ledger.bound(short, 0.0) == 8 * budgets.EPS["float32"]
+    assert ledger.bound(short, 0.0) == 8 * tolerances.EPS["float32"]
     for case, times in (("norm, mean 100 deviations", 10),
                         ("self_attention, logits times 1000", 1000**0.5),
                         ("positional_encoding, 5000 positions", 1),
@@ -151,7 +153,7 @@ def test_a_fabricated_regression_is_caught(monkeypatch):
                    else array for name, array in weights.items()}
         return build(component, config, weights, *rest)
 
-    job = check.Check(["lesson"], [PORT], ["float64"], full_size=False)
+    job = run.Check(["lesson"], [PORT], ["float64"], full_size=False)
     monkeypatch.setattr(engine, "build", worse)
     for _ in job.groups():
         pass

@@ -7,8 +7,9 @@ import pytest
 
 from contract import layouts, weights
 from contract.errors import InputError
-from parity import ports, vectors
-from parity.comparator import DIVERGENCE, FREE, MATCH, within
+from parity import ports
+from parity.check import vectors
+from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, within
 from parity_tests.support.engines import usable
 from parity_tests.support.places import VECTORS
 

@@ -11,16 +11,18 @@ import typer
 from typer.testing import CliRunner
 
 from contract.errors import InputError
-from parity import cases, compare_commands, golden, report
-from parity.aligning import read, suggest, write
-from parity.capture import WHOLE, trace
-from parity.comparing import (
+from parity.check import cases, golden
+from parity.commands import compare as commands
+from parity.comparison.compare import (
     DIVERGENCE, INCOMPLETE, INHERITED, INPUT, NEW, NOTHING, OUTPUT, PARAMETER,
     WITHIN, as_html, compare, compare_values, limits, print_comparison)
-from parity.comparator import MATCH, ZERO
-from parity.dumps import dump, load
-from parity.rearranging import (
+from parity.matching.rearrangement import (
     SAME, best, candidates, parts, rearranged, shapes)
+from parity.matching.steps import read, suggest, write
+from parity.numerics.comparator import MATCH, ZERO
+from parity.render import terminal
+from parity.tracing.folder import dump, load
+from parity.tracing.trace import WHOLE, trace
 from parity_tests.support.engines import usable
 from parity_tests.support.layers import (
     D, F, H, RNG, X, keras_layer, nnx_layer, torch_layer, traced, weights_of)
@@ -277,7 +279,7 @@ class Plain:
     """What a trace of one step is, made by hand."""
 
     def __new__(cls, name, inputs, made):
-        from parity.capture import MODULE, Step, Trace
+        from parity.tracing.trace import MODULE, Step, Trace
         step = Step(WHOLE, WHOLE, "Model", MODULE, 1, 2, inputs, made)
         return Trace(name, {}, {}, "float64", [step], {}, [])
 
@@ -325,8 +327,8 @@ def test_zero_on_one_side():
 
 
 def test_large_arrays_are_measured_as_small_ones(monkeypatch):
-    from parity import comparing
-    from parity.comparator import relative_error
+    from parity.comparison import compare as comparing
+    from parity.numerics.comparator import relative_error
     expected = RNG.normal(size=(50, 8, 16)).astype(np.float32)
     actual = expected + RNG.normal(size=expected.shape).astype(
         np.float32) * np.float32(1e-4)
@@ -457,15 +459,15 @@ def test_reports(layer, tmp_path):
     page = as_html(found)
     assert "norms.0" in page and "class=off" in page
     assert "http" not in page and "<script" not in page
-    out = report.console()
+    out = terminal.console()
     with out.capture() as text:
         print_comparison(out, found)
     assert "DIVERGENCE" in text.get() and "norms.0" in text.get()
 
 
 APP = typer.Typer()
-APP.command()(compare_commands.dump)
-APP.command()(compare_commands.compare)
+APP.command()(commands.dump)
+APP.command()(commands.compare)
 
 SCRIPT = """
 import torch
@@ -574,8 +576,9 @@ def test_a_dump_of_another_framework_or_place(script, tmp_path):
 
 
 def test_the_commands_need_no_framework():
-    code = ("import sys, parity.compare_commands, parity.comparing, "
-            "parity.aligning, parity.dumps, parity.capture; "
+    code = ("import sys, parity.commands.compare, parity.comparison.compare, "
+            "parity.matching.steps, parity.tracing.folder, "
+            "parity.tracing.trace; "
             "print({'torch', 'jax', 'keras', 'tensorflow', 'flax'} "
             "& set(sys.modules))")
     done = subprocess.run([sys.executable, "-c", code], text=True,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from contract.errors import InputError
-from parity import cases, golden, ports
-from parity.capture import TAP, WHOLE, framework_of, trace
-from parity.dumps import dump, load
+from parity import ports
+from parity.check import cases, golden
+from parity.tracing.folder import dump, load
+from parity.tracing.trace import TAP, WHOLE, framework_of, trace
 from parity_tests.support.engines import usable
 
 X = np.random.default_rng(1).normal(size=(3, 5, 6))
@@ -550,11 +551,11 @@ def test_arrays_of_another_dump_are_refused(dumped, tmp_path):
 
 def test_a_dump_that_fails_leaves_nothing(dumped, tmp_path, monkeypatch):
     found, _ = dumped
-    from parity import dumps
+    from parity.tracing import folder
 
     def fails(*_):
         raise OSError("the disk is full")
-    monkeypatch.setattr(dumps.weights, "save", fails)
+    monkeypatch.setattr(folder.weights, "save", fails)
     with pytest.raises(InputError, match="the disk is full"):
         dump(found, tmp_path / "new")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d"]

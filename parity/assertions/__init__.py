@@ -1,0 +1,1 @@
+"""For tests of your own: ``assert_parity(actual, expected)``."""

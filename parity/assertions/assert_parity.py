@@ -1,0 +1,541 @@
+"""For tests of your own: ``assert_parity(actual, expected)``.
+
+It takes what the frameworks hand out, tensors of PyTorch, TensorFlow and
+Keras, arrays of JAX and NumPy, numbers, and dicts, lists and tuples of them,
+and compares as strictly as the harness does: the same names, shapes and
+dtypes, NaN in the same places, and the relative L2 error of the whole and of
+its worst row below a limit. Nothing broadcasts, and a comparison of nothing
+fails.
+
+A framework is recognised by looking among the modules that are loaded, so that
+none is imported here.
+"""
+
+import collections.abc
+import dataclasses
+import itertools
+import math
+import numbers
+import sys
+
+import ml_dtypes  # teaches NumPy bfloat16
+import numpy as np
+
+from contract.errors import InputError, one_of
+from parity.numerics import tolerances
+from parity.numerics.comparator import (
+    DIVERGENCE, Difference, compare, relative_error)
+
+#: Limits in eps where NumPy's own result in that dtype is not given. Sound
+#: components stay below 7 in float32 and below 2 in 16 bits.
+FIXED_EPS = {"float32": 16, "float16": 4, "bfloat16": 4}
+
+#: Between these an error in float64 is as large as float32's rounding.
+LEAK = 1e-9, 1e-6
+
+#: How many divergences a message lists.
+LISTED = 10
+
+#: Larger arrays are not searched for a hint.
+MOST_SEARCHED = 2**22
+
+#: An array that fits this much better after a change was changed so.
+BETTER = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison(Difference):
+    """A Difference and what it is of.
+
+    Attributes:
+        name: where in the nest it stands.
+        shape, dtype: of the array that was expected, and its dtype.
+        framework: "torch", "keras", "jax" or "numpy": what handed it over.
+        index: of the worst element, where there is one.
+        values: there, (actual, expected).
+        hint: what the divergence looks like, or "".
+    """
+
+    name: str = ""
+    shape: tuple = ()
+    dtype: str = ""
+    framework: str = "numpy"
+    index: tuple | None = None
+    values: tuple = ()
+    hint: str = ""
+
+
+def assert_parity(actual, expected, dtype=None, *, name="", limit=None,
+                  own=None, zero_scale=None):
+    """Fail unless ``actual`` is ``expected``, as strictly as the harness.
+
+    Args:
+        actual: a tensor or array of any framework, a number, or a dict, list
+            or tuple of them. None stands for nothing and must meet None.
+        expected: the truth, nested alike; float64, or exact integers or
+            booleans, which must be equal.
+        dtype: what ``actual`` must be where ``expected`` is floating point,
+            which also chooses the limit: in float64 1e-12; in float32 twice
+            NumPy's own error and 4 eps, at most 16 eps, and 16 eps where
+            ``own`` is not given; in 16 bits twice the own error and 2 eps, and
+            4 eps where it is not given. By default the dtype of ``expected``.
+        name: what it is called in the message.
+        limit: the largest relative error, instead of the dtype's.
+        own: what NumPy itself computes in ``dtype``, nested like ``expected``.
+        zero_scale: for one array that mathematics makes zero: the scale that
+            the limit is relative to.
+
+    Returns:
+        A list of Differences, one an array, in the order of ``expected``.
+
+    Raises:
+        AssertionError: something diverges, or nothing was compared. The
+            message is a table.
+        InputError: something cannot be compared at all.
+    """
+    __tracebackhide__ = True
+    found = compared(actual, expected, dtype, name=name, limit=limit, own=own,
+                     zero_scale=zero_scale)
+    fail_on(found, name)
+    return found
+
+
+def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
+             zero_scale=None):
+    """What assert_parity returns, without failing: a list of Comparisons."""
+    if dtype is not None:
+        dtype = dtype_name(dtype)
+    if limit is not None and not (
+            isinstance(limit, numbers.Real) and 0 <= limit < math.inf):
+        raise InputError(
+            f"limit {limit!r} is not a limit; give a number from 0 on.")
+    if zero_scale is not None:
+        if _kind(expected) != "array":
+            raise InputError(
+                "zero_scale is for one array, not for a nest; compare the "
+                "arrays that are zero by themselves.")
+        if not zero_scale > 0:
+            raise InputError(
+                f"zero_scale {zero_scale!r} is no scale; give a number "
+                "greater than 0.")
+    return list(_nest(name, actual, expected, own, own is not None,
+                      dtype, limit, zero_scale))
+
+
+def fail_on(found, name=""):
+    """Raise AssertionError if one of these diverges, or there is none."""
+    __tracebackhide__ = True
+    if not found:
+        raise AssertionError(
+            f"{name or 'actual'}: no array to compare, so nothing was "
+            "compared")
+    wrong = [one for one in found if one.verdict == DIVERGENCE]
+    if wrong:
+        raise AssertionError(table(wrong, len(found)))
+
+
+def dtype_name(dtype):
+    """The name of a dtype given as a word or as a framework's object."""
+    if isinstance(dtype, str):
+        word = dtype
+    else:
+        word = (getattr(dtype, "name", None)
+                or getattr(dtype, "__name__", None)
+                or str(dtype).rpartition(".")[2])
+    return one_of(word, tolerances.DTYPES, "dtype")
+
+
+# What is handed over
+
+def as_array(value, name="actual"):
+    """A framework's array as NumPy's, of the same dtype.
+
+    Returns:
+        The array, and the name of the framework that it came from.
+
+    Raises:
+        InputError: it is nothing that can be read as an array.
+    """
+    reader, framework = _reader(value)
+    if reader is None:
+        raise InputError(
+            f"{name} is of {_class(value)}, which is not recognised; hand "
+            "over an array of NumPy, PyTorch, TensorFlow, Keras or JAX.")
+    try:
+        array = reader(value)
+    except Exception as error:  # the framework's own, whatever it is
+        words = (str(error).splitlines() or [""])[0][:120]
+        raise InputError(
+            f"{name} is of {_class(value)} and cannot be read as an array; "
+            f"hand over one that holds numbers ({type(error).__name__}: "
+            f"{words}).") from error
+    if (array.dtype.kind not in "biuf"
+            and array.dtype.name not in tolerances.EPS):
+        raise InputError(
+            f"{name} has dtype {array.dtype.name}, which is not compared; "
+            "hand over floating point, integers or booleans.")
+    return array, framework
+
+
+def _reader(value):
+    """How to read a value, and its framework; (None, "") if unknown."""
+    if isinstance(value, np.ma.MaskedArray):
+        return None, ""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray, "numpy"
+    if type(value) in (bool, int, float):
+        return np.asarray, "numpy"
+    for module, names, reader, framework in (
+            ("torch", ("Tensor",), _of_torch, "torch"),
+            ("keras", ("Variable",), _of_keras, "keras"),
+            ("tensorflow", ("Tensor", "Variable", "IndexedSlices"),
+             _of_tensorflow, "keras"),
+            ("jax", ("Array",), np.asarray, "jax"),
+            ("flax.nnx", ("Variable",), _of_nnx, "jax")):
+        loaded = sys.modules.get(module)
+        classes = tuple(filter(None, (
+            getattr(loaded, word, None) for word in names)))
+        if classes and isinstance(value, classes):
+            return reader, framework
+    return None, ""
+
+
+def _of_torch(tensor):
+    torch = sys.modules["torch"]
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def _of_tensorflow(tensor):
+    tensorflow = sys.modules["tensorflow"]
+    tensor = tensorflow.convert_to_tensor(tensor)
+    # As a vector, for a scalar in bfloat16 has no way to NumPy.
+    flat = tensorflow.reshape(tensor, (-1,)).numpy()
+    return flat.reshape(tuple(tensor.shape))
+
+
+def _of_keras(variable):
+    reader, _ = _reader(variable.value)
+    return reader(variable.value)
+
+
+def _of_nnx(variable):
+    return np.asarray(variable[...])
+
+
+def _class(value):
+    kind = type(value)
+    return f"type {kind.__module__}.{kind.__qualname__}".replace(
+        "builtins.", "")
+
+
+# Nests
+
+def _kind(value):
+    if value is None:
+        return "nothing"
+    if isinstance(value, collections.abc.Mapping):
+        return "dict"
+    if isinstance(value, (list, tuple)):
+        return "list"
+    return "array"
+
+
+def _parts(value, name):
+    """{name: part} of a dict or a list."""
+    if _kind(value) == "list":
+        return {f"{name}[{i}]": part for i, part in enumerate(value)}
+    found = {f"{name}.{key}" if name else str(key): value[key]
+             for key in value}
+    if len(found) != len(value):
+        raise InputError(
+            f"{name or 'a dict'} has two keys that read alike; rename one.")
+    return found
+
+
+def _nest(name, actual, expected, own, has_own, *rest):
+    """Yield the Comparisons of a nest, in the order of ``expected``."""
+    ours, theirs = _kind(actual), _kind(expected)
+    if has_own and _kind(own) != theirs:
+        raise InputError(
+            f"own is not nested like expected at {name or 'the top'!r}; give "
+            "an array for every array of expected.")
+    if ours != theirs:
+        yield _structural(name, f"{ours}, not {theirs}")
+    elif theirs == "nothing":
+        return
+    elif theirs == "array":
+        yield _leaf(name or "actual", actual, expected, own, *rest)
+    else:
+        actual, expected = _parts(actual, name), _parts(expected, name)
+        own = _parts(own, name) if has_own else {}
+        if has_own and own.keys() != expected.keys():
+            raise InputError(
+                f"own has other names than expected at {name or 'the top'!r}; "
+                "give an array for every array of expected.")
+        for key, part in expected.items():
+            if key in actual:
+                yield from _nest(key, actual[key], part, own.get(key),
+                                 has_own, *rest)
+            else:
+                yield _structural(key, "missing from actual")
+        for key in actual:
+            if key not in expected:
+                yield _structural(key, "in actual only")
+
+
+def _structural(name, reason):
+    return Comparison(None, 0.0, DIVERGENCE, reason, name=name or "actual")
+
+
+def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
+    """The Comparison of one array."""
+    truth, _ = as_array(expected, f"expected {name}")
+    array, framework = as_array(actual, name)
+    exact = truth.dtype.kind in "biu"
+    wanted = dtype if dtype and not exact else truth.dtype.name
+    if exact:
+        allowed = 0.0
+    elif limit is not None:
+        allowed = float(limit)
+    else:
+        allowed = _limit(wanted, own, truth, name)
+    found = compare(array, truth, allowed, wanted, zero_scale)
+    index, values, hint = None, (), ""
+    if found.verdict == DIVERGENCE:
+        index = _worst(array, truth)
+        if index is not None:
+            values = array[index], truth[index]
+        hint = _hint(array, truth, found, wanted, dtype, framework)
+    return Comparison(
+        *dataclasses.astuple(found), name=name, shape=truth.shape,
+        dtype=wanted, framework=framework, index=index, values=values,
+        hint=hint)
+
+
+def _limit(dtype, own, truth, name):
+    """The limit of an array; see assert_parity."""
+    if dtype not in tolerances.EPS:
+        raise InputError(
+            f"{name}: dtype {dtype} has no limit of its own; give limit=.")
+    if own is None or dtype == "float64":
+        if dtype == "float64":
+            return tolerances.limit(dtype, None)
+        return FIXED_EPS[dtype] * tolerances.EPS[dtype]
+    own, _ = as_array(own, f"own {name}")
+    if own.shape != truth.shape:
+        raise InputError(
+            f"own {name} has shape {list(own.shape)}, not "
+            f"{list(truth.shape)}; give what NumPy computes there.")
+    own, truth = own.astype(np.float64), truth.astype(np.float64)
+    finite = np.isfinite(truth)
+    own, truth = np.where(finite, own, 0), np.where(finite, truth, 0)
+    if not truth.any():
+        return tolerances.limit(dtype, 0.0)
+    if not np.isfinite(own).all():
+        return tolerances.limit(dtype, math.inf)
+    return tolerances.limit(dtype, relative_error(own, truth)[0])
+
+
+# What is said of a divergence
+
+def _worst(actual, expected):
+    """The index of the element that is furthest off, in the worst row."""
+    if actual.shape != expected.shape or not expected.size:
+        return None
+    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    for wrong in (np.isnan(a) != np.isnan(e),
+                  (a != e) & ~(np.isfinite(a) & np.isfinite(e))
+                  & ~(np.isnan(a) & np.isnan(e))):
+        if wrong.any():
+            return _index(wrong.argmax(), wrong.shape)
+    finite = np.isfinite(e)
+    gap = np.abs(np.where(finite, a, 0) - np.where(finite, e, 0))
+    if not gap.any():
+        return None
+    truth = np.where(finite, e, 0)
+    if not truth.any() or not e.ndim:
+        return _index(gap.argmax(), gap.shape)
+    _, row = relative_error(np.where(finite, a, 0), truth)
+    if e.ndim == 1:
+        return _index(gap.argmax(), gap.shape)
+    return (*row, int(gap[row].argmax()))
+
+
+def _index(flat, shape):
+    return tuple(int(i) for i in np.unravel_index(flat, shape))
+
+
+def _hint(actual, expected, found, wanted, asked, framework):
+    """What a divergence looks like, in a few words; "" for nothing known."""
+    if actual.dtype.name != wanted and actual.shape == expected.shape:
+        if framework == "jax" and wanted in ("float64", "int64"):
+            return "JAX has no 64 bits until jax_enable_x64 is set"
+        if asked is None and actual.dtype.name in tolerances.EPS and (
+                wanted in tolerances.EPS):
+            return (f"dtype={actual.dtype.name!r} would compare it at that "
+                    "precision")
+        return ""
+    if not actual.size or actual.size > MOST_SEARCHED:
+        return ""
+    a, e = actual.astype(np.float64), expected.astype(np.float64)
+    if not (np.isfinite(a).all() and np.isfinite(e).all() and e.any()):
+        return ""
+    goal = max(found.limit, (found.error or 1) * BETTER)
+
+    def fits(changed):
+        return (changed.shape == e.shape
+                and relative_error(changed, e)[0] <= goal)
+
+    hints = [] if expected.dtype.kind in "biu" else [
+        _leak(a, e, found, wanted)]
+    hints.append(next(filter(None, (
+        look(a, e, fits) for look in
+        (_transposed, _reshaped, _factor, _rows, _columns))), ""))
+    return "; ".join(filter(None, hints))
+
+
+def _leak(a, e, found, wanted):
+    if wanted != "float64" or found.error is None or not (
+            LEAK[0] <= found.error <= LEAK[1]):
+        return ""
+    words = "an error as large as float32's rounding: "
+    with np.errstate(over="ignore"):
+        if np.array_equal(e.astype(np.float32), e):
+            return words + "every expected value is a float32 number"
+        if np.array_equal(a.astype(np.float32), a):
+            return words + "every value of actual is a float32 number"
+    return words + "something was computed in float32"
+
+
+def _transposed(a, e, fits):
+    if not 2 <= a.ndim <= 5:
+        return ""
+    for axes in itertools.permutations(range(a.ndim)):
+        if axes != tuple(range(a.ndim)) and fits(a.transpose(axes)):
+            return f"transposed: actual.transpose{axes} is expected"
+    return ""
+
+
+def _reshaped(a, e, fits):
+    if a.shape == e.shape:
+        return ""
+    if a.size == e.size and fits(a.reshape(e.shape)):
+        return "the same numbers in another shape"
+    try:
+        np.broadcast_shapes(a.shape, e.shape)
+    except ValueError:
+        return ""
+    return "the shapes would broadcast, which is never done"
+
+
+def _factor(a, e, fits):
+    if a.shape != e.shape:
+        return ""
+    scale = np.abs(e).max()
+    a, e = a / scale, e / scale
+    factor = float((a * e).sum() / (e * e).sum())
+    if not factor or factor == 1 or not fits(a / factor * scale):
+        return ""
+    words = f"a constant factor: actual is {factor:.10g} times expected"
+    for axis, size in enumerate(e.shape):
+        for text, value in ((f"{size}", size), (f"√{size}", size**0.5)):
+            if size > 1 and math.isclose(abs(factor), value, rel_tol=1e-6):
+                return f"{words}, {text} being axis {axis}"
+            if size > 1 and math.isclose(abs(factor), 1 / value,
+                                         rel_tol=1e-6):
+                return f"{words}, 1/{text} for axis {axis}"
+    return words
+
+
+def _order(a, e):
+    """How rows of e stand in a, if they are matched by one projection."""
+    along = np.random.default_rng(0).standard_normal(e.shape[1])
+    scale = np.abs(e).max()
+    ours = (a / scale @ along).argsort(kind="stable")
+    theirs = (e / scale @ along).argsort(kind="stable")
+    order = np.empty(len(e), int)
+    order[ours] = theirs
+    return order
+
+
+def _rows(a, e, fits):
+    if a.shape != e.shape or a.ndim < 2:
+        return ""
+    order = _order(a.reshape(-1, a.shape[-1]), e.reshape(-1, e.shape[-1]))
+    back = np.empty_like(a.reshape(-1, a.shape[-1]))
+    back[order] = a.reshape(back.shape)
+    moved = np.flatnonzero(order != np.arange(len(order)))
+    if not moved.size or not fits(back.reshape(a.shape)):
+        return ""
+    first = _index(moved[0], a.shape[:-1])
+    there = _index(order[moved[0]], a.shape[:-1])
+    return (f"rows in another order: row {list(first)} is expected's row "
+            f"{list(there)}; {len(moved)} of {len(order)} rows moved")
+
+
+def _columns(a, e, fits):
+    if a.shape != e.shape or not a.ndim:
+        return ""
+    order = _order(a.reshape(-1, a.shape[-1]).T, e.reshape(-1, e.shape[-1]).T)
+    back = np.empty_like(a)
+    back[..., order] = a
+    moved = np.flatnonzero(order != np.arange(len(order)))
+    if not moved.size or not fits(back):
+        return ""
+    first = moved[0]
+    return (f"the last axis in another order: column {first} is expected's "
+            f"column {order[first]}; {len(moved)} of {len(order)} columns "
+            "moved")
+
+
+def _number(value):
+    if value is None:
+        return "–"
+    if value == 0:
+        return "0"
+    return f"{value:.1e}" if math.isfinite(value) else "inf"
+
+
+def _pair(values):
+    """Two values with as many digits as tell them apart, at least six."""
+    if not values:
+        return "", ""
+    if values[1].dtype.kind in "biu":
+        return tuple(str(value) for value in values)
+    for digits in range(6, 18):
+        words = tuple(f"{float(value):.{digits}g}" for value in values)
+        if words[0] != words[1]:
+            break
+    return words
+
+
+def table(wrong, count):
+    """The message: a line a divergence, and what it looks like below."""
+    rows = [("name", "shape", "error", "limit", "worst at", "actual",
+             "expected")]
+    notes = [""]
+    for one in wrong[:LISTED]:
+        shape, allowed = "–", "–"
+        if one.dtype:  # an array, not something of the nest
+            shape = "×".join(map(str, one.shape)) or "scalar"
+            allowed = _number(one.limit)
+        rows.append((
+            one.name, shape, _number(one.error), allowed,
+            "" if one.index is None else str(list(one.index)),
+            *_pair(one.values)))
+        reason = "" if one.reason.startswith("worst at") else one.reason
+        notes.append("; ".join(filter(None, (reason, one.hint))))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [f"{len(wrong)} of {count} comparisons "
+             f"{'diverges' if len(wrong) == 1 else 'diverge'}:"]
+    for row, note in zip(rows, notes):
+        lines.append("  " + "  ".join(
+            word.ljust(width) for word, width in zip(row, widths)).rstrip())
+        if note:
+            lines.append(f"    {note}")
+    if len(wrong) > LISTED:
+        lines.append(f"  and {len(wrong) - LISTED} more")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Why two computations part: known faults, and which one it is."""

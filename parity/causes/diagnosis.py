@@ -1,0 +1,218 @@
+"""Why a port differs: which known fault computes just what it computed.
+
+At the first step that diverges, the reference is run again with each fault of
+the catalogue in it. A cause is named only if every step of that case, as the
+port computed it, is what the reference with the fault computes, to the rounding
+floor, and again on a second input of another scale. If none is, it is said that
+none was identified; a guess would be worse.
+
+Then the fault is allowed for, by leaving it in the reference, and the next one
+is looked for in the same way.
+"""
+
+import contextlib
+import dataclasses
+
+import numpy as np
+
+from contract.config import PRESETS
+from parity import ports
+from parity.causes.faults import FAULTS
+from parity.check import cases, golden
+from parity.check.run import Reference, Runner, compare_steps
+from parity.numerics.comparator import DIVERGENCE, compare
+from parity.numerics.tolerances import FLOAT64_LIMIT
+
+#: How many faults are looked for in one port.
+MOST = 3
+
+#: What the inputs of the second probe are multiplied by.
+SCALE = 0.125
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A divergence and what it was traced to.
+
+    Attributes:
+        case, step: where it shows first.
+        error, limit, reason: of that step, as in comparator.Difference.
+        causes: the faults that compute the same as the port; several, if no
+            case can tell them apart, and none if it is not identified.
+    """
+
+    case: str
+    step: str
+    error: float | None
+    limit: float
+    reason: str
+    causes: tuple
+
+    @property
+    def cause(self):
+        """The cause in words."""
+        return (" or ".join(fault.name for fault in self.causes)
+                or "not identified")
+
+
+class Diagnosis:
+    """Looks for the causes of divergences in models of one config.
+
+    What the reference computes, with a fault or without, is kept, so that
+    several ports are diagnosed for little more than one.
+
+    Args:
+        config, weights: of the models, in float64.
+        faults: the catalogue.
+    """
+
+    def __init__(self, config, weights, faults=FAULTS):
+        self.config, self.weights, self.faults = config, weights, faults
+        self.cases = [
+            case for case in (
+                *cases.component_cases(config),
+                cases.model_case(cases.padded_batch(config)))
+            if "float64" in case.tiers]
+        self._truths, self._replays = {}, {}
+
+    def findings(self, engine):
+        """What is wrong with a port: a list of Findings, the first first.
+
+        Empty if nothing is. The last has no cause if what is left could not be
+        identified.
+        """
+        found, allowed = [], ()
+        runner = Runner(engine, self.config, self.weights, "float64")
+        while len(found) < MOST:
+            first = self._first(runner, allowed)
+            if first is None:
+                break
+            finding = self._explain(runner, first, allowed)
+            found.append(finding)
+            if not finding.causes:
+                break
+            allowed += (finding.causes[0],)
+        return found
+
+    def _first(self, runner, allowed):
+        """The first case and step in which a port diverges."""
+        for case in self.cases:
+            truth = self._truth(case, allowed)
+            try:
+                steps = runner.steps(case, case.inputs)
+            except Exception as error:
+                words = f"{type(error).__name__}: {error}".splitlines()[0]
+                return case, None, Finding(
+                    case.name, next(iter(truth.steps)), None, FLOAT64_LIMIT,
+                    words[:200], ())
+            for name, found in compare_steps(steps, truth, "float64").items():
+                if found.verdict == DIVERGENCE and not (
+                        name in steps and name in truth.steps
+                        and equal(steps[name], truth.steps[name])):
+                    return case, steps, Finding(
+                        case.name, name, found.error, found.limit,
+                        found.reason, ())
+        return None
+
+    def _explain(self, runner, first, allowed):
+        """The Finding with the faults that compute the same as the port."""
+        case, steps, finding = first
+        if steps is None:
+            return finding
+        causes = [fault for fault in self.faults if fault not in allowed
+                  and self._same(steps, case, fault, allowed)]
+        if causes:
+            other = probe(case)
+            again = runner.steps(other, other.inputs)
+            causes = [fault for fault in causes
+                      if self._same(again, other, fault, allowed)]
+        return dataclasses.replace(finding, causes=tuple(causes))
+
+    def _same(self, steps, case, fault, allowed):
+        """Whether a fault computes each step of a case as the port did."""
+        replayed = self._replay(case, fault, allowed)
+        return (replayed is not None and replayed.keys() == steps.keys()
+                and all(equal(steps[name], replayed[name])
+                        for name in steps))
+
+    def _truth(self, case, allowed):
+        key = case.name, tuple(fault.name for fault in allowed)
+        if key not in self._truths:
+            with put_into_reference(*allowed):
+                self._truths[key] = Reference(
+                    self.config, self.weights, "float64").truth(case)
+        return self._truths[key]
+
+    def _replay(self, case, fault, allowed):
+        """A case's steps by the reference with faults; None if it fails."""
+        key = case.name, fault.name, tuple(f.name for f in allowed)
+        if key not in self._replays:
+            try:
+                with (put_into_reference(*allowed, fault),
+                      np.errstate(all="ignore")):
+                    runner = Runner(ports.engine("numpy"), self.config,
+                                    self.weights, "float64")
+                    self._replays[key] = runner.steps(case, case.inputs)
+            except Exception:  # a fault that this case cannot have
+                self._replays[key] = None
+        return self._replays[key]
+
+
+def of_row(row, engine):
+    """What is wrong with a port, from a Row of parity.check.run that diverges.
+
+    Only a preset's components and steps in float64 are diagnosed; nothing is
+    found for anything else.
+    """
+    if row.preset not in PRESETS or row.dtype != "float64":
+        return []
+    known = [case.name for case in cases.component_cases(
+        cases.test_size(row.preset))]
+    if row.case not in (*known, cases.model_case(()).name):
+        return []
+    return Diagnosis(cases.test_size(row.preset),
+                     golden.shipped(row.preset)).findings(engine)
+
+
+def equal(found, replayed):
+    """Whether two arrays are one to the rounding floor.
+
+    Zeros everywhere are equal to zeros, as comparator.compare would not have
+    it: a fault may be that nothing is left.
+    """
+    if found.shape != replayed.shape or found.dtype != replayed.dtype:
+        return False
+    if replayed.dtype.kind in "biu":
+        return np.array_equal(found, replayed)
+    if not replayed.any():
+        return not found.any()
+    if not np.isfinite(replayed).any():
+        return np.array_equal(found, replayed, equal_nan=True)
+    return compare(found, replayed, FLOAT64_LIMIT).verdict != DIVERGENCE
+
+
+def probe(case):
+    """A case on other inputs: floats on another scale, ids in another order.
+
+    Some causes show on one scale only, and some on two scales are different
+    ones.
+    """
+    def other(x):
+        x = np.asarray(x)
+        if x.dtype.kind == "f":
+            return x * SCALE + SCALE * np.roll(x, 1, axis=-1)
+        if x.dtype.kind in "iu":
+            return np.ascontiguousarray(x[:, ::-1])
+        return x
+    return dataclasses.replace(
+        case, name=f"{case.name}, other inputs",
+        inputs=tuple(map(other, case.inputs)))
+
+
+@contextlib.contextmanager
+def put_into_reference(*faults):
+    """The reference, with faults in it."""
+    with contextlib.ExitStack() as stack:
+        for fault in faults:
+            stack.enter_context(fault.put("numpy"))
+        yield

@@ -1,0 +1,1 @@
+"""The main job: this project's own four, every step, every number."""

@@ -1,0 +1,193 @@
+"""Searches compared: the tokens exactly, the scores to the limits.
+
+The truth is the reference's uncached search in float64, of all sources at once.
+Held against it are the reference and every port, cached and uncached, and in
+batches of several sizes, which no row may depend on.
+
+A search decides, and where two hypotheses score alike to the last digits, the
+digits decide. So a row of which the reference came nearer than GUARD limits to
+another answer is left out of what is compared in that dtype, and counted.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.generation import CHOICES, GenerationConfig
+from parity.numerics import tolerances
+from parity.numerics.comparator import DIVERGENCE, Difference, compare
+
+#: How many limits apart two hypotheses must stand.
+GUARD = 64
+
+BEAMS = (1, 4, 8)
+
+#: The batch sizes in which the same sources are searched for.
+BATCHES = (1, 3, 8)
+
+#: Name, settings, and the dtypes that can decide it: a model trained with
+#: label smoothing gives all wrong tokens nearly equal chances, so that in
+#: float32 a draw from among them is always near a tie.
+BOTH = tolerances.DTYPES[:2]
+SAMPLES = (
+    ("sample", {"seed": 1}, BOTH),
+    ("sample, temperature 0.7", {"seed": 2, "temperature": 0.7}, BOTH),
+    ("sample, temperature 2, top 5",
+     {"seed": 3, "temperature": 2.0, "top_k": 5}, BOTH),
+    ("sample, temperature 1.5, p 0.8",
+     {"seed": 4, "temperature": 1.5, "top_p": 0.8}, BOTH[:1]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """One search, under its name in tables, and where it is compared."""
+
+    name: str
+    settings: GenerationConfig
+    dtypes: tuple = BOTH
+
+
+def every_search(begin_id, end_id, max_tokens):
+    """Greedy search, beams of each width under each rule, and samples."""
+    base = GenerationConfig(
+        begin_id=begin_id, end_id=end_id, max_tokens=max_tokens)
+    yield Search("greedy", base)
+    for beam in BEAMS:
+        for rule in CHOICES["length_rule"]:
+            yield Search(f"beam {beam}, {rule}", base.replace(
+                method="beam", beam=beam, length_rule=rule))
+    for name, changes, dtypes in SAMPLES:
+        yield Search(name, base.replace(method="sample", **changes), dtypes)
+
+
+def some_searches(begin_id, end_id, max_tokens):
+    """One search of each method."""
+    wanted = {"greedy", "beam 4, paper", SAMPLES[0][0]}
+    return [search for search in every_search(begin_id, end_id, max_tokens)
+            if search.name in wanted]
+
+
+@dataclasses.dataclass
+class Truth:
+    """What the reference answers, for the rows that it decided clearly.
+
+    Attributes:
+        tokens: int64 [B W N].
+        scores: float64 [B W].
+        kept: which rows of the sources these are.
+        limit: of the scores.
+        close: how many rows were left out.
+    """
+
+    tokens: np.ndarray
+    scores: np.ndarray
+    kept: np.ndarray
+    limit: float
+    close: int
+
+
+def truth_of(reference, low, source, settings, dtype):
+    """The Truth of a search.
+
+    Args:
+        reference: an engine and model in float64.
+        low: the same in ``dtype``, or None where that is float64.
+    """
+    settings = settings.replace(cached=False)
+    engine, model = reference
+    found = engine.margins(model, source, settings)
+    finite = np.isfinite(found["scores"])
+    scale = max(1.0, np.abs(found["scores"][finite]).max(initial=0))
+    own = 0.0
+    if low:
+        engine, model = low
+        ours = engine.generate(model, source, settings)
+        same = np.all(ours["tokens"] == found["tokens"], axis=(1, 2))
+        own = compare(ours["scores"][same], found["scores"][same],
+                      np.inf).error
+        if own is None:
+            own = np.inf
+    near = GUARD * tolerances.limit(dtype, own, inner=True) * scale
+    kept = np.flatnonzero(found["margins"] > near)
+    return Truth(found["tokens"][kept], found["scores"][kept], kept,
+                 tolerances.score_limit(dtype, own), len(source) - len(kept))
+
+
+def searched(engine, model, source, settings, batch):
+    """All sources' tokens [B W N] and scores [B W], ``batch`` at a time."""
+    parts = [engine.generate(
+        model, source[start:start + batch], settings,
+        rows=np.arange(start, min(start + batch, len(source))))
+        for start in range(0, len(source), batch)]
+    return tuple(np.concatenate([part[name] for part in parts])
+                 for name in ("tokens", "scores"))
+
+
+def compared(engine, model, source, settings, truth, batches):
+    """{step name: Difference} of one implementation's search.
+
+    Each step holds every batch size, one after the other. What structure
+    shows of a divergence's cause stands in its reason.
+    """
+    found = {}
+    for cached in (False, True):
+        runs = [searched(engine, model, source,
+                         settings.replace(cached=cached), batch)
+                for batch in batches]
+        tokens, scores = (
+            np.concatenate([np.asarray(run[i])[truth.kept] for run in runs])
+            for i in (0, 1))
+        expected = [np.concatenate([array] * len(runs))
+                    for array in (truth.tokens, truth.scores)]
+        way = "cached" if cached else "uncached"
+        found[f"tokens, {way}"] = compare(tokens, expected[0], 0.0)
+        # Where tokens part, scores are another hypothesis'.
+        found[f"scores, {way}"] = compare(
+            scores, expected[1], truth.limit, "float64")
+        if found[f"tokens, {way}"].verdict == DIVERGENCE:
+            words = cause(runs, truth, settings, found, way)
+            found[f"tokens, {way}"] = dataclasses.replace(
+                found[f"tokens, {way}"], reason=words)
+    return found
+
+
+def cause(runs, truth, settings, found, way):
+    """In a few words, what the tokens themselves say of why they differ."""
+    first = found[f"tokens, {way}"].reason
+    for tokens, scores in runs:
+        if tokens.shape[1:] != truth.tokens.shape[1:]:
+            return first
+        if goes_on(tokens, settings.end_id):
+            return "a target goes on after its end"
+        if twice(tokens, scores):
+            return "one hypothesis stands twice"
+    right = [np.array_equal(tokens[truth.kept], truth.tokens)
+             for tokens, _ in runs]
+    if any(right) and not all(right):
+        return "a row depends on its batch"
+    if way == "cached" and found["tokens, uncached"].verdict != DIVERGENCE:
+        return ("only with the cache: keys and values are not those of the "
+                "hypothesis")
+    return first
+
+
+def goes_on(tokens, end_id):
+    """Whether anything but one filler stands behind an end: tokens [B W N]."""
+    ended = np.cumsum(tokens == end_id, axis=-1) > 0
+    behind = tokens[..., 1:][ended[..., :-1]]
+    return behind.size > 0 and np.unique(behind).size > 1 or bool(
+        (np.sum(tokens == end_id, axis=-1) > 1).any())
+
+
+def twice(tokens, scores):
+    """Whether a row has two equal hypotheses with a finite score."""
+    return any(
+        len(np.unique(row[np.isfinite(score)], axis=0))
+        < np.isfinite(score).sum() for row, score in zip(tokens, scores))
+
+
+def failed(truth, words):
+    """Every step as a divergence, of an implementation that cannot search."""
+    return {f"{what}, {way}": Difference(None, limit, DIVERGENCE, words)
+            for way in ("uncached", "cached")
+            for what, limit in (("tokens", 0.0), ("scores", truth.limit))}

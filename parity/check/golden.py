@@ -1,0 +1,169 @@
+"""The shipped weight files and their golden outputs, and how they are made.
+
+``weights/<preset>.safetensors`` are probe weights at test size, in float64;
+``weights/golden/<preset>.safetensors`` what the reference answers on the
+padded batch. Everything follows from fixed keys, so making them again gives
+the same bytes for the weights and, up to the last digits of another BLAS, the
+same outputs.
+"""
+
+import functools
+import hashlib
+import json
+import pathlib
+import tempfile
+
+import numpy as np
+
+from contract import weights
+from contract.config import PRESETS, TransformerConfig
+from contract.errors import InputError
+from contract.tokenizer import Tokenizer, read_pairs
+from parity import ports
+from parity.check import cases
+from parity.numerics.comparator import DIVERGENCE, compare
+from parity.numerics.tolerances import FLOAT64_LIMIT
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "weights"
+
+SUMS = "SHA256SUMS"
+
+#: The trained model: its files begin with this.
+TRAINED = "dates"
+
+#: The steps that are kept as golden outputs.
+KEPT = ("memory", "decoded", "output")
+
+INPUTS = ("source", "target", "source_mask", "target_mask")
+
+README = """\
+# Weights
+
+One small random weight file for each preset, at test size, in float64, under
+the canonical names (`contract/weights.py`), and in `golden/` what the NumPy
+reference answers on a padded batch: the batch as `in.*`, the answers as
+`out.*`. No scale is one and no bias is zero, so that nothing that is left out
+goes unseen. `SHA256SUMS` has the hashes.
+
+Made by `parity weights`; `parity weights --check` tells whether this folder is
+what the command would make now.
+
+`dates.*` is a trained model: dates as people write them, in 25 languages, to
+ISO 8601, made by `parity train dates --port jax` (4000 steps of 64 pairs,
+float32). `dates.safetensors` holds its weights and, as metadata, its
+configuration and how many of its test answers are exact, `dates.tokenizer.json`
+its tokenizer, `dates.tsv` one test pair of each language and form, `dates.png`
+and `dates.curves.tsv` the learning curves of the four implementations.
+
+| preset | arrays | parameters | SHA-256 of the file |
+|---|---:|---:|---|
+"""
+
+
+def shipped(preset, folder=FOLDER):
+    """The weights of a preset at test size, read from the shipped file."""
+    return weights.load_weights(
+        pathlib.Path(folder) / f"{preset}.safetensors",
+        cases.test_size(preset))
+
+
+@functools.cache
+def trained(folder=FOLDER):
+    """The shipped model of dates: its config, weights, tokenizer and pairs.
+
+    The pairs are dates that it was not trained on, one of each language and
+    form: (source, target).
+    """
+    arrays, metadata = weights.load(folder / f"{TRAINED}.safetensors")
+    config = TransformerConfig(
+        **json.loads(metadata[weights.METADATA_KEY])["config"])
+    weights.check(arrays, weights.schema(config), TRAINED)
+    tokenizer = Tokenizer.load(folder / f"{TRAINED}.tokenizer.json")
+    pairs = list(zip(*read_pairs(folder / f"{TRAINED}.tsv")))
+    return (config, {name: arrays[name] for name in weights.schema(config)},
+            tokenizer, pairs)
+
+
+def answers(config, arrays):
+    """The golden inputs and outputs of a model, by name."""
+    batch = cases.padded_batch(config)
+    engine = ports.engine("numpy")
+    steps = engine.forward(
+        engine.build("transformer", config, arrays), *batch)
+    return {
+        **{f"in.{name}": value for name, value in zip(INPUTS, batch)},
+        **{f"out.{name}": steps[name] for name in KEPT}}
+
+
+def make(folder=FOLDER):
+    """Write every weight file, golden file, the hashes and the README."""
+    folder = pathlib.Path(folder)
+    (folder / "golden").mkdir(parents=True, exist_ok=True)
+    table, sums = README, []
+    for preset in PRESETS:
+        config = cases.test_size(preset)
+        arrays = weights.probe_weights(config)
+        files = {
+            folder / f"{preset}.safetensors": arrays,
+            folder / "golden" / f"{preset}.safetensors":
+                answers(config, arrays)}
+        for path, content in files.items():
+            weights.save(path, content, preset=preset,
+                         config=config.as_dict())
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            sums.append(f"{digest}  {path.relative_to(folder)}\n")
+        first = sums[-2].split()[0]
+        size = sum(array.size for array in arrays.values())
+        table += f"| `{preset}` | {len(arrays)} | {size:,} | `{first}` |\n"
+    for path in sorted(folder.glob(f"{TRAINED}.*")):
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        sums.append(f"{digest}  {path.relative_to(folder)}\n")
+    (folder / SUMS).write_text("".join(sums), encoding="utf-8")
+    (folder / "README.md").write_text(table, encoding="utf-8")
+
+
+def problems(folder=FOLDER):
+    """What in the folder is not what ``make`` would write, in sentences."""
+    folder = pathlib.Path(folder)
+    with tempfile.TemporaryDirectory() as fresh:
+        fresh = pathlib.Path(fresh)
+        make(fresh)
+        for path in sorted(fresh.rglob("*.safetensors")):
+            name = path.relative_to(fresh)
+            if not (folder / name).is_file():
+                yield f"weights/{name} is missing"
+                continue
+            ours, _ = weights.load(folder / name)
+            theirs, _ = weights.load(path)
+            yield from (f"weights/{name}: {text}"
+                        for text in _unequal(ours, theirs))
+    yield from _wrong_sums(folder)
+
+
+def _unequal(ours, theirs):
+    if ours.keys() != theirs.keys():
+        yield "its arrays have other names"
+        return
+    for name, expected in theirs.items():
+        if name.startswith("out."):
+            found = compare(ours[name], expected, FLOAT64_LIMIT)
+            if found.verdict == DIVERGENCE:
+                yield f"{name} is off: {found.error} {found.reason}"
+        elif not np.array_equal(ours[name], expected):
+            yield f"{name} differs"
+
+
+def _wrong_sums(folder):
+    try:
+        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        raise InputError(
+            f"{str(folder / SUMS)!r} cannot be read; run parity weights."
+        ) from None
+    for line in lines:
+        digest, name = line.split(maxsplit=1)
+        path = folder / name
+        if not path.is_file():
+            yield f"weights/{name} is listed in {SUMS} and missing"
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            yield f"weights/{name} does not have the hash in {SUMS}"

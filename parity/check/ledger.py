@@ -1,0 +1,286 @@
+"""The ledger: the error that each port achieved, so that none grows unseen.
+
+A limit says what a port may be off by, the ledger by how much it is off. Sound
+code in float64 is a thousand times better than its limit, and could become a
+hundred times worse without a word from the check. So an error of more than 4
+times the recorded one fails, even below the limit, and the record changes only
+by a reviewed diff of ``parity_tests/data/ledger.tsv``.
+
+A row is one component's case, with its worst step, or in the whole model one
+kind of step, such as ``scores``, at its worst depth. A row for every step would
+be ten thousand lines, and would tell no more: steps follow from one another, so
+that an error shows in those behind it, and by far the most lie below the floor
+anyway. What must be equal, masks and other booleans, has no row.
+
+How far off a sum is depends on the order in which a BLAS library adds, and so
+on the processor: the last digits differ between machines, and what is exactly
+right on one is off by an eps or two on another. An entry therefore counts as at
+least FLOOR_EPS, so that no port fails below 4 times that. Some cases have
+inputs that magnify rounding N times (logits times N, a mean of N deviations),
+and there the floor is √N times as high, for roundings add up at random: logits
+times 1000 gave 0.3 eps with one set of vector instructions and 28 with another.
+"""
+
+import collections
+import dataclasses
+import math
+import pathlib
+import re
+import typing
+
+from contract.errors import InputError
+from parity.commands.shell import write_whole
+from parity.numerics import tolerances
+from parity.numerics.comparator import DIVERGENCE
+
+PATH = (pathlib.Path(__file__).resolve().parent.parent.parent
+        / "parity_tests" / "data" / "ledger.tsv")
+
+#: An error of so many times the recorded one fails.
+FACTOR = 4
+
+#: What any entry counts as at least, in eps of its dtype.
+FLOOR_EPS = 2
+
+#: Entries that moved by less than this stay as they are, in a proposal.
+STEADY = 2
+
+#: The dtypes that are recorded.
+DTYPES = ("float64", "float32")
+
+#: The case whose steps are recorded by kind, and what others' rows are called.
+MODEL, WORST = "transformer", "worst step"
+
+#: A case whose rows are no error of a port's model.
+LEFT_OUT = "precision canary"
+
+#: What a case that magnifies rounding says of itself.
+MAGNIFIED = re.compile(r", (?:logits times|mean) (\d+)")
+
+SAME, RAISED, LOWERED, NEW, GONE = "same", "raised", "lowered", "new", "gone"
+
+
+class Key(typing.NamedTuple):
+    """What an error is of."""
+
+    preset: str
+    case: str
+    kind: str
+    port: str
+    dtype: str
+    device: str
+
+    def __str__(self):
+        return (f"{self.preset}, {self.case}, {self.kind} "
+                f"({self.port}, {self.dtype}, {self.device})")
+
+    @property
+    def part(self):
+        """What is run as one: preset, port, dtype and device."""
+        return self.preset, self.port, self.dtype, self.device
+
+
+HEADER = "\t".join((*Key._fields, "error"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Achieved:
+    """An error that was achieved.
+
+    Attributes:
+        error: the worst relative error; infinite for a divergence.
+        step: the name of the step that has it.
+    """
+
+    error: float
+    step: str = ""
+
+
+def achieved(rows):
+    """{Key: Achieved} of a check's Rows."""
+    found = {}
+    for row in rows:
+        if row.case == LEFT_OUT:
+            continue
+        kind = row.name.rpartition(".")[2] if row.case == MODEL else WORST
+        for port, one in row.found.items():
+            diverges = one.verdict == DIVERGENCE
+            if row.limit == 0 and not diverges:
+                continue
+            key = Key(row.preset, row.case, kind, port, row.dtype, row.device)
+            error = math.inf if diverges else float(one.error)
+            if key not in found or error > found[key].error:
+                found[key] = Achieved(error, row.name)
+    return found
+
+
+def floor(key):
+    """What an entry counts as at least."""
+    magnified = MAGNIFIED.search(key.case)
+    times = int(magnified[1]) if magnified else 1
+    return FLOOR_EPS * math.sqrt(times) * tolerances.EPS[key.dtype]
+
+
+def bound(key, recorded):
+    """The largest error that does not fail beside a recorded one."""
+    return FACTOR * max(recorded, floor(key))
+
+
+def problems(rows, recorded=None):
+    """What a check's Rows and the ledger disagree on, in sentences.
+
+    Only what was run is compared: rows of the ledger for another preset, port,
+    dtype or device stand for themselves.
+
+    Args:
+        rows: Rows of parity.check.run, whole groups of them.
+        recorded: {Key: error}; by default the committed ledger.
+    """
+    recorded = read() if recorded is None else recorded
+    found = achieved(rows)
+    for key, one in found.items():
+        if math.isinf(one.error):
+            yield f"{key}: {one.step} diverges"
+        elif key not in recorded:
+            yield (f"{key}: not in the ledger; record it by parity ledger "
+                   "--propose")
+        elif one.error > bound(key, recorded[key]):
+            yield (f"{key}: error {one.error:.1e} at {one.step}, more than "
+                   f"{FACTOR} × the recorded {written(recorded[key])}, which "
+                   f"allows {bound(key, recorded[key]):.1e}")
+    run = {key.part for key in found}
+    for key in recorded:
+        if key.part in run and key not in found:
+            yield f"{key}: in the ledger, and no longer compared"
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """An entry that a proposal changes, or would.
+
+    Attributes:
+        kind: RAISED, LOWERED, NEW or GONE.
+        old, new: the errors; None where there is none.
+    """
+
+    key: Key
+    kind: str
+    old: float | None
+    new: float | None
+
+    @property
+    def ratio(self):
+        """new / old, each at least the floor; None without both."""
+        if self.old is None or self.new is None:
+            return None
+        least = floor(self.key)
+        return max(self.new, least) / max(self.old, least)
+
+
+def propose(found, recorded, allow_raise=False):
+    """What the ledger would become.
+
+    An entry that moved by less than STEADY, or below the floor, stays, so that
+    a diff shows changes and not noise.
+
+    Args:
+        found: {Key: Achieved}, what was run.
+        recorded: {Key: error}, the ledger.
+        allow_raise: whether entries may be raised. Otherwise those that would
+            be stay as they are, and are among the changes all the same.
+
+    Returns:
+        The new ledger, and the Changes, raised ones first.
+
+    Raises:
+        InputError: something diverges, which is never recorded.
+    """
+    for key, one in found.items():
+        if math.isinf(one.error):
+            raise InputError(
+                f"{key}: {one.step} diverges, which is not recorded; mend it "
+                "first.")
+    run = {key.part for key in found}
+    made, changes = {}, []
+    for key, old in recorded.items():
+        if key.part in run and key not in found:
+            changes.append(Change(key, GONE, old, None))
+        else:
+            made[key] = old
+    for key, one in found.items():
+        new = float(written(one.error))
+        if key not in recorded:
+            made[key] = new
+            changes.append(Change(key, NEW, None, new))
+            continue
+        change = Change(key, SAME, recorded[key], new)
+        if change.ratio > STEADY:
+            changes.append(dataclasses.replace(change, kind=RAISED))
+            made[key] = new if allow_raise else recorded[key]
+        elif change.ratio < 1 / STEADY:
+            changes.append(dataclasses.replace(change, kind=LOWERED))
+            made[key] = new
+    order = RAISED, LOWERED, NEW, GONE
+    changes.sort(key=lambda change: (
+        order.index(change.kind), -(change.ratio or 0), change.key))
+    return made, changes
+
+
+def counted(changes):
+    """{kind: how many} of Changes."""
+    return collections.Counter(change.kind for change in changes)
+
+
+# The file
+
+def written(error):
+    """An error as the file has it: two digits, 0 as 0."""
+    return f"{error:.1e}" if error else "0"
+
+
+def read(path=PATH):
+    """The ledger of a file: {Key: error}."""
+    path = pathlib.Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            f"the ledger {str(path)!r} cannot be read; make it by parity "
+            "ledger --propose.") from None
+    if not lines or lines[0] != HEADER:
+        raise InputError(
+            f"{str(path)!r} is no ledger, for its first line is not the "
+            "ledger's; make it again by parity ledger --propose.")
+    recorded = {}
+    for number, line in enumerate(lines[1:], start=2):
+        *words, error = line.split("\t")
+        key, error = _key(words), _error(error)
+        if key is None or error is None or key in recorded:
+            raise InputError(
+                f"line {number} of the ledger {str(path)!r} "
+                + ("repeats a row" if key in recorded else "is no row of it")
+                + "; mend it or take it out.")
+        recorded[key] = error
+    return recorded
+
+
+def _key(words):
+    if len(words) != len(Key._fields) or not all(words):
+        return None
+    key = Key(*words)
+    return key if key.dtype in tolerances.DTYPES else None
+
+
+def _error(word):
+    try:
+        error = float(word)
+    except ValueError:
+        return None
+    return error if 0 <= error < math.inf else None
+
+
+def write(recorded, path=PATH):
+    """Write a ledger, sorted, whole or not at all."""
+    lines = [HEADER, *("\t".join((*key, written(recorded[key])))
+                       for key in sorted(recorded))]
+    write_whole(path, "\n".join(lines) + "\n")

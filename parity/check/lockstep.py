@@ -1,0 +1,167 @@
+"""Training runs in lockstep: the reference and every port, step by step.
+
+All begin with the same weights, see the same batches and drop the same values.
+After each step the loss, the gradient's norm, every weight and both of Adam's
+moments are compared in float64, so that where runs part, the step and the
+tensor are named in which they first do.
+
+Runs may part a little further with each step: a rounding in a gradient is a
+rounding in a weight, from which the next gradient is computed. Limits stand at
+1e-10 for that. One thing may go anywhere: the bias of a key. Its gradient is
+zero, what is computed is rounding, and Adam divides it by its own size; but it
+touches no output (see ``compare.within``).
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.training import TrainingConfig
+from parity import ports
+from parity.check import cases
+from parity.numerics.comparator import (
+    DIVERGENCE, FREE, Difference, compare, within)
+
+#: What a step is compared by.
+KINDS = ("loss", "norm", "weights", "m", "v")
+
+LIMIT = 1e-10
+
+#: All that a run can have: a schedule, clipping, and two batches a step.
+TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
+ACCUMULATED = 2
+
+SMOOTHING = 0.1
+
+
+def configured(config):
+    """A preset's config with label smoothing, whether it has some or not."""
+    return config.replace(
+        label_smoothing=config.label_smoothing or SMOOTHING)
+
+
+def batches(config, step):
+    """Sources [A B S] and targets [A B T] of a step, padded on any side."""
+    found = []
+    for i in range(ACCUMULATED):
+        batch = cases.padded_batch(config)
+        sources, targets = batch.source.copy(), batch.target.copy()
+        for ids, what, vocab in (
+                (sources, "source", config.source_vocab),
+                (targets, "target", config.target_vocab)):
+            drawn = cases.ids(f"{what} {step} {i}", *ids.shape, vocab)
+            ids[...] = np.where(ids == config.pad_id, ids, drawn)
+        found.append((sources, targets))
+    return tuple(map(np.stack, zip(*found)))
+
+
+class Runner:
+    """One implementation's training run.
+
+    Attributes:
+        trainer: the engine's.
+    """
+
+    def __init__(self, engine, config, weights, device="cpu"):
+        self.engine = engine
+        self.model = engine.build(
+            "transformer", config, weights, "float64", device)
+        self.trainer = engine.trainer(self.model, TRAINING)
+
+    def step(self, sources, targets):
+        """Make a step; what is compared, by kind and name."""
+        found = self.engine.train_step(self.trainer, sources, targets)
+        moments = self.engine.moments(self.trainer)
+        return {
+            "loss": {"loss": found["loss"]},
+            "norm": {"norm": found["norm"]},
+            "weights": dict(self.engine.export(self.model)),
+            **{kind: {name.removeprefix(f"{kind}."): array
+                      for name, array in moments.items()
+                      if name.startswith(f"{kind}.")}
+               for kind in ("m", "v")}}
+
+
+@dataclasses.dataclass
+class Truth:
+    """What the reference found in a step, and how far it may have walked."""
+
+    steps: dict
+    walked: float
+
+    def compare(self, kind, found):
+        """The worst Difference of a kind; its reason names the tensor."""
+        truth = self.steps[kind]
+        if found.keys() != truth.keys():
+            odd = sorted(found.keys() ^ truth.keys())[0]
+            return Difference(None, LIMIT, DIVERGENCE, f"no tensor {odd}")
+        worst = None
+        for name, expected in truth.items():
+            difference = self._compare_one(
+                kind, name, found[name], expected, truth)
+            if difference.verdict == DIVERGENCE:
+                words = f": {difference.reason}" if difference.reason else ""
+                return dataclasses.replace(
+                    difference, reason=f"in {name}{words}")
+            if difference.verdict != FREE and (
+                    worst is None or difference.error > worst.error):
+                worst = difference
+        return worst
+
+    def _compare_one(self, kind, name, found, expected, truth):
+        if not name.endswith(".key.bias"):
+            return compare(found, expected, LIMIT)
+        if kind == "weights":
+            return within(found, expected, 2 * self.walked)
+        beside = truth[name.removesuffix("key.bias") + "query.bias"]
+        return compare(found, expected, LIMIT,
+                       zero_scale=float(np.abs(beside).max()))
+
+
+def compared(config, weights, engines, steps, device="cpu"):
+    """Yield (step, kind, shape, {port: Difference}), five a step.
+
+    A port that fails is a divergence from there on.
+    """
+    config = configured(config)
+    reference = Runner(ports.engine("numpy"), config, weights)
+    runners, failed = {}, {}
+    for name, engine in engines.items():
+        try:
+            runners[name] = Runner(engine, config, weights, device)
+        except Exception as error:
+            failed[name] = words_of(error)
+    walked = 0.0
+    for step in range(1, steps + 1):
+        pairs = batches(config, step)
+        truth = reference.step(*pairs)
+        # Kingma and Ba 2015, section 2.1: no step is longer than the rate
+        # times (1 - β₁) / √(1 - β₂), or than the rate.
+        walked += reference.trainer.optimizer.settings(step)[0] * max(
+            1, (1 - TRAINING.beta1) / (1 - TRAINING.beta2)**0.5)
+        truth = Truth(truth, walked)
+        found = {}
+        for name, runner in runners.items():
+            if name not in failed:
+                try:
+                    found[name] = runner.step(*pairs)
+                except Exception as error:
+                    failed[name] = words_of(error)
+        for kind in KINDS:
+            yield step, kind, shape_of(truth.steps[kind]), {
+                name: (Difference(None, LIMIT, DIVERGENCE, failed[name])
+                       if name in failed
+                       else truth.compare(kind, found[name][kind]))
+                for name in engines}
+
+
+def shape_of(arrays):
+    """The shape of the only array, or the number of values in all."""
+    if len(arrays) == 1:
+        return next(iter(arrays.values())).shape
+    return (sum(array.size for array in arrays.values()),)
+
+
+def words_of(error):
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

@@ -1,0 +1,282 @@
+"""Replay vector files: numbers that a teaching system computed itself.
+
+A vector file holds a system's inputs (``in.*``), its weights under its own
+names (``w.*``) and what it answered (``out.*``), in float64, with one metadata
+key ``vector`` that says in JSON which layout it is. The weights are read
+through the layout's table, and every answer is compared in the reference and
+in every port.
+"""
+
+import json
+import pathlib
+import time
+
+import numpy as np
+
+from contract import layouts, weights
+from contract.errors import InputError
+from contract.training import TrainingConfig
+from contract.weights import finite, part
+from parity import ports
+from parity.check.run import Report, Row
+from parity.numerics.comparator import DIVERGENCE, Difference, compare, within
+from parity.numerics.tolerances import FLOAT64_LIMIT, gradient_limit
+from parity.ports import NotChecked
+
+#: How the systems that hold ``losses`` and ``final.*`` were trained: ten steps
+#: on one batch, by the paper's Adam at a constant rate, without dropout.
+STEPS = 10
+TRAINING = TrainingConfig(schedule="constant", rate=1e-4)
+
+
+def find(paths):
+    """Every .safetensors file among the paths and in the folders there."""
+    found = []
+    for path in map(pathlib.Path, paths):
+        if path.is_dir():
+            inside = sorted(path.rglob("*.safetensors"))
+            if not inside:
+                raise InputError(
+                    f"the folder {str(path)!r} holds no .safetensors file; "
+                    "give a vector file or a folder of them.")
+            found += inside
+        else:
+            found.append(path)
+    return found
+
+
+class Vector:
+    """One vector file, read and checked.
+
+    Attributes:
+        name: the file's name without its ending.
+        config: the TransformerConfig that it describes.
+        weights: the arrays under our names.
+        answers: its ``out.*`` by their own names, without the prefix.
+    """
+
+    def __init__(self, path):
+        arrays, metadata = weights.load(path)
+        self.path, self.name = path, pathlib.Path(path).stem
+        try:
+            sizes = json.loads(metadata["vector"])
+            self.layout = sizes["layout"]
+        except (KeyError, TypeError, json.JSONDecodeError):
+            raise InputError(
+                f"{str(path)!r} has no metadata key 'vector' that says in "
+                "JSON which layout it is, so it is not a vector file."
+            ) from None
+        self.table = layouts.layout(self.layout)
+        self.config = layouts.config_of(self.layout, sizes)
+        self.given = part(arrays, "in.")
+        self.answers = part(arrays, "out.")
+        stored = part(arrays, "w.")
+        for name, array in {**stored, **self.answers}.items():
+            finite(name, array, str(path))
+        self.stale = self._stale(stored)
+        if "x" in self.answers:  # what a module was given, kept among answers
+            self.given["x"] = self.answers.pop("x")
+        self.weights = self._complete(
+            layouts.read(self.layout, stored, self.config))
+
+    def _stale(self, stored):
+        """The names of final weights that are the first ones, to the bit.
+
+        Training moves every weight that has a gradient. A file whose weights
+        after it are those before it, all of them, was written from the wrong
+        arrays, and says nothing to compare with.
+        """
+        final = {name: part(self.answers, "final.").get(name)
+                 for name in stored}
+        found = [np.array_equal(final[name], stored[name])
+                 for name in stored if final[name] is not None]
+        return {f"final.{name}" for name in final} if found and all(
+            found) else set()
+
+    def _complete(self, found):
+        """Give a multi-head attention without biases biases of zero."""
+        if self.table.component == "multi_head_attention":
+            for name in weights.PROJECTIONS:
+                found.setdefault(
+                    f"{name}.bias", np.zeros(self.config.d_model))
+        return found
+
+    def inputs(self):
+        """The component's inputs: with a batch axis and a mask of their own.
+
+        The first lessons have neither; attention then gets a batch of one and
+        a mask that allows everything.
+        """
+        try:
+            found = [self.given[name] for name in self.table.inputs]
+        except KeyError as missing:
+            raise InputError(
+                f"{str(self.path)!r} lacks the input 'in.{missing.args[0]}' "
+                f"that the layout {self.layout} asks for.") from None
+        if self.unbatched:
+            found = [array[None] for array in found]
+            length = found[0].shape[1]
+            found.append(np.ones((1, 1, 1, length), bool))
+        return found
+
+    @property
+    def unbatched(self):
+        """Whether a batched component is shown without its batch axis."""
+        return (self.table.component == "multi_head_attention"
+                and self.given["x"].ndim == 2)
+
+    def replay(self, engine):
+        """Our answers under their names, as an engine computes them."""
+        module = engine.build(
+            self.table.component, self.config, self.weights)
+        steps = engine.run(module, *self.inputs())
+        found = {**self._gradients(engine, module), **self._training(engine)}
+        for name in self.answers:
+            if name == "loss":
+                found[name] = self._loss(engine, steps["output"])
+            elif step := layouts.step_of(self.layout, name, self.config):
+                found[name] = steps[step][0] if self.unbatched else steps[step]
+        return found
+
+    def names(self, prefix):
+        """{our name of a weight: their name of an answer about it}."""
+        return {ours: f"{prefix}{theirs}" for ours, theirs, _
+                in layouts.rows(self.layout, self.config)
+                if f"{prefix}{theirs}" in self.answers}
+
+    def gradient_names(self):
+        """{our name of a weight: their name of its gradient}."""
+        return self.names("grad.")
+
+    def _training(self, engine):
+        """The losses of a few steps, and the weights after them."""
+        if "losses" not in self.answers:
+            return {}
+        model = engine.build("transformer", self.config.replace(dropout=0.0),
+                             self.weights)
+        trainer = engine.trainer(model, TRAINING)
+        losses = [engine.train_step(trainer, self.given["src"][None],
+                                    self.given["tgt"][None])["loss"]
+                  for _ in range(STEPS)]
+        found = engine.export(model)
+        return {"losses": np.array(losses),
+                **{theirs: found[ours] for ours, theirs
+                   in self.names("final.").items()}}
+
+    def _gradients(self, engine, module):
+        """Gradients under their names, turned to our orientation."""
+        names = self.gradient_names()
+        if not names:
+            return {}
+        labels = np.full_like(self.given["tgt"], self.config.pad_id)
+        labels[:, :-1] = self.given["tgt"][:, 1:]
+        _, found = engine.gradients(module, *self.inputs(), labels)
+        return {theirs: found[ours] for ours, theirs in names.items()}
+
+    def truths(self):
+        """What each answer should be; gradients turned to our orientation."""
+        truths = dict(self.answers)
+        for prefix in ("grad.", "final."):
+            if names := self.names(prefix):
+                turned = layouts.read(
+                    self.layout,
+                    {theirs.removeprefix(prefix): self.answers[theirs]
+                     for theirs in names.values()}, self.config)
+                truths |= {theirs: turned[ours]
+                           for ours, theirs in names.items()}
+        return truths
+
+    def limit_and_scale(self, name, truths):
+        """The limit of an answer, and what it is zero beside, if it is."""
+        if name.startswith("final."):
+            return self._limit_of_final(name)
+        if not name.startswith("grad."):
+            return FLOAT64_LIMIT, None
+        limit = gradient_limit("float64", 0.0, of_one=True)
+        for ours, theirs in self.gradient_names().items():
+            if theirs == name and ours.endswith(".key.bias"):
+                beside = ours.removesuffix("key.bias") + "query.bias"
+                return limit, float(np.abs(
+                    truths[self.gradient_names()[beside]]).max())
+        return limit, None
+
+    def _limit_of_final(self, name):
+        """As limit_and_scale, of a weight after training.
+
+        A key's bias has rounding for a gradient, which Adam divides by its own
+        size: it may go anywhere that a step's rate lets it.
+        """
+        ours = {theirs: ours for ours, theirs in self.names("final.").items()}
+        if ours[name].endswith(".key.bias"):
+            return 2 * STEPS * TRAINING.rate, "wanders"
+        return FLOAT64_LIMIT, None
+
+    def _loss(self, engine, output):
+        """The loss of predicting each target token from those before it."""
+        loss = engine.loss(
+            np.ascontiguousarray(output[:, :-1]),
+            np.ascontiguousarray(self.given["tgt"][:, 1:]),
+            self.config.pad_id, 0.0, "uniform")
+        return loss.reshape(1)
+
+
+def replay(paths, port_names, on_file=lambda text: None):
+    """Compare every answer of the files in the reference and in the ports.
+
+    Returns:
+        A Report whose rows name the file's layout as preset and the file as
+        case.
+    """
+    start, report = time.perf_counter(), Report()
+    files = [Vector(path) for path in find(paths)]
+    engines = {"numpy": ports.engine("numpy"), **report.open(port_names)}
+    absent = len(report.not_checked)
+    stale = 0
+    for vector in files:
+        on_file(vector.name)
+        replayed = [n for n in vector.answers if n not in vector.stale]
+        stale += len(vector.answers) - len(replayed)
+        answers = {name: _answers(vector, engine)
+                   for name, engine in engines.items()}
+        total = len(engines) + absent
+        report.expected += total * len(vector.answers)
+        report.not_compared += (
+            absent * len(replayed)
+            + total * (len(vector.answers) - len(replayed)))
+        truths = vector.truths()
+        for answer in replayed:
+            truth = truths[answer]
+            limit, scale = vector.limit_and_scale(answer, truths)
+            found = {}
+            for name, answered in answers.items():
+                if isinstance(answered, str):
+                    found[name] = Difference(None, limit, DIVERGENCE, answered)
+                elif answer not in answered:
+                    found[name] = Difference(
+                        None, limit, DIVERGENCE,
+                        f"the layout {vector.layout} does not say which step "
+                        "this is")
+                elif scale == "wanders":
+                    found[name] = within(answered[answer], truth, limit)
+                else:
+                    found[name] = compare(
+                        answered[answer], truth, limit, zero_scale=scale)
+            report.rows.append(Row(
+                vector.layout, vector.name, answer, "float64", "cpu",
+                truth.shape, limit, found))
+    if stale:
+        report.not_checked += [NotChecked(
+            name, f"{stale} final weights, since in the file they are the "
+            "first ones to the bit") for name in engines]
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def _answers(vector, engine):
+    """An engine's answers, or in words why it has none."""
+    try:
+        return vector.replay(engine)
+    except InputError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".splitlines()[0][:200]

@@ -1,0 +1,86 @@
+"""The command ``parity faults``."""
+
+import pathlib
+from typing import Annotated, Optional
+
+import typer
+from rich.table import Table
+
+from parity import ports
+from parity.commands.shell import check_writable, told_plainly, write_json
+from parity.render import terminal
+
+
+def faults(
+    topic: Annotated[Optional[list[str]], typer.Option(
+        help="Only these: norm, attention, masks, embedding, positions, "
+        "feed-forward, residual, layers, output, dtype, loss, optimiser."
+    )] = None,
+    port: Annotated[Optional[list[str]], typer.Option(
+        metavar="NAME", help="torch, keras, jax or all; repeat it or separate "
+        "names by commas.  [default: all]")] = None,
+    json_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--json", metavar="FILE", help="Write the table as JSON to FILE.")
+    ] = None,
+):
+    """Put each known fault into each port, and find it.
+
+    Exit status: 0 if each is caught at its step and named as itself, 1 if not,
+    2 usage, 4 if no port can be checked.
+    """
+    from parity.causes import proving
+    from parity.causes.faults import EQUIVALENTS, FAULTS
+    with told_plainly():
+        names = ports.split_words(port or ["all"], ports.known_ports(), "port")
+        topics = list(dict.fromkeys(fault.topic for fault in FAULTS))
+        chosen = ports.split_words(topic or ["all"], topics, "topic")
+        check_writable(json_file)
+        engines = {name: ports.engine(name) for name in names}
+        absent = [e for e in engines.values()
+                  if isinstance(e, ports.NotChecked)]
+        engines = {name: e for name, e in engines.items()
+                   if not isinstance(e, ports.NotChecked)}
+        for engine in engines.values():
+            engine.set_precision()
+        wanted = [fault for fault in FAULTS if fault.topic in chosen]
+        rows = []
+        with terminal.progress() as progress:
+            bar = progress.add_task("starting")
+            for row in proving.proofs(wanted, engines):
+                progress.update(bar, description=f"{row.fault.topic} · "
+                                f"{row.fault.name} · {row.port}")
+                rows.append(row)
+        out = terminal.console()
+        out.print(table(rows, list(engines)))
+        for one in absent:
+            out.print(f"not checked: {one.port}, {one.reason}")
+        wrong = [row for row in rows if not row.right]
+        for fault in EQUIVALENTS:
+            if fault.topic in chosen:
+                out.print(f"no fault: {fault.name}, since "
+                          f"{fault.equivalent}")
+        out.print(f"{len(rows)} faults in ports: {len(rows) - len(wrong)} "
+                  f"caught at their step and named, {len(wrong)} not")
+        if json_file:
+            write_json(json_file, {"schema": 1, "rows": [
+                row.as_json() for row in rows]})
+        raise typer.Exit(4 if not rows else 1 if wrong else 0)
+
+
+def table(rows, names):
+    """A row a fault, a column a port: what it was named as."""
+    found = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("fault", "caught by", *names):
+        found.add_column(title, overflow="fold")
+    faults = list(dict.fromkeys(row.fault.name for row in rows))
+    by = {(row.fault.name, row.port): row for row in rows}
+    topic = None
+    for name in faults:
+        ours = [by[name, port] for port in names if (name, port) in by]
+        fault = ours[0].fault
+        if fault.topic != topic:
+            topic = fault.topic
+            found.add_row(f"[bold cyan]{topic}[/]")
+        found.add_row(f"  {name}", f"{fault.case}, {fault.step}", *(
+            row.in_words for row in ours))
+    return found

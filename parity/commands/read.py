@@ -1,0 +1,68 @@
+"""The command ``parity read``: four columns, one Transformer, as pages."""
+
+import pathlib
+import sys
+import time
+from typing import Annotated, Optional
+
+import typer
+
+from contract.errors import InputError
+from parity import ports
+from parity.commands.shell import told_plainly
+from parity.render import terminal
+
+#: Where the site goes if nothing else is said.
+FOLDER = pathlib.Path("reading")
+
+#: Where the server listens.
+TCP_PORT = 8750
+
+
+def read(
+    out: Annotated[pathlib.Path, typer.Option(
+        metavar="DIR", help="The folder of the pages; made if need be, and "
+        "written anew.")] = FOLDER,
+    port: Annotated[Optional[list[str]], typer.Option(
+        "--port", metavar="NAME", help="torch, keras, jax or all; repeat it "
+        "or separate names by commas.  [default: all]")] = None,
+    serve: Annotated[bool, typer.Option(
+        "--serve", help="Serve the pages to this machine alone, and let the "
+        "reader's own text be read.")] = False,
+    tcp_port: Annotated[int, typer.Option(
+        "--tcp-port", metavar="N", min=0, max=65535, help="Where --serve "
+        "listens on 127.0.0.1; 0 for any that is free.")] = TCP_PORT,
+):
+    """Write pages on which the four stand side by side, with real numbers."""
+    with told_plainly():
+        names = ports.split_words(port or ["all"], ports.known_ports(), "port")
+        made = _modules(serve)
+        made.pages.refuse(out.resolve())
+        start = time.perf_counter()
+        with terminal.progress() as progress:
+            task = progress.add_task("starting")
+            found = made.values.Values(
+                names, lambda text: progress.update(task, description=text))
+            sizes = made.pages.Site(found, live=serve).write(
+                out, lambda text: progress.update(task, description=text))
+        for column, reason in found.not_checked.items():
+            print(f"not checked: {column}, {reason}", file=sys.stderr)
+        print(f"wrote {len(sizes)} pages to {out} in "
+              f"{time.perf_counter() - start:.0f} s; open {out}/index.html")
+        if serve:
+            made.serving.serve(out, found, tcp_port)
+
+
+def _modules(serve):
+    """The modules that make pages, which need libraries of their own."""
+    try:
+        from parity.reading import pages, values
+        serving = None
+        if serve:
+            from parity.reading import serving
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the pages need {error.name}, which is not installed; install "
+            "this project again.") from None
+    return type("Modules", (), {
+        "pages": pages, "serving": serving, "values": values})

@@ -1,0 +1,254 @@
+"""The commands ``parity train`` and ``parity curves``."""
+
+import pathlib
+import time
+from typing import Annotated, Optional
+
+import typer
+from rich.progress import (
+    BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn,
+    TimeRemainingColumn)
+from rich.table import Table
+
+from contract.config import PRESETS, preset
+from contract.config import CHOICES as MODEL_CHOICES
+from contract.errors import InputError, one_of
+from contract.training import CHOICES, TrainingConfig
+from parity import ports
+from parity.commands.shell import check_writable, told_plainly, write_json
+from parity.render import terminal
+
+INTERRUPTED = 130
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def option(kind, text, *names, **more):
+    """A typer option that is None unless given."""
+    return Annotated[Optional[kind], typer.Option(*names, help=text, **more)]
+
+
+def train(
+    task: Annotated[Optional[str], typer.Argument(
+        help="What to train on: dates.")] = None,
+    data: option(pathlib.Path, "Train on a file of pairs instead: source, "
+                 "one tab, target, a pair a line.", metavar="FILE") = None,
+    port: Annotated[str, typer.Option(
+        help="numpy, torch, keras or jax.")] = "torch",
+    out: option(pathlib.Path, "The run's folder.  [default: runs/TASK-PORT]",
+                metavar="DIR") = None,
+    resume: Annotated[bool, typer.Option(
+        "--resume", help="Go on from the folder's checkpoint, with its "
+        "settings; any port can.")] = False,
+    steps: option(int, "Train up to this step.", min=1) = None,
+    every: Annotated[int, typer.Option(
+        min=1, help="Validate and save each so many steps.")] = 500,
+    batch: option(int, "Pairs in a batch.", min=1) = None,
+    accumulate: option(int, "Batches in a step.", min=1) = None,
+    preset: option(str, f"A variant: {', '.join(PRESETS)}.") = None,
+    d_model: option(int, "Width between components.") = None,
+    heads: option(int, "Heads of each attention.") = None,
+    d_ff: option(int, "Width of the feed-forward networks.") = None,
+    layers: option(int, "Layers of each stack.") = None,
+    max_length: option(int, "The longest sequence, in tokens.") = None,
+    vocab: option(int, "Tokens of the tokenizer that a file gets.") = None,
+    dropout: option(float, "The chance that a value is dropped.") = None,
+    label_smoothing: option(float, "ε.") = None,
+    smoothing: option(str, ", ".join(MODEL_CHOICES["smoothing"])) = None,
+    optimizer: option(str, ", ".join(CHOICES["optimizer"])) = None,
+    schedule: option(str, ", ".join(CHOICES["schedule"])) = None,
+    rate: option(float, "The rate, or the factor before equation 3.") = None,
+    warmup_steps: option(int, "How long the rate rises.") = None,
+    clip_norm: option(float, "The largest gradient norm; 0 is none.") = None,
+    weight_decay: option(float, "AdamW's.") = None,
+    masks: option(str, "named: dropout that is equal in all four; native: the "
+                  "framework's own, quicker, and not comparable.") = None,
+    seed: option(int, "From which all random numbers follow.") = None,
+    dtype: option(str, "float32 or float64.") = None,
+    device: Annotated[str, typer.Option(help="Where to compute.")] = "cpu",
+    json_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--json", metavar="FILE", help="Write the results as JSON to FILE.")
+    ] = None,
+):
+    """Train a model, step for step the same in every port.
+
+    The run's folder holds its checkpoint, tokenizer, curve and, at the end,
+    its weights. Ctrl-C stops it; --resume goes on from the last checkpoint.
+    """
+    from parity.runs import training
+    from parity.runs.tasks import File
+    from parity.runs.tasks import task as known_task
+    given = {name: value for name, value in {
+        "batch": batch, "accumulate": accumulate, "preset": preset,
+        "d_model": d_model, "heads": heads, "d_ff": d_ff, "layers": layers,
+        "max_length": max_length, "vocab": vocab, "dropout": dropout,
+        "label_smoothing": label_smoothing, "smoothing": smoothing,
+        "optimizer": optimizer, "schedule": schedule, "rate": rate,
+        "warmup_steps": warmup_steps, "clip_norm": clip_norm,
+        "weight_decay": weight_decay, "masks": masks, "seed": seed,
+        "dtype": dtype}.items() if value is not None}
+    with told_plainly():
+        one_of(port, ("numpy", *ports.known_ports()), "port")
+        check_writable(json_file)
+        if (task is None) == (data is None):
+            raise InputError(
+                "nothing says what to train on; give one of a task, such as "
+                "dates, and --data FILE.")
+        folder = out or pathlib.Path("runs") / (
+            f"{task or pathlib.Path(data).stem}-{port}")
+        there = (folder / training.CHECKPOINT).exists()
+        if resume and not there:
+            raise InputError(
+                f"the folder {str(folder)!r} holds no checkpoint to go on "
+                "from; start without --resume.")
+        if there and not resume:
+            raise InputError(
+                f"the folder {str(folder)!r} holds a run already; go on with "
+                "--resume or choose another --out.")
+        if resume:
+            if given:
+                name = next(iter(given)).replace("_", "-")
+                raise InputError(
+                    f"--{name} is fixed by the checkpoint; leave it out, or "
+                    "start another run.")
+            settings = training.settings_of(folder)
+            if settings.task != (task or str(data)):
+                raise InputError(
+                    f"the folder {str(folder)!r} is a run on "
+                    f"{settings.task}; name that, or choose another --out.")
+            chosen = (known_task(task) if task
+                      else File(str(data), settings.vocab))
+        else:
+            chosen = (known_task(task) if task
+                      else File(str(data), given.get("vocab", 1000)))
+            settings = settings_from(given, task or str(data), chosen)
+        if data is not None:
+            chosen.check(settings.config)
+        engine = ports.ready(port, device)
+        run = training.Run(engine, chosen, settings, folder, device)
+        if resume:
+            run.load()
+        results = follow(run, steps or chosen.steps, every)
+        if json_file:
+            write_json(json_file, results)
+
+
+def settings_from(given, name, chosen):
+    """Settings from the task's own and what was given on the command line."""
+    from parity.runs.training import Settings
+    sizes = {"d_model": "d_model", "heads": "n_heads", "d_ff": "d_ff",
+             "max_length": "max_length", "dropout": "dropout",
+             "label_smoothing": "label_smoothing", "smoothing": "smoothing"}
+    config = chosen.config
+    if "preset" in given:
+        variant = preset(given["preset"])
+        config = config.replace(**{field: getattr(variant, field) for field in (
+            "residual", "norm", "norm_eps", "final_norm", "final_norm_eps",
+            "positions", "activation", "output", "tied", "label_smoothing",
+            "dropout")})
+    config = config.replace(**{
+        sizes[option]: value for option, value in given.items()
+        if option in sizes})
+    if "layers" in given:
+        config = config.replace(n_encoder_layers=given["layers"],
+                                n_decoder_layers=given["layers"])
+    training = TrainingConfig(**{**chosen.training, **{
+        field: given[field] for field in TrainingConfig().as_dict()
+        if field in given}})
+    return Settings(
+        task=name, config=config, training=training,
+        rows=given.get("batch", chosen.rows),
+        accumulate=given.get("accumulate", 1),
+        dtype=one_of(given.get("dtype", "float32"), ("float32", "float64"),
+                     "dtype"),
+        vocab=given.get("vocab", 1000))
+
+
+def follow(run, steps, every):
+    """Train with a progress bar, test, and say what was found."""
+    from parity.render import curves as drawing
+    from parity.runs import training
+    out, err = terminal.console(), terminal.console(stderr=True)
+    if run.settings.training.masks == "native":
+        out.print("Masks are the framework's own: this run cannot be compared "
+                  "with another port's, nor resumed to the bit.")
+    start, first = time.perf_counter(), run.step
+    with Progress(
+            TextColumn("{task.description}"), BarColumn(),
+            MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+            console=err, disable=not err.is_terminal,
+            transient=True) as progress:
+        bar = progress.add_task("training", total=steps, completed=run.step)
+
+        def on_step(row):
+            progress.update(bar, completed=row[0],
+                            description=f"loss {row[1]:.4f}")
+
+        def on_validation(row):
+            passed = time.perf_counter() - start
+            exact = ("" if row[5] is None else
+                     f", validation {row[4]:.4f}, exact {row[5]:.1%}")
+            out.print(f"step {row[0]}: loss {row[1]:.4f}{exact}, rate "
+                      f"{row[3]:.2e}, {passed:.0f} s")
+
+        try:
+            training.train(run, steps, every, on_step, on_validation)
+        except KeyboardInterrupt:
+            err.print(f"stopped at step {run.step}; go on from the last "
+                      "checkpoint with --resume.")
+            raise typer.Exit(INTERRUPTED) from None
+    seconds = time.perf_counter() - start
+    found = training.test(run)
+    exact = sum(a for a, _ in found.values())
+    count = sum(b for _, b in found.values())
+    results = {
+        "port": run.engine.NAME, "task": run.settings.task, "step": run.step,
+        "seconds": seconds, "exact": exact, "tested": count,
+        "groups": {name: list(pair) for name, pair in found.items()}}
+    run.save_weights(exact=exact, tested=count)
+    drawing.draw({run.engine.NAME: run.curve}, run.folder / training.PICTURE)
+    if count:
+        out.print(results_table(found))
+        out.print(f"exact: {exact} of {count}, {exact / count:.2%}")
+    out.print(f"{run.step - first} steps in {seconds:.0f} s; weights in "
+              f"{run.folder / training.WEIGHTS}")
+    return results
+
+
+def results_table(found):
+    """A row a group: how many answers are exact."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("group")
+    table.add_column("exact", justify="right")
+    table.add_column("of", justify="right")
+    for name, (exact, count) in found.items():
+        table.add_row(name, str(exact), str(count))
+    return table
+
+
+def curves(
+    folders: Annotated[list[pathlib.Path], typer.Argument(
+        metavar="DIR…", help="Folders of runs; the first is what the others "
+        "are held against.")],
+    out: Annotated[pathlib.Path, typer.Option(
+        metavar="FILE", help="The picture: .png, .svg or .pdf.")
+    ] = pathlib.Path("curves.png"),
+    table: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Write the numbers as well, separated by tabs."
+    )] = None,
+):
+    """Draw the learning curves of several runs on one picture."""
+    from parity.render import curves as drawing
+    with told_plainly():
+        if out.suffix not in PICTURES:
+            raise InputError(
+                f"{str(out)!r} is no picture that can be drawn; end it in "
+                f"{', '.join(PICTURES)}.")
+        check_writable(out)
+        check_writable(table)
+        read = drawing.read(folders)
+        drawing.draw(read, out)
+        print(f"drew {out}")
+        if table:
+            drawing.write_table(read, table)
+            print(f"wrote {table}")

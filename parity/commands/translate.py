@@ -1,0 +1,318 @@
+"""The commands ``parity translate`` and ``parity tokenizer``."""
+
+import pathlib
+import sys
+from typing import Annotated, Optional
+
+import typer
+from rich.table import Table
+
+from contract.errors import InputError, one_of
+from contract.generation import CHOICES, GenerationConfig
+from parity import ports
+from parity.commands.shell import (
+    DIVERGED, USAGE, check_writable, told_plainly, write_json)
+from parity.render import terminal
+
+PICTURES = (".html", ".png")
+
+
+def translate(
+    texts: Annotated[list[str], typer.Argument(
+        metavar="TEXT…", help="What to translate; - reads standard input, a "
+        "text a line, and answers each line as it comes.")],
+    weights: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Weights that parity train wrote.  [default: the "
+        "shipped model of dates]")] = None,
+    tokenizer: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Its tokenizer.json.  [default: the one beside "
+        "the weights]")] = None,
+    port: Annotated[str, typer.Option(
+        metavar="NAME", help="numpy, torch, keras, jax, or all: then all "
+        "four answer and are compared.")] = "numpy",
+    beam: Annotated[Optional[int], typer.Option(
+        metavar="N", min=1, help="Search with a beam of N hypotheses.  "
+        "[default: greedy search]")] = None,
+    length_rule: Annotated[str, typer.Option(
+        help=f"A beam's: {', '.join(CHOICES['length_rule'])}.")] = "paper",
+    alpha: Annotated[float, typer.Option(
+        help="The length rule's exponent.")] = 0.6,
+    nbest: Annotated[int, typer.Option(
+        metavar="N", min=1, help="How many hypotheses of a beam to show."
+    )] = 1,
+    sample: Annotated[bool, typer.Option(
+        "--sample", help="Draw each token by its probability.")] = False,
+    temperature: Annotated[float, typer.Option(
+        help="A sample's: what logits are divided by.")] = 1.0,
+    top_k: Annotated[int, typer.Option(
+        help="Sample from the k likeliest tokens; 0 from all.")] = 0,
+    top_p: Annotated[float, typer.Option(
+        help="Sample from the likeliest that reach p; 1 from all.")] = 1.0,
+    seed: Annotated[int, typer.Option(
+        help="From which samples follow.")] = 0,
+    max_tokens: Annotated[Optional[int], typer.Option(
+        help="The most tokens of an answer.  [default: what the model can]"
+    )] = None,
+    batch: Annotated[int, typer.Option(
+        min=1, help="Texts that are answered at once, alike in length."
+    )] = 32,
+    attention: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Draw what each token attends to: .png or .html."
+    )] = None,
+    dtype: Annotated[str, typer.Option(
+        help="float64 or float32.")] = "float64",
+    device: Annotated[str, typer.Option(help="Where to compute.")] = "cpu",
+    json_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--json", metavar="FILE", help="Write the answers as JSON to FILE; - "
+        "writes them to standard output instead of the texts.")] = None,
+):
+    """Answer texts, by default dates, written out, in ISO 8601.
+
+    Prints an answer a line. A text that cannot be answered is told on standard
+    error, its line stays empty, and the exit status is 2 after the others were
+    answered; 1 says that ports differ.
+    """
+    from parity.check import golden
+    from parity.runs import translation
+    with told_plainly():
+        names = (["numpy", *ports.known_ports()] if port == "all" else
+                 [one_of(port, ("numpy", *ports.known_ports(), "all"),
+                         "port")])
+        one_of(dtype, ("float64", "float32"), "dtype")
+        to_stdout = json_file is not None and str(json_file) == "-"
+        if not to_stdout:
+            check_writable(json_file)
+        check_writable(attention)
+        if attention and attention.suffix not in PICTURES:
+            raise InputError(
+                f"{str(attention)!r} is no picture that can be drawn; end it "
+                f"in {' or '.join(PICTURES)}.")
+        if beam and sample:
+            raise InputError(
+                "a beam and samples are two ways to search; choose --beam or "
+                "--sample.")
+        model = translation.Model.load(
+            weights or golden.FOLDER / f"{golden.TRAINED}.safetensors",
+            tokenizer)
+        if beam and beam > model.config.target_vocab:
+            raise InputError(
+                f"the beam is {beam} wide, but the vocabulary has "
+                f"{model.config.target_vocab} tokens; choose at most that.")
+        settings = GenerationConfig(
+            method="beam" if beam else "sample" if sample else "greedy",
+            begin_id=model.tokenizer.begin_id,
+            end_id=model.tokenizer.end_id, beam=beam or 1,
+            length_rule=length_rule, alpha=alpha, temperature=temperature,
+            top_k=top_k, top_p=top_p, seed=seed,
+            max_tokens=(max_tokens if max_tokens is not None
+                        else model.config.max_length)).check(model.config)
+        translators, absent = [], []
+        for name in names:
+            try:
+                translators.append(translation.Translator(
+                    name, model, dtype, device))
+            except InputError:
+                if port != "all":
+                    raise
+                absent.append(name)
+        shown = _Shown(translators, absent, settings, nbest, dtype,
+                       quiet=to_stdout)
+        first = 0
+        for lines in _chunks(texts, batch):
+            shown.add(lines, first, batch)
+            first += len(lines)
+        shown.finish()
+        if attention:
+            shown.draw(attention)
+        if json_file is not None:
+            if to_stdout:
+                import json
+                print(json.dumps(shown.as_json(), ensure_ascii=False,
+                                 indent=1))
+            else:
+                write_json(json_file, shown.as_json())
+        if shown.status:
+            raise typer.Exit(shown.status)
+
+
+def _chunks(texts, batch):
+    """Lists of (what it is, text or bytes); standard input line by line."""
+    given, number = [], 0
+    for text in texts:
+        if text != "-":
+            number += 1
+            given.append((f"text {number}", text))
+            continue
+        if given:
+            yield given
+            given = []
+        for count, line in enumerate(sys.stdin.buffer, start=1):
+            yield [(f"line {count}", line.rstrip(b"\r\n"))]
+    for start in range(0, len(given), batch):
+        yield given[start:start + batch]
+
+
+class _Shown:
+    """Answers, printed as they come, and what is told at the end."""
+
+    def __init__(self, translators, absent, settings, nbest, dtype, quiet):
+        self.translators, self.absent = translators, absent
+        self.settings, self.nbest, self.dtype = settings, nbest, dtype
+        self.quiet = quiet
+        self.model = translators[0].model
+        self.answers = {t.port: [] for t in translators}
+        self.out = terminal.console()
+        self.status = 0
+
+    def add(self, lines, first, most):
+        """Answer a few texts and print what is found."""
+        from parity.runs import translation
+        asked = [translation.read(self.model, text, what)
+                 for what, text in lines]
+        found = {t.port: t.answer(asked, self.settings, most, first)
+                 for t in self.translators}
+        for name, answers in found.items():
+            self.answers[name] += answers
+        for i, answer in enumerate(asked):
+            if answer.problem:
+                print(f"parity: {answer.problem}", file=sys.stderr)
+                self.status = USAGE
+            if self.quiet:
+                continue
+            if len(found) > 1:
+                self._table(answer, {n: a[i] for n, a in found.items()})
+            else:
+                self._plain(next(iter(found.values()))[i])
+        sys.stdout.flush()
+
+    def _plain(self, answer):
+        if self.nbest == 1:
+            print(answer.best)
+            return
+        for text, score in list(zip(answer.texts, answer.scores))[:self.nbest]:
+            print(f"{score:.6f}\t{text}")
+
+    def _table(self, asked, found):
+        if asked.problem:
+            return
+        table = Table(box=None, pad_edge=False, header_style="bold",
+                      title=asked.text, title_justify="left")
+        table.add_column("port")
+        table.add_column("answer")
+        table.add_column("score", justify="right")
+        for name, answer in found.items():
+            for i, text in enumerate(answer.texts[:self.nbest] or ("",)):
+                score = ("" if answer.scores is None
+                         else f"{answer.scores[i]:.15g}")
+                table.add_row(name if i == 0 else "", text, score)
+        self.out.print(table)
+
+    def finish(self):
+        """Say whether ports agree, if there are several."""
+        self.verdict, self.worst = None, None
+        if len(self.answers) + len(self.absent) == 1:
+            return
+        from parity.runs import translation
+        (name, first), *others = self.answers.items()
+        self.worst, difference = translation.agree(
+            first, dict(others), self.dtype)
+        compared = sum(answer.tokens is not None for answer in first)
+        if difference:
+            self.status, self.verdict = DIVERGED, "divergence"
+            words = f"DIVERGENCE: {difference}"
+        elif not compared or not others:
+            self.verdict, words = "nothing compared", "nothing was compared"
+        else:
+            self.verdict = "match"
+            words = (f"match: tokens identical, scores within "
+                     f"{terminal.number(self.worst)} in "
+                     f"{', '.join(self.answers)}")
+        if not self.quiet:
+            for absent in self.absent:
+                self.out.print(f"not checked: {absent} is not installed")
+            self.out.print(words)
+
+    def draw(self, path):
+        """Draw the first answer's attention, and how far ports differ."""
+        from parity.render import attention as picture
+        from parity.runs import translation
+        found = {name: next((a for a in answers if a.tokens is not None), None)
+                 for name, answers in self.answers.items()}
+        answer = found[self.translators[0].port]
+        if answer is None:
+            raise InputError("there is no answer to draw; give a text.")
+        weights = {t.port: t.attention(answer, self.settings)
+                   for t in self.translators}
+        ours = weights[self.translators[0].port]
+        about = f"Computed by {self.translators[0].port} in {self.dtype}."
+        if len(weights) > 1:
+            worst = max(abs(theirs[kind] - ours[kind]).max()
+                        for theirs in weights.values() for kind in ours)
+            about = (f"Computed in {self.dtype} by {', '.join(weights)}; the "
+                     f"largest difference of any weight is {worst:.1e}.")
+        axes = picture.parts(
+            answer, translation.written(answer.tokens[0], self.settings),
+            self.settings.begin_id, self.model.tokenizer)
+        if path.suffix == ".png":
+            picture.save_png(path, ours, axes)
+        else:
+            picture.save_html(path, f"{answer.text} → {answer.best}", about,
+                              ours, axes)
+
+    def as_json(self):
+        """Every answer as plain data."""
+        def plain(answer):
+            if answer.tokens is None:
+                return {"hypotheses": []}
+            return {"hypotheses": [
+                {"text": text, "score": float(score),
+                 "tokens": [int(i) for i in row]}
+                for text, score, row in zip(
+                    answer.texts, answer.scores, answer.tokens)]}
+        first = next(iter(self.answers.values()))
+        return {
+            "schema": 1, "verdict": self.verdict, "error": self.worst,
+            "not_checked": self.absent,
+            "answers": [
+                {"text": answer.text, "problem": answer.problem or None,
+                 "ports": {name: plain(answers[i])
+                           for name, answers in self.answers.items()}}
+                for i, answer in enumerate(first)]}
+
+
+def tokenizer(
+    files: Annotated[list[pathlib.Path], typer.Argument(
+        metavar="FILE…", help="Text in UTF-8.")],
+    out: Annotated[pathlib.Path, typer.Option(
+        metavar="FILE", help="Where to write the tokenizer.")
+    ] = pathlib.Path("tokenizer.json"),
+    vocab: Annotated[int, typer.Option(
+        min=260, help="How many tokens it has.")] = 1000,
+    model: Annotated[str, typer.Option(
+        help="bpe, of bytes; or wordpiece.")] = "bpe",
+):
+    """Train a tokenizer from text."""
+    from contract.tokenizer import Tokenizer
+    with told_plainly():
+        check_writable(out)
+        texts = [line for path in files for line in _lines(path)]
+        if not any(text.strip() for text in texts):
+            raise InputError("there is no text; give a file that has some.")
+        trained = Tokenizer.train(texts, vocab, model=model)
+        trained.save(out)
+        pieces = sum(len(trained.encode(text)) for text in texts)
+        signs = sum(map(len, texts))
+        print(f"made {out}: {trained.vocab_size} tokens, "
+              f"{signs / max(pieces, 1):.2f} characters a token in this text")
+
+
+def _lines(path):
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read ({error.strerror}); check the "
+            "path.") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{str(path)!r} is not UTF-8; save it as UTF-8.") from None

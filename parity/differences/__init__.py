@@ -1,0 +1,1 @@
+"""What frameworks do differently by default, found by running them."""

@@ -1,0 +1,1 @@
+"""Which step, value or parameter of one model is which of another."""

@@ -1,0 +1,1 @@
+"""How far two arrays are apart, and how far they may be."""

@@ -1,0 +1,149 @@
+"""The lessons: plain Python files in cells, run from top to bottom.
+
+A cell begins at a line ``# %%``; one that begins at ``# %% [markdown]`` is
+text. So a lesson is a program (``python lessons/1_attention.py``) and a
+notebook in every editor that knows such cells; here it is run cell by cell,
+and what each prints is kept.
+"""
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import re
+
+import numpy as np
+
+from contract.errors import InputError
+from parity import ports
+from parity.ports import NotChecked
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "lessons"
+
+MARK = re.compile(r"# %%(?: \[(markdown)\])?\s*$")
+
+#: The ports that a lesson may use while ``run`` runs it; None for all.
+_asked = None
+
+
+@dataclasses.dataclass
+class Cell:
+    """One cell of a lesson.
+
+    Attributes:
+        text: its code, or its Markdown.
+        line: the number of its first line in the file.
+        markdown: whether it is text.
+        output: what it printed.
+    """
+
+    text: str
+    line: int
+    markdown: bool
+    output: str = ""
+
+
+def paths(folder=FOLDER):
+    """The lessons' files, in order."""
+    return sorted(pathlib.Path(folder).glob("[0-9]_*.py"))
+
+
+def title(path):
+    """A lesson's first heading."""
+    found = re.search(r"^# # (.+)$", path.read_text("utf-8"), flags=re.M)
+    if not found:
+        raise InputError(
+            f"{path.name} has no heading; begin it with a Markdown cell "
+            "whose first line is '# # Title'.")
+    return found[1]
+
+
+def cells(path):
+    """The Cells of a lesson, not yet run.
+
+    Raises:
+        InputError: there is something before the first cell.
+    """
+    made, held = [], None
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if found := MARK.match(line):
+            held = []
+            made.append((held, bool(found[1])))
+        elif held is not None:
+            held.append((number, line))
+        elif line.strip():
+            raise InputError(
+                f"{path.name}, line {number}, stands in no cell; begin one "
+                "with '# %%' above it.")
+    return [_cell(*one) for one in made]
+
+
+def _cell(lines, markdown):
+    """A Cell of numbered lines, without the blank ones around it."""
+    while lines and not lines[-1][1].strip():
+        lines.pop()
+    while lines and not lines[0][1].strip():
+        lines.pop(0)
+    text = "\n".join(
+        re.sub("^# ?", "", line) if markdown else line for _, line in lines)
+    return Cell(text, lines[0][0] if lines else 1, markdown)
+
+
+def run(path, port_names=None, found=None):
+    """Run a lesson: its Cells, with what each printed.
+
+    Args:
+        path: the file.
+        port_names: the ports that it may use; by default all that are here.
+        found: its Cells, if they were read already.
+    """
+    global _asked
+    found = found or cells(path)
+    names = {"__name__": "__main__", "__file__": str(path)}
+    before, _asked = _asked, port_names
+    try:
+        with np.printoptions():  # what a lesson sets is put back
+            for cell in found:
+                if not cell.markdown:
+                    cell.output = _printed(cell, path, names)
+    finally:
+        _asked = before
+    return found
+
+
+def shown(path, port_names=None):
+    """A lesson for a page: its Cells, and in words where it failed, or ""."""
+    found = cells(path)
+    try:
+        return run(path, port_names, found), ""
+    except Exception as error:  # a lesson's own, or a port's
+        words = str(error).splitlines() or [""]
+        return found, f"{type(error).__name__}: {words[0][:200]}"
+
+
+def _printed(cell, path, names):
+    """What a cell of code prints; an error names the line of the file."""
+    code = compile("\n" * (cell.line - 1) + cell.text, str(path), "exec")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, names)
+    return printed.getvalue().rstrip("\n")
+
+
+def engines_here():
+    """Name -> engine of the reference and of each port that can run here.
+
+    What cannot is printed as not checked.
+    """
+    found = {"numpy": ports.engine("numpy")}
+    for name in ports.known_ports():
+        engine = ports.engine(name)
+        if _asked is not None and name not in _asked:
+            engine = NotChecked(name, "it was not asked for")
+        if isinstance(engine, NotChecked):
+            print(f"not checked: {name}, {engine.reason}")
+        else:
+            engine.set_precision()
+            found[name] = engine
+    return found

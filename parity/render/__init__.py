@@ -1,0 +1,1 @@
+"""What was found, for the eye: terminal, pages and pictures."""

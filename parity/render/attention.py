@@ -1,0 +1,150 @@
+"""What attends to what, as a picture: a panel for each layer and head."""
+
+import functools
+import html
+import io
+import re
+import warnings
+
+import numpy as np
+
+from parity.commands.shell import write_whole
+
+TITLES = {
+    "cross": "Cross-attention: each target token to the source",
+    "encoder": "Encoder self-attention: each source token to the source",
+    "decoder": "Decoder self-attention: each target token to those before",
+}
+
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
+       max-width: 75rem; padding: 0 1rem }}
+svg {{ max-width: 100%; height: auto; background: #fff }}
+.wide {{ overflow-x: auto }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }}
+th, td {{ padding: .1rem .5rem; text-align: right }}
+</style>
+<h1>{title}</h1>
+<p>{about}</p>
+{sections}
+</html>
+"""
+
+
+def figure(weights, rows, columns, title):
+    """A matplotlib figure of weights [layers H T S].
+
+    Args:
+        rows, columns: T and S labels.
+    """
+    from matplotlib.figure import Figure
+    layers, heads = weights.shape[:2]
+    width = max(2.2, 0.22 * len(columns) + 0.6)
+    height = max(1.8, 0.2 * len(rows) + 0.6)
+    drawn = Figure(figsize=(width * heads + 1, height * layers + 0.8),
+                   layout="constrained", dpi=120)
+    axes = drawn.subplots(layers, heads, squeeze=False)
+    for layer in range(layers):
+        for head in range(heads):
+            ax = axes[layer, head]
+            image = ax.imshow(weights[layer, head], vmin=0, vmax=1,
+                              cmap="cividis", aspect="auto")
+            ax.set_title(f"layer {layer}, head {head}", fontsize=8)
+            ax.set_xticks(range(len(columns)), columns, rotation=90,
+                          fontsize=7)
+            ax.set_yticks(range(len(rows)), rows, fontsize=7)
+            if head:
+                ax.set_yticklabels([])
+            if layer < layers - 1:
+                ax.set_xticklabels([])
+    drawn.colorbar(image, ax=axes, shrink=0.6, label="weight")
+    if title:
+        drawn.suptitle(title, fontsize=10)
+    return drawn
+
+
+@functools.cache
+def _drawable():
+    """The code points that the pictures' font has."""
+    from matplotlib import font_manager, ft2font
+    font = ft2font.FT2Font(font_manager.findfont(
+        font_manager.FontProperties(family=["sans-serif"])))
+    return frozenset(font.get_charmap())
+
+
+def drawable(label):
+    """A label, with U+… for every character that the font lacks."""
+    return "".join(sign if ord(sign) in _drawable() else f"U+{ord(sign):X}"
+                   for sign in label)
+
+
+def labels(tokenizer, ids):
+    """Tokens as labels: a blank can be seen."""
+    return [token.replace(" ", "␣").replace("$", r"\$")
+            for token in tokenizer.tokens(ids)]
+
+
+def parts(answer, ids, begin_id, tokenizer):
+    """{kind: (row labels, column labels)}; ids are the answer's."""
+    source = labels(tokenizer, answer.ids)
+    target = labels(tokenizer, [begin_id, *ids])
+    return {"cross": (target, source), "encoder": (source, source),
+            "decoder": (target, target)}
+
+
+def save_png(path, weights, axes):
+    """Draw the cross-attention into a file."""
+    drawn = figure(weights["cross"], *(
+        list(map(drawable, words)) for words in axes["cross"]),
+        TITLES["cross"])
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format="png")
+    write_whole(path, buffer.getvalue())
+
+
+def save_html(path, title, about, weights, axes):
+    """Write a page of all three, each with its numbers as tables."""
+    sections = []
+    for kind, heading in TITLES.items():
+        sections.append(
+            f'<h2>{heading}</h2><div class="wide" role="img" aria-label="'
+            f'{heading}; the numbers are in the tables below.">'
+            f"{_svg(weights[kind], axes[kind])}</div>"
+            f"{_tables(weights[kind], *axes[kind])}")
+    write_whole(path, PAGE.format(
+        title=html.escape(title), about=html.escape(about),
+        sections="\n".join(sections)))
+
+
+def _svg(weights, axes):
+    """A figure whose labels the browser draws, in a font that has them."""
+    import matplotlib
+    buffer = io.StringIO()
+    with (matplotlib.rc_context({"svg.fonttype": "none"}),
+          warnings.catch_warnings()):
+        warnings.filterwarnings("ignore", message="Glyph")
+        figure(weights, *axes, None).savefig(
+            buffer, format="svg", metadata={"Date": None})
+    return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
+
+
+def _tables(weights, rows, columns):
+    found = []
+    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
+    for layer, head_number in np.ndindex(weights.shape[:2]):
+        body = "".join(
+            f'<tr><th scope="row">{html.escape(row)}</th>'
+            + "".join(f"<td>{value:.3f}</td>" for value in values) + "</tr>"
+            for row, values in zip(rows, weights[layer, head_number]))
+        found.append(
+            f"<details><summary>layer {layer}, head {head_number}</summary>"
+            f'<div class="wide"><table><tr><td></td>{head}</tr>{body}</table>'
+            "</div></details>")
+    return "".join(found)

@@ -1,0 +1,170 @@
+"""How a report looks in a terminal. Verdicts are words, never only colours."""
+
+import math
+from collections import defaultdict
+
+from rich import box
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn
+from rich.progress import TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, ZERO
+
+#: Wide enough for every row where the output is a file or a pipe.
+FILE_WIDTH = 132
+
+STYLES = {MATCH: "green", ZERO: "green", FREE: "green",
+          DIVERGENCE: "bold red"}
+
+#: How many divergences are listed at the end.
+LISTED = 10
+
+
+def console(stderr=False):
+    """A console that obeys NO_COLOR and does not wrap into a file."""
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal:
+        made = Console(stderr=stderr, highlight=False, width=FILE_WIDTH)
+    return made
+
+
+def number(error):
+    """An error or a limit, short: two digits, 0 as 0, none as a dash."""
+    if error is None:
+        return "–"
+    if error == 0:
+        return "0"
+    return f"{error:.1e}" if math.isfinite(error) else "inf"
+
+
+def verdict_text(verdict):
+    """A verdict in its colour; a divergence in capitals too."""
+    words = verdict.upper() if verdict == DIVERGENCE else verdict
+    return Text(words, style=STYLES.get(verdict, "yellow"))
+
+
+def _error_text(found):
+    if found is None:
+        return Text("–", style="yellow")
+    style = "bold red" if found.verdict == DIVERGENCE else ""
+    return Text(number(found.error), style=style)
+
+
+def rows_table(rows, port_names):
+    """The table of one group of rows: a row a step, a column a port."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("step", overflow="fold", ratio=1)
+    table.add_column("shape", no_wrap=True)
+    for name in port_names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("limit", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    case = None
+    for row in rows:
+        if row.case != case:
+            case = row.case
+            table.add_row(Text(case, style="bold cyan"))
+        shape = "×".join(map(str, row.shape)) or "scalar"
+        table.add_row(
+            f"  {row.name}", shape,
+            *(_error_text(row.found.get(name)) for name in port_names),
+            number(row.limit), verdict_text(row.verdict))
+    return table
+
+
+def summary_table(report, port_names):
+    """A row for each model and dtype: each port's largest share of a limit."""
+    groups = defaultdict(list)
+    for row in report.rows:
+        full = "full size" in row.case
+        name = f"{row.preset}, full size" if full else row.preset
+        groups[name, row.dtype, row.device].append(row)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for title in ("model", "dtype", "device"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("steps", justify="right")
+    for name in port_names:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for (name, dtype, device), rows in groups.items():
+        worst = DIVERGENCE if any(
+            row.verdict == DIVERGENCE for row in rows) else MATCH
+        table.add_row(
+            name, dtype, device, str(len(rows)),
+            *(_worst(rows, port) for port in port_names),
+            verdict_text(worst))
+    return table
+
+
+def _worst(rows, port):
+    """A port's largest error in a group of rows."""
+    found = [row.found[port] for row in rows if port in row.found]
+    if not found:
+        return Text("not checked", style="yellow")
+    if any(f.error is None for f in found):
+        return Text("–", style="bold red")
+    style = ("bold red" if any(f.verdict == DIVERGENCE for f in found)
+             else "")
+    return Text(number(max(f.error for f in found)), style=style)
+
+
+def print_divergences(out, report):
+    """List the first divergences, the first of all first."""
+    divergences = report.divergences()
+    if not divergences:
+        return
+    row, port, found = divergences[0]
+    out.print(Text.assemble(
+        ("First divergence: ", "bold red"),
+        f"{port}, {row.preset}, {row.case}, step {row.name} "
+        f"({row.dtype}, {row.device}): error {number(found.error)}, limit "
+        f"{number(found.limit)}"
+        + (f"; {found.reason}" if found.reason else "") + "."))
+    for row, port, found in divergences[1:LISTED]:
+        out.print(f"  then {port}, {row.preset}, {row.case}, {row.name} "
+                  f"({row.dtype}): {number(found.error)}"
+                  + (f"; {found.reason}" if found.reason else ""))
+    if len(divergences) > LISTED:
+        out.print(f"  and {len(divergences) - LISTED} more.")
+
+
+def print_environment(out, environment):
+    """Versions, devices and precision settings, a line each."""
+    out.print(f"python {environment['python']} on {environment['platform']}, "
+              f"{environment['cores']} cores")
+    for library in environment["blas"]:
+        out.print(f"blas   {library['library']} "
+                  f"({library['architecture']}, {library['threads']} threads)")
+    for name, port in environment["ports"].items():
+        versions = ", ".join(f"{k} {v}" for k, v in port["versions"].items())
+        out.print(f"{name:6} {versions}"
+                  + (f"; devices {', '.join(port['devices'])}"
+                     if "devices" in port else ""))
+        if "precision" in port:
+            settings = ", ".join(
+                f"{k}={v}" for k, v in port["precision"].items())
+            canaries = ", ".join(
+                f"{v:.1f} eps on {k}" for k, v in port["canary_eps"].items())
+            out.print(f"       {settings}; float32 product off by {canaries}")
+
+
+def print_verdict(out, report):
+    """The last lines: what was compared, what was not, the verdict."""
+    for missing in report.not_checked:
+        out.print(Text.assemble(
+            ("not checked: ", "yellow"), f"{missing.port}, {missing.reason}"))
+    out.print(f"compared {report.compared} of {report.expected} expected, "
+              f"not checked {report.not_compared}, "
+              f"in {report.seconds:.1f} seconds")
+    out.print(Text("verdict: ").append_text(verdict_text(report.verdict)))
+
+
+def progress():
+    """A line on standard error that moves on a terminal and nowhere else."""
+    err = console(stderr=True)
+    return Progress(
+        SpinnerColumn(), TextColumn("{task.description}"),
+        TimeElapsedColumn(), console=err, transient=True,
+        disable=not err.is_terminal)

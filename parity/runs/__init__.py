@@ -1,0 +1,1 @@
+"""Training runs with their data, and texts through trained models."""

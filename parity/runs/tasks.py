@@ -1,0 +1,136 @@
+"""What can be trained on: the dates, or a file of pairs.
+
+A task says which pairs a step trains on as a function of the step's number
+alone, so that a run that is resumed sees what it would have seen.
+"""
+
+import functools
+import pathlib
+
+import numpy as np
+
+from contract import random
+from contract.config import PRESETS
+from contract.errors import InputError, one_of
+from contract.tokenizer import Tokenizer, read_pairs
+from parity.runs import dates
+
+#: The key of everything that a task draws.
+KEY = random.fold_in(random.key(0), "tasks")
+
+#: A file's share that is kept for validation, and at most how many pairs.
+VALIDATED, MOST_VALIDATED = 0.05, 500
+
+
+class Dates:
+    """Dates in 25 languages to ISO 8601, without end; see parity.runs.dates.
+
+    Attributes:
+        name: the task's.
+        config: the TransformerConfig that it is meant for.
+        longest: how many tokens an answer has at most.
+        steps, rows: how many steps of how many pairs it takes.
+        training: the settings that it takes, as TrainingConfig's fields.
+    """
+
+    name = "dates"
+    steps, rows = 4000, 64
+    training = {"warmup_steps": 1000, "clip_norm": 1.0}
+    longest = 16
+    config = PRESETS["vaswani2017_base"].replace(
+        source_vocab=1000, target_vocab=1000, d_model=128, n_heads=4,
+        d_ff=512, n_encoder_layers=2, n_decoder_layers=2, max_length=64)
+
+    @functools.cached_property
+    def tokenizer(self):
+        """Byte-level BPE over what the first 300 steps are trained on."""
+        texts = [text for step in range(300)
+                 for column in dates.batch(step, 64) for text in column]
+        return Tokenizer.train(
+            texts, self.config.source_vocab, single_digits=True)
+
+    def batch(self, step, rows):
+        """Sources and targets of a step, as ids."""
+        sources, targets = dates.batch(step, rows)
+        return encoded(self.tokenizer, sources, targets)
+
+    def validation(self):
+        """(source, target, language) of the validation set."""
+        return dates.pairs("validation", dates.VALIDATED)
+
+    def test(self):
+        """(source, target, language) of the test set."""
+        return dates.pairs("test", dates.TESTED)
+
+
+class File:
+    """The pairs of a file, in another random order in each epoch.
+
+    A twentieth of them, chosen by key, is kept for validation.
+    """
+
+    steps, rows = 2000, 32
+    training = {"warmup_steps": 400, "clip_norm": 1.0}
+
+    def __init__(self, path, vocab):
+        self.path, self.name = path, pathlib.Path(path).stem
+        sources, targets = read_pairs(path)
+        self.tokenizer = Tokenizer.train([*sources, *targets], vocab)
+        size = self.tokenizer.vocab_size
+        self.config = Dates.config.replace(
+            source_vocab=size, target_vocab=size, max_length=256)
+        self.pairs = list(zip(sources, targets))
+        order = self._order("split").tolist()
+        kept = min(MOST_VALIDATED, int(len(order) * VALIDATED))
+        self.kept, self.train = order[:kept], np.array(order[kept:])
+        self.ids = list(zip(*encoded(self.tokenizer, sources, targets)))
+        self.longest = 8 + max(len(target) for _, target in self.ids)
+
+    def check(self, config):
+        """Raise InputError where a pair is longer than a model can read."""
+        for number, (source, target) in enumerate(self.ids, start=1):
+            longest = max(len(source), len(target))
+            if longest > config.max_length:
+                raise InputError(
+                    f"{self.path}:{number}: the line has {longest} tokens, "
+                    f"but the model reads {config.max_length}; shorten it or "
+                    "raise --max-length.")
+
+    def _order(self, name):
+        key = random.fold_in(random.fold_in(KEY, self.name), name)
+        return np.argsort(random.bits64(key, (len(self.pairs),)))
+
+    @functools.lru_cache(maxsize=2)
+    def _epoch(self, number):
+        order = self._order(f"epoch {number}")
+        return order[np.isin(order, self.train)]
+
+    def batch(self, step, rows):
+        """Sources and targets of a step, as ids."""
+        places = range((step - 1) * rows, step * rows)
+        chosen = [self.ids[self._epoch(place // len(self.train))[
+            place % len(self.train)]] for place in places]
+        return [source for source, _ in chosen], [t for _, t in chosen]
+
+    def validation(self):
+        """(source, target, "all") of what is kept from training."""
+        return [(*self.pairs[i], "all") for i in self.kept]
+
+    def test(self):
+        """Nothing beyond validation."""
+        return []
+
+
+def encoded(tokenizer, sources, targets):
+    """Ids of sources, and of targets with their begin and end."""
+    return ([tokenizer.encode(text) for text in sources],
+            [[tokenizer.begin_id, *tokenizer.encode(text), tokenizer.end_id]
+             for text in targets])
+
+
+TASKS = {"dates": Dates}
+
+
+def task(name):
+    """The task called ``name``; an unknown name raises InputError."""
+    return TASKS[one_of(name, TASKS, "task")]()

@@ -1,0 +1,299 @@
+"""A training run: steps, validation, checkpoints, and going on from one.
+
+A run is a folder. ``checkpoint.safetensors`` holds all that the next step
+depends on (weights, both moments, the step's number and the key; the settings
+as metadata), under canonical names, so that any port can go on from it.
+It is written beside the old one and then takes its name: killed at any moment,
+a run loses what came after the last checkpoint and no more.
+"""
+
+import dataclasses
+import json
+import math
+import pathlib
+
+import numpy as np
+
+from contract import random, weights
+from contract.config import TransformerConfig
+from contract.errors import InputError
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import part
+from parity.commands.shell import write_whole
+
+CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
+WEIGHTS, CURVE, PICTURE = "weights.safetensors", "curve.tsv", "curve.png"
+
+#: Sequences are padded to a multiple of this, so that few lengths occur.
+MULTIPLE = 8
+
+#: How many pairs are evaluated at once.
+AT_ONCE = 125
+
+COLUMNS = ("step", "loss", "norm", "rate", "validation_loss",
+           "validation_exact")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a run depends on, apart from which port makes it.
+
+    Attributes:
+        task: its name, or the path of a file of pairs.
+        config, training: the model and how it is trained.
+        rows: pairs in a batch.
+        accumulate: batches in a step.
+        dtype: what is computed in.
+        vocab: of the tokenizer that a file of pairs is given.
+    """
+
+    task: str
+    config: TransformerConfig
+    training: TrainingConfig
+    rows: int
+    accumulate: int = 1
+    dtype: str = "float32"
+    vocab: int = 1000
+
+    def as_dict(self):
+        """Plain data."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of_dict(cls, data):
+        """What as_dict made plain."""
+        return cls(**{**data, "config": TransformerConfig(**data["config"]),
+                      "training": TrainingConfig(**data["training"])})
+
+
+class Run:
+    """One port, training on one task in one folder.
+
+    Attributes:
+        step: the last step that was made.
+        curve: rows of COLUMNS, by step; validation is None where none was.
+    """
+
+    def __init__(self, engine, task, settings, folder, device="cpu"):
+        self.engine, self.task, self.settings = engine, task, settings
+        self.folder, self.device = pathlib.Path(folder), device
+        self.curve = []
+        self._start(engine.initial_weights(
+            settings.config, settings.training.seed))
+
+    def _start(self, arrays):
+        self.model = self.engine.build(
+            "transformer", self.settings.config,
+            {name: array.astype(self.settings.dtype)
+             for name, array in arrays.items()},
+            self.settings.dtype, self.device)
+        self.trainer = self.engine.trainer(
+            self.model, self.settings.training)
+
+    @property
+    def step(self):
+        """The number of the last step."""
+        return self.trainer.step
+
+    @property
+    def key(self):
+        """The key that the next step's masks come from, uint32 [2]."""
+        return random.fold_in(random.fold_in(random.key(
+            self.settings.training.seed), "dropout"), self.step + 1)
+
+    def batches(self, step):
+        """Sources [A B S] and targets [A B T] of a step, padded."""
+        settings = self.settings
+        sources, targets = self.task.batch(
+            step, settings.rows * settings.accumulate)
+        return tuple(
+            padded(self.task.tokenizer, ids, settings.config.max_length)
+            .reshape(settings.accumulate, settings.rows, -1)
+            for ids in (sources, targets))
+
+    def train_step(self):
+        """Make a step and note its loss, norm and rate."""
+        found = self.engine.train_step(
+            self.trainer, *self.batches(self.step + 1))
+        row = [self.step, *(float(found[name])
+                            for name in ("loss", "norm", "rate")), None, None]
+        if not math.isfinite(row[1]):
+            raise InputError(
+                f"the loss is {row[1]} at step {self.step}; choose a lower "
+                "rate, a longer warm-up or a clip norm, and start from the "
+                "last checkpoint.")
+        self.curve.append(row)
+        return row
+
+    def validate(self):
+        """Note the loss on the validation set and the share of exact ones."""
+        pairs = self.task.validation()
+        if pairs:
+            loss = evaluate(self.engine, self.model, self.task.tokenizer,
+                            pairs)
+            answers = translate(self.engine, self.model, self.task.tokenizer,
+                                [source for source, _, _ in pairs],
+                                self.task.longest)
+            exact = np.mean([answer == target for answer, (_, target, _)
+                             in zip(answers, pairs)])
+            self.curve[-1][4:] = [loss, float(exact)]
+        return self.curve[-1]
+
+    def arrays(self):
+        """All that the next step depends on, by name."""
+        return {
+            **{f"weights.{name}": array for name, array
+               in self.engine.export(self.model).items()},
+            **self.engine.moments(self.trainer),
+            "step": np.array([self.step], np.int64), "key": self.key}
+
+    def save(self):
+        """Write the curve and then the checkpoint, each whole or not."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / TOKENIZER).exists():
+            self.task.tokenizer.save(self.folder / TOKENIZER)
+        write_curve(self.folder / CURVE, self.curve)
+        weights.save(self.folder / CHECKPOINT, self.arrays(),
+                     settings=self.settings.as_dict())
+
+    def save_weights(self, **results):
+        """Write the weights alone, with what they are and do."""
+        weights.save(
+            self.folder / WEIGHTS, self.engine.export(self.model),
+            config=self.settings.config.as_dict(), task=self.settings.task,
+            tokenizer=self.task.tokenizer.digest, step=self.step, **results)
+
+    def load(self):
+        """Go on from the folder's checkpoint."""
+        arrays, _ = weights.load(self.folder / CHECKPOINT)
+        self._start(weights_of(arrays, self.settings.config, self.folder))
+        self.engine.resume(self.trainer, int(arrays["step"][0]), arrays)
+        if not np.array_equal(arrays["key"], self.key):
+            raise InputError(
+                f"the key in {str(self.folder / CHECKPOINT)!r} is not that of "
+                "its seed and step; the file was changed, so start again.")
+        self.curve = [row for row in read_curve(self.folder / CURVE)
+                      if row[0] <= self.step]
+
+
+def weights_of(arrays, config, folder):
+    """The weights of a checkpoint, checked with the moments."""
+    found = part(arrays, "weights.")
+    what = str(pathlib.Path(folder) / CHECKPOINT)
+    weights.check(found, weights.schema(config), what)
+    for kind in ("m.", "v."):
+        weights.check(part(arrays, kind), weights.schema(config), what)
+    return found
+
+
+def settings_of(folder):
+    """The Settings of a folder's checkpoint; InputError if it has none."""
+    path = pathlib.Path(folder) / CHECKPOINT
+    _, metadata = weights.load(path)
+    try:
+        return Settings.of_dict(
+            json.loads(metadata[weights.METADATA_KEY])["settings"])
+    except (KeyError, TypeError, json.JSONDecodeError):
+        raise InputError(
+            f"{str(path)!r} does not say how it was trained, so it is not a "
+            "checkpoint; choose the folder of a run.") from None
+
+
+def padded(tokenizer, sequences, max_length):
+    """Ids [B T], padded to a multiple of MULTIPLE or to the longest."""
+    longest = max(map(len, sequences))
+    length = min(-(-longest // MULTIPLE) * MULTIPLE, max_length)
+    return tokenizer.pad(sequences, length=max(length, longest))
+
+
+def chunks(pairs):
+    """Pairs, sorted by the length of the source, AT_ONCE at a time."""
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]))
+    for start in range(0, len(order), AT_ONCE):
+        yield order[start:start + AT_ONCE]
+
+
+def evaluate(engine, model, tokenizer, pairs):
+    """The mean loss of a model over the target tokens of pairs."""
+    config, total, tokens = model.config, 0.0, 0
+    for chosen in chunks(pairs):
+        sources, targets = (padded(tokenizer, [
+            ends + tokenizer.encode(pairs[i][column]) + tail
+            for i in chosen], config.max_length)
+            for column, ends, tail in (
+                (0, [], []),
+                (1, [tokenizer.begin_id], [tokenizer.end_id])))
+        masks = engine.masks(sources, targets[:, :-1], config.pad_id,
+                             model.home)
+        output = engine.predict(
+            model, sources, targets[:, :-1], **masks)
+        labels = np.ascontiguousarray(targets[:, 1:])
+        count = int((labels != config.pad_id).sum())
+        total += count * float(engine.loss(
+            output, labels, config.pad_id, config.label_smoothing,
+            config.smoothing, model.home))
+        tokens += count
+    return total / tokens
+
+
+def translate(engine, model, tokenizer, texts, longest):
+    """The greedy answers of a model to texts, as texts."""
+    config = model.config
+    answers = [None] * len(texts)
+    for chosen in chunks([(text,) for text in texts]):
+        sources = padded(tokenizer, [tokenizer.encode(texts[i])
+                                     for i in chosen], config.max_length)
+        found = engine.generate(model, sources, GenerationConfig(
+            begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+            max_tokens=min(config.max_length, longest) - 1))
+        for i, row in zip(chosen, found["tokens"][:, 0].tolist()):
+            ends = [*row, tokenizer.end_id].index(tokenizer.end_id)
+            answers[i] = tokenizer.decode(row[:ends])
+    return answers
+
+
+def write_curve(path, rows):
+    """Write a curve as a table, whole or not at all."""
+    lines = ["\t".join(COLUMNS)] + [
+        "\t".join("" if value is None else repr(value) for value in row)
+        for row in rows]
+    write_whole(path, "\n".join(lines) + "\n")
+
+
+def read_curve(path):
+    """The rows of a curve; InputError if it is none."""
+    try:
+        head, *lines = pathlib.Path(path).read_text("utf-8").splitlines()
+        if head.split("\t") != list(COLUMNS):
+            raise ValueError
+        return [[int(step), *(float(value) if value else None
+                              for value in values)]
+                for step, *values in (line.split("\t") for line in lines)]
+    except (OSError, ValueError):
+        raise InputError(
+            f"{str(path)!r} cannot be read as a learning curve; choose the "
+            "folder of a run.") from None
+
+
+def train(run, steps, every, on_step=lambda row: None,
+          on_validation=lambda row: None):
+    """Train up to step ``steps``; validate and save each ``every`` steps."""
+    while run.step < steps:
+        on_step(run.train_step())
+        if run.step % every == 0 or run.step == steps:
+            on_validation(run.validate())
+            run.save()
+
+
+def test(run):
+    """{group: (exact, of)} over the task's test set, or its validation."""
+    pairs = run.task.test() or run.task.validation()
+    answers = translate(run.engine, run.model, run.task.tokenizer,
+                        [source for source, _, _ in pairs],
+                        run.task.longest)
+    found = {}
+    for answer, (_, target, group) in zip(answers, pairs):
+        exact, count = found.get(group, (0, 0))
+        found[group] = exact + (answer == target), count + 1
+    return found

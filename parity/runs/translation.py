@@ -1,0 +1,237 @@
+"""From text to text: a model with its tokenizer, in any of the four.
+
+A text that cannot be answered (not UTF-8, longer than the model reads) is told
+in a sentence; the others get their answers all the same. A text without tokens
+has an empty answer, of which no model is asked.
+"""
+
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from contract import weights
+from contract.batch import Batch
+from contract.config import TransformerConfig
+from contract.errors import InputError
+from contract.tokenizer import Tokenizer
+from parity import ports
+from parity.numerics.comparator import MATCH, compare
+from parity.numerics.tolerances import FLOAT64_LIMIT, score_limit
+from parity.runs.training import padded
+
+
+#: Models of fewer parameters compute on one thread.
+SMALL = 5_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """Weights that belong together with a tokenizer.
+
+    Attributes:
+        name: the weights' path, as given.
+        config, arrays: the model's.
+        tokenizer: what it was trained with.
+    """
+
+    name: str
+    config: TransformerConfig
+    arrays: dict
+    tokenizer: Tokenizer
+
+    @classmethod
+    def load(cls, path, tokenizer_path=None):
+        """Read weights, and the tokenizer beside them unless one is given.
+
+        Raises:
+            InputError: a file cannot be read, or they do not belong together.
+        """
+        path = pathlib.Path(path)
+        arrays, metadata = weights.load(path)
+        try:
+            told = json.loads(metadata[weights.METADATA_KEY])
+            config = TransformerConfig(**told["config"])
+        except (KeyError, TypeError, json.JSONDecodeError):
+            raise InputError(
+                f"{str(path)!r} does not say what model it is of; choose "
+                "weights that parity train wrote.") from None
+        weights.check(arrays, weights.schema(config), str(path))
+        tokenizer_path = tokenizer_path or beside(path)
+        tokenizer = Tokenizer.load(tokenizer_path)
+        sizes = {config.source_vocab, config.target_vocab}
+        other = (sizes != {tokenizer.vocab_size}
+                 or tokenizer.pad_id != config.pad_id
+                 or told.get("tokenizer", tokenizer.digest)
+                 != tokenizer.digest)
+        if other:
+            raise InputError(
+                f"{str(tokenizer_path)!r} is not the tokenizer of "
+                f"{str(path)!r}; give the one that it was trained with.")
+        return cls(str(path), config,
+                   {name: arrays[name] for name in weights.schema(config)},
+                   tokenizer)
+
+
+def beside(path):
+    """The tokenizer's file beside weights; InputError if there is none."""
+    for name in (f"{path.stem}.tokenizer.json", "tokenizer.json"):
+        if (found := path.with_name(name)).is_file():
+            return found
+    raise InputError(
+        f"there is no {path.stem}.tokenizer.json nor tokenizer.json beside "
+        f"{str(path)!r}; give one with --tokenizer.")
+
+
+@dataclasses.dataclass
+class Answer:
+    """What a model answers to a text.
+
+    Attributes:
+        text: what was asked; None where it could not be read.
+        problem: a sentence, where there is no answer.
+        ids: the text's, int64 [S].
+        tokens: int64 [W N], the best hypothesis first.
+        scores: float64 [W].
+        texts: each hypothesis with a finite score, as text.
+    """
+
+    text: str | None
+    problem: str = ""
+    ids: np.ndarray | None = None
+    tokens: np.ndarray | None = None
+    scores: np.ndarray | None = None
+    texts: tuple = ()
+
+    @property
+    def best(self):
+        """The best hypothesis as text; "" where there is none."""
+        return self.texts[0] if self.texts else ""
+
+
+def read(model, line, what):
+    """An Answer without hypotheses, of a text or of a line's bytes."""
+    if isinstance(line, bytes):
+        try:
+            line = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            return Answer(None, f"{what} is not UTF-8 (byte "
+                          f"{error.start + 1}); save it as UTF-8.")
+    ids = np.array(model.tokenizer.encode(line), np.int64)
+    if len(ids) > model.config.max_length:
+        return Answer(line, f"{what} has {len(ids)} tokens, but the model "
+                      f"reads {model.config.max_length}; shorten it.")
+    return Answer(line, "", ids)
+
+
+def by_length(asked, most):
+    """Lists of places of texts to be answered at once, alike in length.
+
+    What is padded costs as much as what is read.
+    """
+    order = sorted(
+        (i for i, answer in enumerate(asked)
+         if answer.ids is not None and len(answer.ids)),
+        key=lambda i: len(asked[i].ids))
+    return [order[start:start + most] for start in range(0, len(order), most)]
+
+
+class Translator:
+    """One implementation of a model, ready to answer.
+
+    Raises:
+        InputError: it cannot run here.
+    """
+
+    def __init__(self, port, model, dtype="float64", device="cpu"):
+        engine = ports.ready(port, device)
+        self.port, self.engine, self.model = port, engine, model
+        # Small products gain nothing from a second thread, and on a busy
+        # machine the threads wait for one another.
+        self.small = sum(a.size for a in model.arrays.values()) < SMALL
+        self.built = engine.build("transformer", model.config, {
+            name: array.astype(dtype)
+            for name, array in model.arrays.items()}, dtype, device)
+
+    def answer(self, asked, settings, most=32, first_row=0):
+        """Answers to texts that were read, in their order.
+
+        Args:
+            asked: what read returned.
+            settings: a GenerationConfig.
+            most: how many are answered at once.
+            first_row: the number of the first, from which its samples follow.
+        """
+        found = [dataclasses.replace(answer) for answer in asked]
+        for places in by_length(asked, most):
+            source = padded(
+                self.model.tokenizer, [asked[i].ids.tolist() for i in places],
+                self.model.config.max_length)
+            with threadpool_limits(1 if self.small else None):
+                searched = self.engine.generate(
+                    self.built, source, settings,
+                    rows=first_row + np.array(places))
+            for i, tokens, scores in zip(
+                    places, searched["tokens"], searched["scores"]):
+                found[i].tokens, found[i].scores = tokens, scores
+                found[i].texts = tuple(
+                    self.text(row, settings) for row, score
+                    in zip(tokens, scores) if np.isfinite(score))
+        return found
+
+    def text(self, tokens, settings):
+        """A hypothesis as text: what stands between its begin and end."""
+        return self.model.tokenizer.decode(written(tokens, settings))
+
+    def attention(self, answer, settings):
+        """What each step of the best hypothesis attends to.
+
+        Returns:
+            {kind: weights [layers H T S]}; of "encoder", "decoder" and
+            "cross", the decoder's rows being the begin and all tokens but
+            the last.
+        """
+        ids, config = written(answer.tokens[0], settings), self.model.config
+        target = np.array([settings.begin_id, *ids], np.int64)
+        batch = Batch.of_ids(answer.ids[None], target[None], config.pad_id)
+        steps = self.engine.forward(self.built, *batch)
+        kinds = {
+            "encoder": ("encoder", config.n_encoder_layers, "self_attention"),
+            "decoder": ("decoder", config.n_decoder_layers, "self_attention"),
+            "cross": ("decoder", config.n_decoder_layers, "cross_attention")}
+        return {kind: np.stack([
+            np.asarray(steps[f"{stack}.layers.{i}.{part}.weights"])[0]
+            for i in range(count)])
+            for kind, (stack, count, part) in kinds.items()}
+
+
+def written(tokens, settings):
+    """A hypothesis' ids, without its begin and from its end on."""
+    ids = tokens.tolist()[1:]
+    return ids[:(ids + [settings.end_id]).index(settings.end_id)]
+
+
+def agree(first, others, dtype="float64"):
+    """Whether answers of several ports are the same.
+
+    Returns:
+        The worst relative error of the scores, and a sentence on the first
+        difference, or "".
+    """
+    worst = 0.0
+    limit = FLOAT64_LIMIT if dtype == "float64" else score_limit(dtype, 0.0)
+    for port, answers in others.items():
+        for ours, theirs in zip(first, answers):
+            if ours.tokens is None:
+                continue
+            if not np.array_equal(ours.tokens, theirs.tokens):
+                return worst, (f"{port} answers {theirs.best!r} to "
+                               f"{ours.text!r}, not {ours.best!r}")
+            found = compare(theirs.scores, ours.scores, limit)
+            if found.verdict != MATCH:
+                return worst, (f"{port}'s scores of {ours.text!r} are off by "
+                               f"{found.error:.1e}")
+            worst = max(worst, found.error)
+    return worst, ""

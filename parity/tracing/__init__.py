@@ -1,0 +1,1 @@
+"""Looking into a model: what went into and came out of each part."""

@@ -1,0 +1,201 @@
+"""A trace as a folder: ``arrays.safetensors`` and ``manifest.json``.
+
+An array's name in the file is the SHA-256 of its dtype, shape and bytes, so
+that what went out of one step and into the next is stored once. The manifest
+holds all else, the SHA-256 of the file, and one of itself.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+
+import ml_dtypes
+import numpy as np
+
+from contract import weights
+from contract.errors import InputError
+from parity.tracing.trace import Step, Trace
+
+SCHEMA = 1
+MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+
+#: What safetensors can store as it is; anything else is stored as its bytes.
+STORED = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
+          "uint32", "uint64", "float16", "float32", "float64", "bfloat16"}
+
+ARRAY_FIELDS = ("inputs", "outputs", "gradients")
+PLAIN_FIELDS = ("path", "module", "kind", "source", "began", "ended",
+                "others", "parameters", "settings")
+TRACE_FIELDS = ("framework", "versions", "precision", "dtype", "trainable",
+                "aliases", "loss", "never_called", "notes")
+
+
+def _file_hash(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _own_hash(manifest):
+    """SHA-256 of a manifest but for its own entry."""
+    text = json.dumps({name: value for name, value in manifest.items()
+                       if name != "sha256"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def dump(trace, folder):
+    """Write a trace to a new folder, whole or not at all.
+
+    Args:
+        trace: a Trace.
+        folder: where; it must not exist, or be empty, and the folder that it
+            is made in must exist.
+
+    Raises:
+        InputError: the folder holds something already or cannot be made.
+    """
+    folder = pathlib.Path(folder)
+    check_vacant(folder)
+    arrays = {}
+
+    def entry(array):
+        key = trace.hash_of(array)
+        if key not in arrays:
+            stored = np.ascontiguousarray(array)
+            if array.dtype.name not in STORED:
+                stored = stored.reshape(-1).view(np.uint8)
+            arrays[key] = stored
+        return {"array": key, "dtype": array.dtype.name,
+                "shape": list(array.shape)}
+
+    def entries(values):
+        return {name: entry(array) for name, array in values.items()}
+
+    manifest = {
+        "schema": SCHEMA,
+        **{field: getattr(trace, field) for field in TRACE_FIELDS},
+        "inputs_hash": trace.inputs_hash,
+        "parameters_hash": trace.parameters_hash,
+        "parameters": entries(trace.parameters),
+        "gradients": entries(trace.gradients),
+        "steps": [{
+            **{field: getattr(step, field) for field in PLAIN_FIELDS},
+            **{field: entries(getattr(step, field))
+               for field in ARRAY_FIELDS}} for step in trace.steps],
+    }
+    temporary = pathlib.Path(tempfile.mkdtemp(
+        dir=folder.absolute().parent, prefix=".", suffix=".partial"))
+    try:
+        weights.save(temporary / ARRAYS, arrays)
+        manifest["files"] = {ARRAYS: _file_hash(temporary / ARRAYS)}
+        manifest = json.loads(json.dumps(manifest, allow_nan=True))
+        manifest["sha256"] = _own_hash(manifest)
+        (temporary / MANIFEST).write_text(
+            json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, folder)
+    except OSError as error:
+        raise InputError(
+            f"the dump {str(folder)!r} cannot be written ({error}); choose "
+            "another folder.") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_vacant(folder):
+    """Raise InputError unless a dump can be written to this folder."""
+    folder = pathlib.Path(folder)
+    if folder.exists() and not (folder.is_dir()
+                                and not any(folder.iterdir())):
+        raise InputError(
+            f"{str(folder)!r} holds something already; remove it or choose "
+            "another folder.")
+    if not os.access(folder.absolute().parent, os.W_OK):
+        raise InputError(
+            f"{str(folder)!r} cannot be made; give a folder inside one that "
+            "exists and is writable.")
+
+
+def _manifest(folder):
+    """Read a manifest and check that it is one of ours, unedited."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"{str(folder)!r} is no dump, for it holds no {MANIFEST}; give a "
+            "folder that parity dump made.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read ({error}); make the dump again."
+        ) from None
+    if not isinstance(manifest, dict) or "schema" not in manifest:
+        raise InputError(
+            f"{str(path)!r} is not the manifest of a dump; give a folder that "
+            "parity dump made.")
+    if manifest["schema"] != SCHEMA:
+        raise InputError(
+            f"{str(path)!r} is of schema {manifest['schema']!r} and this "
+            f"program reads {SCHEMA}; make the dump again.")
+    if manifest.get("sha256") != _own_hash(manifest):
+        raise InputError(
+            f"{str(path)!r} was edited or damaged, for its hash is not the "
+            "one it names; make the dump again.")
+    return manifest
+
+
+def load(folder):
+    """Read a dump.
+
+    Returns:
+        A Trace that is not live.
+
+    Raises:
+        InputError: it is no dump, of another schema, or a file of it is
+            missing, cut short, edited or another dump's.
+    """
+    folder = pathlib.Path(folder)
+    manifest = _manifest(folder)
+    path = folder / ARRAYS
+    if not path.is_file():
+        raise InputError(
+            f"the dump {str(folder)!r} lacks {ARRAYS}; make the dump again.")
+    if _file_hash(path) != manifest["files"].get(ARRAYS):
+        raise InputError(
+            f"{str(path)!r} is not the file that the manifest names, for its "
+            "hash differs: it is damaged or another dump's; make the dump "
+            "again.")
+    stored, _ = weights.load(path)
+    made = {}
+
+    def array(entry):
+        key = entry["array"]
+        if key not in made:
+            dtype = getattr(ml_dtypes, entry["dtype"], None) or entry["dtype"]
+            found = stored[key]
+            if found.dtype != dtype:
+                found = found.view(dtype)
+            found = made[key] = found.reshape(entry["shape"])
+            found.flags.writeable = False
+        return made[key]
+
+    def arrays(entries):
+        return {name: array(entry) for name, entry in entries.items()}
+
+    try:
+        trace = Trace(
+            **{field: manifest[field] for field in TRACE_FIELDS},
+            steps=[Step(**{field: step[field] for field in PLAIN_FIELDS},
+                        **{field: arrays(step[field])
+                           for field in ARRAY_FIELDS})
+                   for step in manifest["steps"]],
+            parameters=arrays(manifest["parameters"]),
+            gradients=arrays(manifest["gradients"]),
+            origin=str(folder.resolve()))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the dump {str(folder)!r} does not fit together ({error!r}); "
+            "make it again.") from None
+    return trace

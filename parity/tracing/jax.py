@@ -1,0 +1,321 @@
+"""How an nnx.Module is looked into; see parity.tracing.trace.
+
+While the model runs, ``__call__`` of every class among its sub-modules is
+replaced. What stands inside ``nnx.jit``, ``nnx.scan`` and their like is
+computed with new objects, and is not seen.
+"""
+
+import contextlib
+
+import flax
+import jax
+import jax.numpy as jnp
+import jaxlib
+import numpy as np
+from flax import nnx
+
+from contract.errors import InputError
+from parity.tracing.trace import (
+    WHOLE, Framework, Recorder, finished, is_float, mapped, settings_of)
+
+#: Settings that say nothing of what is computed.
+INNER = {"axis_name", "axis_index_groups", "promote_dtype"}
+
+
+def is_traced(value):
+    """Whether an array has no numbers, being traced."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def is_hidden(value):
+    """Whether an array stands inside a compiled or mapped function."""
+    return is_traced(value) and type(value).__name__ in (
+        "DynamicJaxprTracer", "BatchTracer")
+
+
+class Jax(Framework):
+    """JAX, as parity.tracing.trace.Framework describes it."""
+
+    name = "jax"
+
+    def is_array(self, value):
+        """Whether a value is JAX's or NumPy's array; keys are none."""
+        if isinstance(value, (np.ndarray, np.generic)):
+            return True
+        return isinstance(value, jax.Array) and not jnp.issubdtype(
+            value.dtype, jax.dtypes.extended)
+
+    def is_seen(self, value):
+        """Whether an array has numbers."""
+        return not is_traced(value)
+
+    def to_numpy(self, value):
+        """A copy of the same dtype; float8 and its like become float32."""
+        array = np.array(value)
+        if is_float(array) and array.dtype.itemsize == 1:
+            return array.astype(np.float32)
+        return array
+
+    def to_native(self, array):
+        """JAX's own copy, of the same dtype."""
+        return jnp.array(array)
+
+    def function(self, module):
+        """The method whose parameters name the inputs."""
+        return CALLS.get(type(module), type(module).__call__).__get__(module)
+
+    def settings(self, module):
+        """Plain attributes that bear on what is computed."""
+        return {name: value for name, value in settings_of(module).items()
+                if name not in INNER}
+
+
+#: Class -> its own ``__call__``, while it is replaced.
+CALLS = {}
+
+
+def versions():
+    """What computes, by name."""
+    return {"jax": jax.__version__, "jaxlib": jaxlib.__version__,
+            "flax": flax.__version__}
+
+
+def precision():
+    """The settings in force that decide how exact a product is."""
+    return {name: getattr(jax.config, name) for name in (
+        "jax_enable_x64", "jax_default_matmul_precision")}
+
+
+def modules(model):
+    """Yield (path, module) of a model and all below it, each once.
+
+    Also those in lists, tuples and dicts; a module is called by its shortest
+    path.
+    """
+    queue, seen = [(WHOLE, model)], {id(model)}
+    for path, owner in queue:
+        yield path, owner
+        for name, child in held(owner):
+            if isinstance(child, nnx.Module) and id(child) not in seen:
+                seen.add(id(child))
+                queue.append((name if path == WHOLE else f"{path}.{name}",
+                              child))
+
+
+def held(owner):
+    """Yield (name, value) of a module's attributes, containers opened."""
+    def opened(name, value):
+        if isinstance(value, (list, tuple)):
+            for i, item in enumerate(value):
+                yield from opened(f"{name}.{i}", item)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                yield from opened(f"{name}.{key}", item)
+        else:
+            yield name, value
+    for name, value in vars(owner).items():
+        if not name.startswith("_pytree__"):
+            yield from opened(name, value)
+
+
+def named_variables(model):
+    """Every variable but random states: {path: variable}, {alias: path}, and
+    {path of a module: paths of its own}."""
+    found, aliases, own, seen = {}, {}, {}, {}
+    for path, module in modules(model):
+        for name, value in held(module):
+            if (not isinstance(value, nnx.Variable)
+                    or isinstance(value, (nnx.RngState, nnx.Intermediate))
+                    or not isinstance(value.get_raw_value(), (
+                        jax.Array, np.ndarray))):
+                continue
+            full = name if path == WHOLE else f"{path}.{name}"
+            own.setdefault(path, []).append(full)
+            if id(value) in seen:
+                aliases[full] = seen[id(value)]
+            else:
+                found[full] = value
+                seen[id(value)] = full
+    return found, aliases, own
+
+
+def is_called(kind):
+    """Whether a class has a ``__call__``; a mere container has none."""
+    return any("__call__" in vars(base) for base in kind.__mro__)
+
+
+@contextlib.contextmanager
+def calls_seen(model, recorder):
+    """Hand every sub-module's call to a Recorder.
+
+    A class that calls its base's ``__call__`` is met once, as itself.
+    """
+    replaced = []
+
+    def replace(kind):
+        before = kind.__call__
+        inherited = "__call__" not in vars(kind)
+
+        def __call__(self, *args, **keywords):
+            if type(self) is not kind:
+                return before(self, *args, **keywords)
+            return recorder.call(
+                self, lambda *a, **k: before(self, *a, **k), args, keywords)
+        CALLS[kind] = before
+        replaced.append((kind, before, inherited))
+        kind.__call__ = __call__
+
+    try:
+        # Bases last, so that what a class inherits is still the original.
+        kinds = {type(module) for _, module in modules(model)
+                 if is_called(type(module))}
+        for kind in sorted(kinds, key=lambda kind: -len(kind.__mro__)):
+            replace(kind)
+        yield
+    finally:
+        for kind, before, inherited in reversed(replaced):
+            if inherited:
+                del kind.__call__
+            else:
+                kind.__call__ = before
+            CALLS.pop(kind, None)
+
+
+@contextlib.contextmanager
+def put_back(model):
+    """Put every variable back as it was, random states included."""
+    before = [(value, value.get_raw_value())
+              for _, value in nnx.iter_graph(model)
+              if isinstance(value, nnx.Variable)]
+    try:
+        yield
+    finally:
+        for variable, value in before:
+            if variable.get_raw_value() is not value:
+                variable.set_raw_value(value)
+
+
+class Adder(Recorder):
+    """Adds a zero to every output that was seen, to find its gradient."""
+
+    def __init__(self, framework, paths, zeros):
+        super().__init__(framework, paths, {})
+        self.zeros = zeros
+
+    def call(self, module, function, args, keywords):
+        """Call, and add to what comes out."""
+        path = self.paths.get(id(module))
+        leaves = []
+        mapped([args, keywords], "", lambda _, leaf: leaves.append(leaf))
+        if path is None or any(map(is_hidden, leaves)):
+            return function(*args, **keywords)
+        name = self.numbered(path)
+        return self.added(name, function(*args, **keywords))
+
+    def added(self, path, output):
+        """An output with its zeros added."""
+        def add(name, leaf):
+            zero = self.zeros.get((path, name))
+            if (zero is None or is_hidden(leaf)
+                    or np.shape(leaf) != zero.shape):
+                return leaf
+            return leaf + zero
+        return mapped(output, "output", add)
+
+    def tap(self, module, name, value):
+        """Add to a tap of one of this project's models."""
+        owner = self.paths.get(id(module))
+        if owner is None or is_hidden(value):
+            return value
+        path = name if owner == WHOLE else f"{owner}.{name}"
+        return self.added(self.numbered(f"{path}()"), value)
+
+
+def scalar(loss):
+    """A loss, checked to be one."""
+    if not hasattr(loss, "shape") or np.prod(loss.shape) != 1:
+        raise InputError(
+            "the function of gradients must return a scalar loss; it returned "
+            + (f"shape {list(loss.shape)}." if hasattr(loss, "shape")
+               else f"a {type(loss).__name__}."))
+    return loss.reshape(())
+
+
+def zeros_of(recorder):
+    """A zero for every floating output that was seen."""
+    return {(step.path, name): jnp.zeros(array.shape, array.dtype)
+            for step in recorder.steps
+            for name, array in step.outputs.items() if is_float(array)}
+
+
+def distribute(recorder, by_step):
+    """Hand the gradients by the outputs to their steps."""
+    for step in recorder.steps:
+        for name in step.outputs:
+            if (step.path, name) in by_step:
+                step.gradients[name] = recorder.keep(
+                    by_step[step.path, name])
+
+
+def capture(model, inputs, keywords, loss_of):
+    """Trace an nnx.Module; see parity.tracing.trace.trace.
+
+    Gradients take a second run, in which a zero is added to every output.
+    """
+    framework = Jax()
+    variables, aliases, own = named_variables(model)
+    paths = {id(module): path for path, module in modules(model)}
+    recorder = Recorder(framework, paths, own)
+    recorder.silent = {path for path, module in modules(model)
+                       if not is_called(type(module))}
+    parameters = {path: recorder.keep(variable.get_raw_value())
+                  for path, variable in variables.items()}
+    loss, gradients = None, {}
+    with put_back(model):
+        with calls_seen(model, recorder), recorder.tapping():
+            model(*inputs, **keywords)
+        recorder.active = False
+    if loss_of:
+        with put_back(model):
+            loss, gradients = backward(
+                model, inputs, keywords, loss_of, recorder, parameters)
+    late, aliases, _ = named_variables(model)
+    for path, variable in late.items():
+        if path not in parameters:
+            parameters[path] = recorder.keep(variable.get_raw_value())
+    notes = ["a dropout is not deterministic, so that it drops."] if any(
+        isinstance(module, nnx.Dropout) and not module.deterministic
+        and module.rate for _, module in modules(model)) else []
+
+    def rerun(path, arrays):
+        module, args, given = recorder.fill(path, arrays)
+        with put_back(model):
+            return recorder.arrays(module(*args, **given))
+    trainable = [path for path, variable in late.items()
+                 if isinstance(variable, nnx.Param)]
+    return finished(recorder, versions(), precision(), parameters, trainable,
+                    aliases, gradients, loss, rerun, notes)
+
+
+def backward(model, inputs, keywords, loss_of, recorder, parameters):
+    """The loss and its gradients, by parameter and, into the steps, by step.
+    """
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
+
+    def compute(weights, zeros):
+        # nnx: a new object, with new ids
+        traced = nnx.merge(graph, weights, rest, copy=True)
+        adder = Adder(recorder.framework, {
+            id(module): path for path, module in modules(traced)}, zeros)
+        with calls_seen(traced, adder), adder.tapping():
+            output = traced(*inputs, **keywords)
+        return scalar(loss_of(output))
+
+    loss, (by_weight, by_step) = jax.value_and_grad(
+        compute, argnums=(0, 1), allow_int=True)(weights, zeros_of(recorder))
+    distribute(recorder, by_step)
+    holder = nnx.merge(graph, by_weight, rest, copy=True)
+    return float(loss), {
+        path: recorder.keep(variable.get_raw_value())
+        for path, variable in named_variables(holder)[0].items()
+        if isinstance(variable, nnx.Param) and is_float(parameters[path])}

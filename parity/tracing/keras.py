@@ -1,0 +1,389 @@
+"""How a Keras layer or model is looked into; see parity.tracing.trace.
+
+``keras.layers.Layer.__call__`` is replaced while the model runs, on any of
+Keras' backends.
+"""
+
+import contextlib
+import importlib
+import re
+
+import keras
+import numpy as np
+from keras import ops
+
+from contract.errors import InputError
+from parity.tracing.trace import (
+    WHOLE, Framework, Recorder, finished, settings_of)
+
+#: Attributes in which Keras keeps its own books on a layer.
+INNER = {"_layers", "_operations", "_functional", "_inbound_nodes", "_tracker",
+         "_operations_by_depth", "_nodes", "_metrics", "_outbound_nodes",
+         "_parent_path", "_modules", "_trainable_variables",
+         "_self_tracked_trackables", "_non_trainable_variables", "_inputs",
+         "_outputs", "_nodes_by_depth", "_losses", "_torch_params"}
+
+#: Settings that say nothing of what is computed.
+BOOKKEEPING = {"built", "autocast", "supports_masking", "trainable", "training",
+               "supports_jit", "stop_training", "jit_compile",
+               "steps_per_execution", "run_eagerly", "compiled"}
+
+
+def backend():
+    """Keras' backend: tensorflow, torch or jax."""
+    return keras.backend.backend()
+
+
+def is_symbolic(value):
+    """Whether a tensor has a shape only."""
+    if isinstance(value, keras.KerasTensor):
+        return True
+    match backend():
+        case "tensorflow":
+            return ops.is_tensor(value) and not hasattr(value, "numpy")
+        case "jax":
+            from parity.tracing.jax import is_traced
+            return is_traced(value)
+    return ops.is_tensor(value) and value.device.type == "meta"
+
+
+class Keras(Framework):
+    """Keras, as parity.tracing.trace.Framework describes it."""
+
+    name = "keras"
+
+    def is_array(self, value):
+        """Whether a value is the backend's tensor, or NumPy's array."""
+        return isinstance(value, (np.ndarray, keras.KerasTensor)) or (
+            ops.is_tensor(value))
+
+    def is_seen(self, value):
+        """Whether a tensor has numbers."""
+        return isinstance(value, np.ndarray) or not is_symbolic(value)
+
+    def to_numpy(self, value):
+        """A copy of the same dtype."""
+        if isinstance(value, np.ndarray):
+            return np.array(value)
+        # keras: on TensorFlow a bfloat16 scalar fails, so it goes as a vector.
+        shape = tuple(value.shape)
+        if backend() == "torch":
+            value = value.detach()
+        return np.array(ops.convert_to_numpy(
+            ops.reshape(value, (-1,)))).reshape(shape)
+
+    def to_native(self, array):
+        """The backend's tensor of the same dtype."""
+        return ops.convert_to_tensor(array, array.dtype.name)
+
+    def function(self, module):
+        """The method whose parameters name the inputs."""
+        return module.call
+
+    def settings(self, module):
+        """Plain attributes that bear on what is computed."""
+        found = {name: value for name, value in settings_of(module).items()
+                 if name not in BOOKKEEPING}
+        activation = getattr(module, "activation", None)
+        if callable(activation):
+            found["activation"] = getattr(activation, "__name__",
+                                          type(activation).__name__)
+        return found
+
+
+def versions():
+    """What computes, by name."""
+    name = backend()
+    return {"keras": keras.__version__,
+            name: importlib.import_module(name).__version__}
+
+
+def precision():
+    """The settings in force that decide how exact a product is."""
+    found = {"backend": backend(), "floatx": keras.backend.floatx(),
+             "dtype_policy": keras.config.dtype_policy().name}
+    match backend():
+        case "tensorflow":
+            import tensorflow as tf
+            found["tensor_float_32_execution"] = (
+                tf.config.experimental.tensor_float_32_execution_enabled())
+        case "torch":
+            from parity.tracing.torch import precision as of_torch
+            found |= of_torch()
+        case "jax":
+            from parity.tracing.jax import precision as of_jax
+            found |= of_jax()
+    return found
+
+
+def _given_name(layer):
+    """A layer's name, or "" where Keras made it up."""
+    made = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_",
+                  type(layer).__name__).lower()
+    return "" if re.fullmatch(rf"{re.escape(made)}(_\d+)?", layer.name) else (
+        layer.name)
+
+
+def children(owner):
+    """Yield (name, layer) of what a layer holds directly.
+
+    By attribute, a leading underscore left out; what stands in no attribute,
+    as in a Sequential or Functional model, by the name that it was given, or
+    as ``layers.N``.
+    """
+    def opened(name, value):
+        if isinstance(value, keras.layers.Layer):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            for i, item in enumerate(value):
+                yield from opened(f"{name}.{i}", item)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                yield from opened(f"{name}.{key}", item)
+
+    # keras: on torch a layer is an nn.Module, keeping layers in _modules.
+    attributes = {name: value for name, value in (
+        vars(owner) | vars(owner).get("_modules", {})).items()
+        if name not in INNER and not name.startswith("_self_")}
+    seen = set()
+    for name, value in attributes.items():
+        plain = name.lstrip("_")
+        if plain != name and (not plain or plain in attributes):
+            plain = name
+        for path, layer in opened(plain, value):
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                yield path, layer
+    left = [layer for layer in getattr(owner, "_layers", ())
+            if isinstance(layer, keras.layers.Layer)
+            and not isinstance(layer, keras.layers.InputLayer)]
+    for i, layer in enumerate(left):
+        if id(layer) not in seen:
+            seen.add(id(layer))
+            yield _given_name(layer) or f"layers.{i}", layer
+
+
+def modules(model):
+    """Yield (path, layer) of a layer and all below it, each once."""
+    queue, seen = [(WHOLE, model)], {id(model)}
+    for path, owner in queue:
+        yield path, owner
+        for name, layer in children(owner):
+            if id(layer) not in seen:
+                seen.add(id(layer))
+                queue.append((name if path == WHOLE else f"{path}.{name}",
+                              layer))
+
+
+def named_variables(model):
+    """Every weight: {path: variable}, and {path of a layer: its own paths}.
+
+    A weight is called by the deepest layer that holds it, and its own name.
+    """
+    deepest, variables = {}, {}
+    for path, layer in modules(model):
+        for variable in layer.weights:
+            deepest[id(variable)] = path
+            variables[id(variable)] = variable
+    found, own = {}, {}
+    for key, variable in variables.items():
+        path = deepest[key]
+        name = variable.name.rpartition("/")[2]
+        full = name if path == WHOLE else f"{path}.{name}"
+        count = 2
+        while full in found:
+            full, count = f"{full.partition('@')[0]}@{count}", count + 1
+        found[full] = variable
+        own.setdefault(path, []).append(full)
+    return found, own
+
+
+@contextlib.contextmanager
+def calls_seen(recorder):
+    """Hand every layer's call to a Recorder."""
+    kind = keras.layers.Layer
+    before = kind.__call__
+
+    def __call__(self, *args, **keywords):
+        return recorder.call(
+            self, lambda *a, **k: before(self, *a, **k), args, keywords)
+    kind.__call__ = __call__
+    try:
+        yield
+    finally:
+        kind.__call__ = before
+
+
+@contextlib.contextmanager
+def put_back(model):
+    """Put running averages, counters and random states back."""
+    before = [(variable, ops.convert_to_numpy(variable.value).copy())
+              for variable in model.variables if not variable.trainable]
+    with contextlib.ExitStack() as stack:
+        if backend() == "torch":
+            import torch
+            stack.enter_context(torch.random.fork_rng(devices=[]))
+        try:
+            yield
+        finally:
+            for variable, value in before:
+                if not np.array_equal(
+                        ops.convert_to_numpy(variable.value), value):
+                    variable.assign(value)
+
+
+class Watching(Recorder):
+    """A Recorder that learns of layers made while the model runs."""
+
+    def __init__(self, model, framework, watch=None):
+        super().__init__(framework, {}, {}, watch)
+        self.model, self.strangers = model, {}
+        self.look()
+
+    def look(self):
+        """Learn the paths of all layers and weights."""
+        self.paths.update(
+            (id(layer), path) for path, layer in modules(self.model))
+        self.own.update(named_variables(self.model)[1])
+
+    def call(self, module, function, args, keywords):
+        """Call a layer, known or new."""
+        if self.active and id(module) not in self.paths and (
+                id(module) not in self.strangers):
+            self.look()
+            if id(module) not in self.paths:
+                self.strangers[id(module)] = module  # kept, so its id is too
+        return super().call(module, function, args, keywords)
+
+
+def capture(model, inputs, keywords, loss_of):
+    """Trace a Keras layer or model; see parity.tracing.trace.trace."""
+    framework = Keras()
+    if not isinstance(model, keras.layers.Layer):
+        raise InputError(
+            f"a {type(model).__name__} is no Keras layer; give one.")
+    gradients_by = {"tensorflow": _by_tape, "torch": _by_autograd,
+                    "jax": _by_trace}
+    if loss_of and backend() not in gradients_by:
+        raise InputError(
+            f"gradients cannot be found on the backend {backend()}; use "
+            f"{', '.join(gradients_by)}.")
+    variables, _ = named_variables(model)
+    loss, gradients, found = None, {}, {}
+
+    def run(watch=None, recorder=None):
+        made = recorder or Watching(model, framework, watch)
+        with calls_seen(made), made.tapping():
+            output = model(*inputs, **keywords)
+        made.active = False
+        return made, output
+
+    parameters = {path: framework.to_numpy(variable.value)
+                  for path, variable in variables.items()}
+    with put_back(model):
+        if loss_of:
+            loss, gradients, found, recorder = gradients_by[backend()](
+                model, run, loss_of)
+        else:
+            recorder, _ = run()
+    recorder.look()
+    late, _ = named_variables(model)
+    parameters = {path: recorder.keep(parameters.get(path, variable.value))
+                  for path, variable in late.items()}
+    for step in recorder.steps:
+        step.parameters = recorder.own.get(step.module, [])
+        if step.source != "module":
+            step.parameters = []
+        for name in step.outputs:
+            gradient = found.get((step.path, name))
+            if gradient is not None:
+                step.gradients[name] = recorder.keep(gradient)
+    gradients = {path: recorder.keep(value)
+                 for path, value in gradients.items() if value is not None}
+
+    def rerun(path, arrays):
+        module, args, given = recorder.fill(path, arrays)
+        with put_back(model):
+            return recorder.arrays(module(*args, **given))
+    return finished(recorder, versions(), precision(), parameters, [
+        path for path, variable in late.items() if variable.trainable], {},
+        gradients, loss, rerun)
+
+
+def _trainable(model):
+    return {path: variable for path, variable
+            in named_variables(model)[0].items() if variable.trainable}
+
+
+def _checked(loss):
+    if not ops.is_tensor(loss) or int(np.prod(loss.shape)) != 1:
+        raise InputError(
+            "the function of gradients must return a scalar loss; it returned "
+            + (f"shape {list(loss.shape)}." if ops.is_tensor(loss)
+               else f"a {type(loss).__name__}."))
+    return ops.reshape(loss, ())
+
+
+def _dense(gradient):
+    """A gradient as a tensor; an embedding's comes as rows."""
+    import tensorflow as tf
+    return None if gradient is None else tf.convert_to_tensor(gradient)
+
+
+def _by_tape(model, run, loss_of):
+    """Gradients on TensorFlow."""
+    import tensorflow as tf
+    watched = {}
+    with tf.GradientTape() as tape:
+        def watch(key, tensor):
+            if not tf.is_tensor(tensor):
+                return tensor
+            # Another step's tensor has other uses; this one has its own.
+            tensor = watched[key] = tf.identity(tensor)
+            tape.watch(tensor)
+            return tensor
+        recorder, output = run(watch)
+        loss = _checked(loss_of(output))
+    weights = _trainable(model)
+    found = tape.gradient(
+        loss, [[v.value for v in weights.values()], list(watched.values())])
+    return (float(loss), dict(zip(weights, map(_dense, found[0]))),
+            {key: _dense(gradient) for key, gradient
+             in zip(watched, found[1]) if gradient is not None}, recorder)
+
+
+def _by_autograd(model, run, loss_of):
+    """Gradients on torch."""
+    import torch
+
+    from parity.tracing.torch import Gradients
+    collected = Gradients()
+    with torch.enable_grad():
+        recorder, output = run(collected.watch)
+        loss = _checked(loss_of(output))
+        weights = _trainable(model)
+        found = torch.autograd.grad(
+            loss, [*(v.value for v in weights.values()), *collected.leaves],
+            allow_unused=True)
+    return (float(loss.detach()), dict(zip(weights, found)), collected.found,
+            recorder)
+
+
+def _by_trace(model, run, loss_of):
+    """Gradients on JAX: a second run, with a zero added to every output."""
+    import jax
+
+    from parity.tracing.jax import Adder, zeros_of
+    with put_back(model):
+        recorder, _ = run()
+    weights = _trainable(model)
+
+    def compute(values, zeros):
+        adder = Adder(recorder.framework, recorder.paths, zeros)
+        with keras.StatelessScope(
+                state_mapping=list(zip(weights.values(), values))):
+            _, output = run(recorder=adder)
+            return _checked(loss_of(output))
+    loss, (by_weight, by_step) = jax.value_and_grad(compute, argnums=(0, 1))(
+        [v.value for v in weights.values()], zeros_of(recorder))
+    return float(loss), dict(zip(weights, by_weight)), by_step, recorder

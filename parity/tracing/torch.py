@@ -1,0 +1,244 @@
+"""How a torch.nn.Module is looked into; see parity.tracing.trace.
+
+Hooks are not used: a module that has one is kept from torch's fast path, and
+then computes other numbers. Instead ``torch.nn.Module.__call__`` is replaced
+while the model runs.
+"""
+
+import contextlib
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from contract.errors import InputError
+from parity.tracing.trace import WHOLE, Framework, Recorder, finished
+
+
+class Torch(Framework):
+    """PyTorch, as parity.tracing.trace.Framework describes it."""
+
+    name = "torch"
+
+    def __init__(self, device):
+        self.device = device
+
+    def is_array(self, value):
+        """Whether a value is a tensor or NumPy's array."""
+        return isinstance(value, (torch.Tensor, np.ndarray))
+
+    def is_seen(self, value):
+        """Whether a tensor has numbers."""
+        if isinstance(value, np.ndarray):
+            return True
+        return (value.device.type != "meta" and value.layout == torch.strided
+                and not value.is_quantized and not value.is_nested)
+
+    def to_numpy(self, value):
+        """A copy of the same dtype; float8 and its like become float32."""
+        if isinstance(value, np.ndarray):
+            return np.array(value)
+        value = value.detach().cpu().resolve_conj().resolve_neg()
+        if value.dtype == torch.bfloat16:
+            return np.array(value.contiguous().view(torch.int16).numpy().view(
+                ml_dtypes.bfloat16))
+        if value.dtype.itemsize == 1 and value.dtype.is_floating_point:
+            value = value.float()
+        return np.array(value.numpy(), order="C")
+
+    def to_native(self, array):
+        """A tensor of the same dtype, where the model is."""
+        array = np.array(array, order="C")
+        if array.dtype == ml_dtypes.bfloat16:
+            tensor = torch.from_numpy(array.view(np.int16)).view(
+                torch.bfloat16)
+        else:
+            tensor = torch.from_numpy(array)
+        return tensor.to(self.device)
+
+    def function(self, module):
+        """The method whose parameters name the inputs."""
+        return module.forward
+
+
+def versions():
+    """What computes, by name."""
+    return {"torch": torch.__version__}
+
+
+def precision():
+    """The settings in force that decide how exact a product is."""
+    return {
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
+        "autocast": torch.is_autocast_enabled("cpu")
+        or torch.is_autocast_enabled("cuda"),
+        "default_dtype": str(torch.get_default_dtype()).partition(".")[2],
+    }
+
+
+@contextlib.contextmanager
+def calls_seen(recorder):
+    """Hand every module's call to a Recorder."""
+    before = torch.nn.Module.__call__
+
+    def call(self, *args, **keywords):
+        return recorder.call(
+            self, lambda *a, **k: before(self, *a, **k), args, keywords)
+    torch.nn.Module.__call__ = call
+    try:
+        yield
+    finally:
+        torch.nn.Module.__call__ = before
+
+
+@contextlib.contextmanager
+def put_back(model, devices):
+    """Put buffers and random states back as they were."""
+    held = {name: (buffer, buffer.detach().clone())
+            for name, buffer in model.named_buffers() if buffer is not None}
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, value in held.values():
+                    same = torch.equal(
+                        buffer.reshape(-1).view(torch.uint8),
+                        value.reshape(-1).view(torch.uint8)
+                    ) if buffer.numel() else True
+                    if not same:
+                        buffer.copy_(value)
+
+
+def named_arrays(model):
+    """Every parameter and buffer: {path: tensor}, {alias: path}."""
+    found, aliases, seen = {}, {}, {}
+    for each in (model.named_parameters, model.named_buffers):
+        for path, tensor in each(remove_duplicate=False):
+            if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+                continue
+            if id(tensor) in seen:
+                aliases[path] = seen[id(tensor)]
+            else:
+                found[path] = tensor
+                seen[id(tensor)] = path
+    return found, aliases
+
+
+class Gradients:
+    """Collects the gradient by every output while a loss goes backward."""
+
+    def __init__(self):
+        self.found, self.leaves, self.seen = {}, [], {}
+
+    def watch(self, key, tensor):
+        """Ask for the gradient by a tensor; what takes its place.
+
+        A tensor that another step has handed on already, as dropout does at
+        rest, is aliased, for its gradient is also that of its other uses.
+        """
+        if not isinstance(tensor, torch.Tensor):
+            return tensor
+        if not tensor.requires_grad:  # a constant, such as positions
+            leaf = tensor.detach().requires_grad_()
+            self.leaves.append(leaf)
+            tensor = leaf.clone()
+        elif id(tensor) in self.seen or tensor.is_leaf:
+            tensor = tensor.view_as(tensor)
+        self.seen[id(tensor)] = tensor
+        tensor.register_hook(
+            lambda gradient: self.found.__setitem__(key, gradient.detach()))
+        return tensor
+
+
+def capture(model, inputs, keywords, loss_of):
+    """Trace a torch.nn.Module; see parity.tracing.trace.trace."""
+    if isinstance(model, torch._dynamo.OptimizedModule):
+        raise InputError(
+            "the model is compiled; trace the module that was given to "
+            "torch.compile.")
+    held = [*model.parameters(), *model.buffers()]
+    device = held[0].device if held else torch.device("cpu")
+    framework = Torch(device)
+    paths = {}
+    for path, module in model.named_modules():
+        paths.setdefault(id(module), path or WHOLE)
+    tensors, aliases = named_arrays(model)
+    collected = Gradients() if loss_of else None
+    own = {path or WHOLE: [
+        f"{path}.{name}" if path else name
+        for group in (module._parameters, module._buffers)
+        for name, tensor in group.items() if tensor is not None]
+        for path, module in model.named_modules()}
+    recorder = Recorder(framework, paths, own,
+                        collected.watch if collected else None)
+    recorder.silent = {
+        path for path, module in model.named_modules()
+        if type(module).forward is torch.nn.Module.forward}
+    parameters = {path: recorder.keep(tensor)
+                  for path, tensor in tensors.items()}
+    graph = torch.is_grad_enabled()
+    devices = [device] if device.type == "cuda" else []
+    loss, gradients = None, {}
+    with put_back(model, devices), contextlib.ExitStack() as stack:
+        if loss_of:
+            stack.enter_context(torch.enable_grad())
+            stack.enter_context(torch.inference_mode(False))
+        with calls_seen(recorder), recorder.tapping():
+            output = model(*inputs, **keywords)
+        recorder.active = False
+        if loss_of:
+            loss, gradients = backward(
+                framework, recorder, collected, loss_of(output), tensors,
+                (inputs, keywords))
+    late, aliases = named_arrays(model)
+    for path, tensor in late.items():  # made by the first call
+        if path not in parameters:
+            parameters[path] = recorder.keep(tensor)
+    notes = []
+    if model.training:
+        notes.append("the model is in training mode, so that any dropout drops "
+                     "and running averages are not used.")
+
+    def rerun(path, arrays):
+        module, args, given = recorder.fill(path, arrays)
+        with put_back(model, devices), torch.set_grad_enabled(graph):
+            return recorder.arrays(module(*args, **given))
+    trainable = [path for path, tensor in late.items()
+                 if isinstance(tensor, torch.nn.Parameter)]
+    return finished(recorder, versions(), precision(), parameters, trainable,
+                    aliases, gradients, loss, rerun, notes)
+
+
+def backward(framework, recorder, collected, loss, tensors, given):
+    """The loss and its gradients, by parameter and, into the steps, by step.
+
+    Nothing is left in ``.grad``.
+    """
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        raise InputError(
+            "the function of gradients must return a scalar loss; it returned "
+            + (f"shape {list(loss.shape)}."
+               if isinstance(loss, torch.Tensor)
+               else f"a {type(loss).__name__}."))
+    if not loss.requires_grad:
+        raise InputError(
+            "the loss depends on nothing that can have a gradient; let the "
+            "model's parameters require one.")
+    wanted = {path: tensor for path, tensor in tensors.items()
+              if tensor.requires_grad and tensor.is_leaf}
+    leaves = [*wanted.values(), *collected.leaves]
+    torch.utils._pytree.tree_map(
+        lambda x: leaves.append(x) if isinstance(x, torch.Tensor)
+        and x.requires_grad and x.is_leaf else None, given)
+    found = torch.autograd.grad(loss.reshape(()), leaves, allow_unused=True)
+    for step in recorder.steps:
+        for name in step.outputs:
+            gradient = collected.found.get((step.path, name))
+            if gradient is not None:
+                step.gradients[name] = recorder.keep(gradient)
+    return float(loss.detach()), {
+        path: recorder.keep(gradient)
+        for path, gradient in zip(wanted, found) if gradient is not None}
