@@ -14,16 +14,18 @@ READY := .venv/.installed-$(EXTRAS)
 .PHONY: parity test clean
 
 parity: $(READY)
-	.venv/bin/parity check $(ARGS)
+	@.venv/bin/parity check $(ARGS)
 
 test: $(READY)
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile $(ARGS)
+	@OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto --dist loadfile $(ARGS)
 
 $(READY): pyproject.toml constraints.txt
-	test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt -e '.[$(EXTRAS)]'
-	touch $@
+	@echo "Installing [$(EXTRAS)] into .venv, once: all is 3 GB, a minute or two."
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	    -c constraints.txt -e '.[$(EXTRAS)]' > .venv/install.log 2>&1 \
+	    || { cat .venv/install.log; exit 1; }
+	@touch $@
 
 clean:
 	rm -rf .venv build *.egg-info

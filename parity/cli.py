@@ -19,7 +19,7 @@ from parity.commands import train as training
 from parity.commands.shell import (
     MISSING, check_writable, told_plainly, write_json)
 from parity.numerics import tolerances
-from parity.render import terminal
+from parity.render import overview, terminal
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, rich_markup_mode=None,
@@ -86,6 +86,9 @@ def check(
         help="Also run vaswani2017_base at its full size on the committed "
         "sentences, and the trained model on real dates, in float64 and "
         "float32.")] = True,
+    steps: Annotated[bool, typer.Option(
+        "--steps", help="Print a row a step, as --json and --html always "
+        "have them, not a line a model and a line a component.")] = False,
 ):
     """Compare every step of every port with the NumPy reference."""
     from parity.check import run as checking
@@ -116,13 +119,12 @@ def check(
             gc.freeze()  # the frameworks' own objects are here to stay
             run.report.environment = describe(
                 run.engines, run.report.settings, devices)
+            shown = (terminal.Steps(out, names) if steps else
+                     overview.Overview(out, names, dtypes, devices))
+            shown.begin(presets)
             for group in run.groups():
-                first = group[0]
-                out.print()
-                out.print(f"[bold]{first.preset}[/] · {first.dtype} · "
-                          f"{first.device}")
-                columns = ["numpy"] if "numpy" in first.found else []
-                out.print(terminal.rows_table(group, columns + names))
+                shown.add(group)
+            shown.end(run.report)
         finish(out, run.report, names, json_file, html_file)
 
 
@@ -153,6 +155,7 @@ def vectors(
                 found.engines, found.settings, ["cpu"])
         columns = ["numpy", *names]
         out.print(terminal.rows_table(found.rows, columns))
+        terminal.print_summary(out, found, columns)
         finish(out, found, columns, json_file)
 
 
@@ -193,8 +196,6 @@ app.command()(ledger.ledger)
 def finish(out, found, names, json_file, html_file=None):
     """Print how a run ended, write its files and exit with its status."""
     out.print()
-    out.print("Largest error of each port:")
-    out.print(terminal.summary_table(found, names))
     terminal.print_environment(out, found.environment)
     out.print()
     terminal.print_divergences(out, found)

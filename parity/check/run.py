@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import dataclasses
 import gc
+import re
 import time
 
 import numpy as np
@@ -61,6 +62,17 @@ class Row:
         if DIVERGENCE in verdicts:
             return DIVERGENCE
         return verdicts[0] if verdicts else "not checked"
+
+    @property
+    def component(self):
+        """What was run, as tables have it."""
+        if self.name.startswith(("tokens,", "scores,")):
+            return "search: " + self.case.split(":")[0]
+        return {FULL_SIZE_CASE: "transformer, full size",
+                TRAINED_CASE: "transformer, trained",
+                "transformer": "transformer, whole",
+                "precision canary": "product in float32"}.get(
+            self.case, re.sub(r", \d+ steps$", "", self.case))
 
     def comparisons(self):
         """One plain dict a port, as the JSON report has them."""
@@ -141,6 +153,15 @@ class Report:
     def compared(self):
         """How many comparisons were made."""
         return sum(len(row.found) for row in self.rows)
+
+    def closest(self):
+        """Every comparison that has a limit, the nearest to it first.
+
+        (row, port, Difference) each.
+        """
+        found = [(row, port, one) for row in self.rows
+                 for port, one in row.found.items() if one.share is not None]
+        return sorted(found, key=lambda entry: -entry[2].share)
 
     def divergences(self):
         """(row, port, Difference) of every divergence, first things first."""

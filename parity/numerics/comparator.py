@@ -17,6 +17,7 @@ ROW_SLACK, so that one number stands against one limit.
 """
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -41,6 +42,15 @@ class Difference:
     limit: float
     verdict: str
     reason: str = ""
+
+    @property
+    def share(self):
+        """The error as a share of its limit; None where that says nothing."""
+        if self.error is None or not math.isfinite(self.error):
+            return math.inf
+        if not self.limit or not math.isfinite(self.limit):
+            return None
+        return self.error / self.limit
 
 
 def relative_error(actual, expected):

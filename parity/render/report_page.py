@@ -88,15 +88,6 @@ def reason(found):
     return f"; {found.reason}" if found.reason else ""
 
 
-def share(found):
-    """An error as a share of its limit; None where that says nothing."""
-    if found.error is None or not math.isfinite(found.error):
-        return math.inf
-    if not found.limit or not math.isfinite(found.limit):
-        return None
-    return found.error / found.limit
-
-
 # Weights
 
 
@@ -169,7 +160,7 @@ def charts_of(report):
         more = {run.FULL_SIZE_CASE: ", full size",
                 run.TRAINED_CASE: ", trained"}.get(case, "")
         worst, port, row = max(
-            ((share(found) or 0.0, port, row) for row in rows
+            ((found.share or 0.0, port, row) for row in rows
              for port, found in row.found.items()),
             key=lambda entry: entry[0], default=(0.0, "", None))
         words = "Nothing was compared."
@@ -353,17 +344,6 @@ def first_wrong(rows, across, up):
 # The matrix
 
 
-def component_of(row):
-    """What a row is a case of, in the matrix."""
-    if row.name.startswith(("tokens,", "scores,")):
-        return "search: " + row.case.split(":")[0]
-    return {run.FULL_SIZE_CASE: "transformer, full size",
-            run.TRAINED_CASE: "transformer, trained",
-            "transformer": "transformer, whole",
-            "precision canary": "product in float32"}.get(
-        row.case, re.sub(r", \d+ steps$", "", row.case))
-
-
 @dataclasses.dataclass
 class Cell:
     """What was found of one component, port, dtype and device."""
@@ -376,7 +356,7 @@ class Cell:
         """Count a Difference."""
         self.count += 1
         self.wrong += found.verdict == DIVERGENCE
-        part = share(found)
+        part = found.share
         if part is not None:
             self.worst = max(self.worst or 0.0, part)
 
@@ -414,7 +394,8 @@ def matrices(report):
     return [
         (device, [(name, [cells.get(column, Cell()) for column in columns])
                   for name, cells in found.items()])
-        for device, found in cells_of(report, component_of).items()]
+        for device, found in cells_of(
+            report, lambda row: row.component).items()]
 
 
 def models(report, port_names):
@@ -521,11 +502,8 @@ def gap(found, truth):
 
 def closest(report):
     """The comparisons nearest to their limits: (share, port, row)."""
-    found = [(share(one), port, row) for row in report.rows
-             for port, one in row.found.items()]
-    found = [entry for entry in found if entry[0] is not None]
-    found.sort(key=lambda entry: -entry[0])
-    return [(percent(part), port, row) for part, port, row in found[:SHOWN]]
+    return [(percent(found.share), port, row)
+            for row, port, found in report.closest()[:SHOWN]]
 
 
 def slowest(report):

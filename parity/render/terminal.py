@@ -74,6 +74,36 @@ def rows_table(rows, port_names):
     return table
 
 
+class Steps:
+    """Prints the rows of a check, a row a step."""
+
+    def __init__(self, out, port_names):
+        self.out, self.ports = out, port_names
+
+    def begin(self, presets):
+        """Say nothing: the first row says all."""
+
+    def add(self, rows):
+        """Print the rows of one model, dtype and device."""
+        first = rows[0]
+        self.out.print()
+        self.out.print(
+            f"[bold]{first.preset}[/] · {first.dtype} · {first.device}")
+        columns = ["numpy"] if "numpy" in first.found else []
+        self.out.print(rows_table(rows, columns + self.ports))
+
+    def end(self, report):
+        """Print the largest errors."""
+        print_summary(self.out, report, self.ports)
+
+
+def print_summary(out, report, port_names):
+    """Print each port's largest error, a row a model and dtype."""
+    out.print()
+    out.print("Largest error of each port:")
+    out.print(summary_table(report, port_names))
+
+
 def summary_table(report, port_names):
     """A row for each model and dtype: each port's largest share of a limit."""
     groups = defaultdict(list)
@@ -131,23 +161,29 @@ def print_divergences(out, report):
 
 
 def print_environment(out, environment):
-    """Versions, devices and precision settings, a line each."""
-    out.print(f"python {environment['python']} on {environment['platform']}, "
-              f"{environment['cores']} cores")
+    """Versions, devices and precision settings, a name and what it has."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    table.add_row("python", f"{environment['python']} on "
+                  f"{environment['platform']}, {environment['cores']} cores")
     for library in environment["blas"]:
-        out.print(f"blas   {library['library']} "
-                  f"({library['architecture']}, {library['threads']} threads)")
+        table.add_row("blas", f"{library['library']} "
+                      f"({library['architecture']}, {library['threads']} "
+                      "threads)")
     for name, port in environment["ports"].items():
         versions = ", ".join(f"{k} {v}" for k, v in port["versions"].items())
-        out.print(f"{name:6} {versions}"
-                  + (f"; devices {', '.join(port['devices'])}"
-                     if "devices" in port else ""))
+        table.add_row(name, versions + (
+            f"; devices {', '.join(port['devices'])}"
+            if "devices" in port else ""))
         if "precision" in port:
             settings = ", ".join(
                 f"{k}={v}" for k, v in port["precision"].items())
             canaries = ", ".join(
                 f"{v:.1f} eps on {k}" for k, v in port["canary_eps"].items())
-            out.print(f"       {settings}; float32 product off by {canaries}")
+            table.add_row(
+                "", f"{settings}; float32 product off by {canaries}")
+    out.print(table)
 
 
 def print_verdict(out, report):

@@ -43,9 +43,25 @@ def test_json_report(port, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
+def test_a_screen_or_two(port):
+    """A line a model, a line a component; each with the port's errors."""
+    done = check(port)
+    assert done.exit_code == 0
+    lines = [line.split() for line in done.output.splitlines()]
+    assert len(lines) < 60
+    named = {line[0]: line for line in lines if line}
+    for name in ("lesson", "norm", "cross_attention", "AdamW", "transformer"):
+        _, steps, error, verdict = named[name]
+        assert int(steps) > 0 and verdict == "match"
+        assert error == "0" or float(error) < 1e-12
+    assert not any("encoder.layers" in line[0] for line in lines if line)
+    assert "Nearest to its limit: " + port.NAME in done.output
+    assert "verdict: match" in done.output
+
+
 def test_a_row_a_step(port):
     """Name, shape, error, limit and verdict stand on one line."""
-    done = check(port)
+    done = check(port, "--steps")
     line = next(text for text in done.output.splitlines()
                 if "encoder.layers.1.self_attention.weights" in text)
     words = line.split()
