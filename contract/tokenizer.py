@@ -9,9 +9,7 @@ of the paper. ``python -m contract.tokenizer`` trains it again and rewrites
 
 import hashlib
 import json
-import os
 import pathlib
-import tempfile
 
 import numpy as np
 import tokenizers
@@ -19,6 +17,7 @@ from tokenizers import (
     decoders, models, normalizers, pre_tokenizers, trainers)
 
 from contract.errors import InputError, one_of
+from contract.files import new_file
 
 DATA = pathlib.Path(__file__).parent / "data"
 TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"
@@ -127,16 +126,9 @@ class Tokenizer:
 
     def save(self, path):
         """Write ``tokenizer.json``, whole or not at all."""
-        path = pathlib.Path(path)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write((self.inner.to_str(pretty=True) + "\n").encode())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
+        with new_file(path) as file:
+            file.write_bytes(
+                (self.inner.to_str(pretty=True) + "\n").encode())
 
     def encode(self, text):
         """The ids of a text, without begin or end; never a special token."""

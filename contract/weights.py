@@ -7,8 +7,6 @@ stands as the paper writes it: y = x W + b, so ``kernel`` is [in, out].
 import hashlib
 import json
 import math
-import os
-import tempfile
 
 import ml_dtypes  # teaches NumPy, and so safetensors, bfloat16
 import numpy as np
@@ -17,6 +15,7 @@ from safetensors.numpy import save_file
 
 from contract import random
 from contract.errors import InputError
+from contract.files import new_file
 
 #: The only metadata key that we write; safetensors stores several in random
 #: order, and then two equal files would hash differently.
@@ -206,20 +205,12 @@ def save(path, arrays, **metadata):
     arrays = {name: np.ascontiguousarray(array)
               for name, array in sorted(arrays.items())}
     text = json.dumps(metadata, sort_keys=True, separators=(",", ":"))
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".partial")
-    os.close(handle)
-    try:
+    with new_file(path) as temporary:
         save_file(arrays, temporary, metadata={METADATA_KEY: text})
         with safe_open(temporary, framework="numpy") as file:
             for name, array in arrays.items():
                 if file.get_tensor(name).tobytes() != array.tobytes():
                     raise RuntimeError(f"{name} did not survive the writing")
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.remove(temporary)
 
 
 def load(path):

@@ -12,12 +12,12 @@ from typing import Annotated, Optional
 import typer
 
 from contract.config import PRESETS
+from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands import (
     compare, differences, faults, ledger, read, translate)
 from parity.commands import train as training
-from parity.commands.shell import (
-    MISSING, check_writable, told_plainly, write_json)
+from parity.commands.shell import MISSING, told_plainly
 from parity.numerics import tolerances
 from parity.render import overview, terminal
 

@@ -19,12 +19,12 @@ import numpy as np
 from parity.causes import joining, replaying
 from parity.causes.joining import Joins, made_of
 from parity.causes.replaying import LOWER, Seen, Side, exact, rounded
-from parity.comparison.compare import (
-    INHERITED, INPUT, NEW, OUTPUT, WITHIN, limits)
+from parity.comparison.result import (
+    INHERITED, INPUT, NEW, OUTPUT, WITHIN)
 from parity.matching.steps import NEAR, USER, VALUES, words_of
-from parity.numerics.comparator import relative_error
-from parity.numerics.tolerances import EPS
-from parity.render.terminal import number
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import EPS, model_limits
+from parity.numerics.words import number
 from parity.tracing.trace import MODULE, is_float
 
 UNIDENTIFIED = "not identified"
@@ -96,23 +96,6 @@ class Explanation:
         return found
 
 
-def distance(actual, expected):
-    """comparator.relative_error, infinite where the two cannot be alike."""
-    if actual.shape != expected.shape or not expected.size:
-        return math.inf
-    good = np.isfinite(expected)
-    if not np.array_equal(np.isfinite(actual), good) or not good.any():
-        return math.inf
-    if not good.all():
-        if not np.array_equal(actual[~good], expected[~good],
-                              equal_nan=True):
-            return math.inf
-        actual, expected = actual[good], expected[good]
-    if not expected.any():
-        return math.inf if actual.any() else 0.0
-    return float(relative_error(actual, expected)[0])
-
-
 # One module of one model, and what it was seen to do
 
 def is_mask(name, array):
@@ -153,7 +136,7 @@ def side_of(trace, path, output):
             found.append(_seen(given, again[output]))
     dtype = made.dtype.name
     return Side(trace.framework, step, parameters, found,
-                limits(dtype)[0 if dtype == "float32" else 1], dtype)
+                model_limits(dtype)[0 if dtype == "float32" else 1], dtype)
 
 
 def probes(step, seen):
@@ -191,7 +174,7 @@ def misfit(family, side, parameters, settings, enough=math.inf):
             made = family.compute(seen, parameters, settings)
         except (ValueError, IndexError, TypeError):
             return math.inf
-        worst = max(worst, distance(made, seen.output) / side.limit)
+        worst = max(worst, strict_distance(made, seen.output) / side.limit)
         if worst > enough:
             return worst
     return worst
@@ -544,7 +527,7 @@ def facts(a, b, pair, row, sides):
             yield f"Every number of b's is one that {name} can hold."
             break
     else:
-        far = distance(other, mine)
+        far = strict_distance(other, mine)
         if sides[1].dtype == "float64" and 1e-10 < far < 1e-5:
             yield ("The difference is of the size of float32's rounding, so "
                    "that something inside may be computed in it.")
@@ -627,7 +610,7 @@ class Explaining:
                        if is_float(array)), None) for step in steps]
         if None in names:
             return row.inherited is None and pair.by in (VALUES, USER)
-        limit = limits(self.a.dtype or "float64")[1]
+        limit = model_limits(self.a.dtype or "float64")[1]
         made = [self.joins.opened(made_of(trace, step, INPUT, name, limit),
                                   trace, limit)
                 for trace, step, name in zip((self.a, self.b), steps, names)]
@@ -646,11 +629,13 @@ class Explaining:
         key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
         if key in self.seen:
             return True
-        made = [made_of(trace, step, part, name, limits(array.dtype.name)[1])
+        made = [made_of(trace, step, part, name,
+                        model_limits(array.dtype.name)[1])
                 for trace, step, name, array in zip(
                     (self.a, self.b), steps, (row.a_name, row.b_name),
                     arrays)]
-        made = [self.joins.opened(each, trace, limits(array.dtype.name)[1])
+        made = [self.joins.opened(each, trace,
+                                  model_limits(array.dtype.name)[1])
                 for each, trace, array in zip(
                     made, (self.a, self.b), arrays)]
         if None in made:
@@ -662,7 +647,7 @@ class Explaining:
                 for side, each in zip("ab", made)]
             return False
         difference = self.joins.difference(
-            *made, steps[0], limits(arrays[1].dtype.name)[1])
+            *made, steps[0], model_limits(arrays[1].dtype.name)[1])
         if difference is None or any(
                 each.cause == "norm's place" for each in self.found) and (
                     difference[0] in GUESSED):
@@ -684,7 +669,7 @@ class Explaining:
             [f"It is {joining.in_words(made[0])} in a, and "
              f"{joining.in_words(made[1])} in b."],
             {"a": made[0].error, "b": made[1].error,
-             "without": distance(arrays[1].astype(np.float64),
+             "without": strict_distance(arrays[1].astype(np.float64),
                                  arrays[0].astype(np.float64))},
             {"a": 1, "b": 1})])
         return True
@@ -835,7 +820,7 @@ def core_side(trace, step, array):
     seen = Seen({name: given[name] for name in ("query", "key", "value")},
                 others, exact(array))
     return Side(trace.framework, bare, {}, [seen],
-                limits(array.dtype.name)[1], array.dtype.name)
+                model_limits(array.dtype.name)[1], array.dtype.name)
 
 
 def explain(comparison, a, b):

@@ -15,6 +15,7 @@ import numpy as np
 from parity.causes.replaying import ACTIVATIONS, exact, sinusoid_settings
 from parity.matching.rearrangement import probes
 from parity.matching.steps import USER, VALUES
+from parity.numerics.distance import strict_distance
 from parity.tracing.trace import MODULE, WHOLE, is_float
 
 #: What is said where two expressions cannot be held against each other.
@@ -124,8 +125,7 @@ def made_of(trace, step, part, name, limit):
         return np.flatnonzero(gap <= 64 * limit * scale)
 
     def error_of(made):
-        from parity.causes.explaining import distance
-        return distance(made, x)
+        return strict_distance(made, x)
 
     found = []
 

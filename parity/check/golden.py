@@ -18,6 +18,7 @@ import numpy as np
 from contract import weights
 from contract.config import PRESETS, TransformerConfig
 from contract.errors import InputError
+from contract.files import write_whole
 from contract.tokenizer import Tokenizer, read_pairs
 from parity import ports
 from parity.check import cases
@@ -118,8 +119,8 @@ def make(folder=FOLDER):
     for path in sorted(folder.glob(f"{TRAINED}.*")):
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         sums.append(f"{digest}  {path.relative_to(folder)}\n")
-    (folder / SUMS).write_text("".join(sums), encoding="utf-8")
-    (folder / "README.md").write_text(table, encoding="utf-8")
+    write_whole(folder / SUMS, "".join(sums))
+    write_whole(folder / "README.md", table)
 
 
 def problems(folder=FOLDER):

@@ -29,7 +29,7 @@ import re
 import typing
 
 from contract.errors import InputError
-from parity.commands.shell import write_whole
+from contract.files import write_whole
 from parity.numerics import tolerances
 from parity.numerics.comparator import DIVERGENCE
 

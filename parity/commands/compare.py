@@ -10,7 +10,8 @@ from typing import Annotated, Optional
 import typer
 
 from contract.errors import InputError, one_of
-from parity.commands.shell import check_writable, told_plainly, write_json
+from contract.files import check_writable, write_json
+from parity.commands.shell import told_plainly
 from parity.numerics.tolerances import DTYPES
 
 FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx"}
@@ -161,8 +162,10 @@ def compare(
     or not the models' outputs, was compared.
     """
     from parity.causes import explaining
-    from parity.comparison import compare as comparing
+    from parity.comparison.belonging import check_comparable
+    from parity.comparison.compare import compare as compared
     from parity.matching import steps
+    from parity.render import comparison as pages
     from parity.render import terminal
     from parity.tracing import folder
     with told_plainly():
@@ -175,17 +178,17 @@ def compare(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
                 "run with itself says nothing; give two different ones.")
         first, second = folder.load(a), folder.load(b)
-        comparing.check_comparable(first, second, dtype, allow_same)
+        check_comparable(first, second, dtype, allow_same)
         names = (steps.read(map_file, first, second) if map_file
                  else steps.suggest(first, second))
         if write_map:
             steps.write(names, write_map)
-        found = comparing.compare(first, second, names, dtype=dtype,
-                                  allow_same=allow_same)
+        found = compared(first, second, names, dtype=dtype,
+                         allow_same=allow_same)
         explaining.explain(found, first, second)
-        comparing.print_comparison(terminal.console(), found, everything)
+        pages.print_comparison(terminal.console(), found, everything)
         if html:
-            comparing.write_html(found, html)
+            pages.write_html(found, html)
         if json_file:
             write_json(json_file, found.as_json())
         raise typer.Exit(found.status)

@@ -4,29 +4,18 @@ import pathlib
 from typing import Annotated, Optional
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
-from parity import ports
-from parity.commands.shell import (
-    NOTHING, check_writable, told_plainly, write_json, write_whole)
+from contract.files import check_writable, write_json, write_whole
+from parity.commands.shell import NOTHING, told_plainly
 from parity.differences import registry
 from parity.differences.registry import (
-    CHANGED, HIDDEN, LEFT_OUT, OURS, RECORDED, TOPICS, UNCHECKED, framework,
-    shown)
+    CHANGED, OURS, TOPICS, framework, frameworks)
 from parity.render import terminal
+from parity.render.differences import page, print_rows, print_verdict
 
 SCHEMA = 1
 
 DIFFERENT = 1
-
-STYLES = {RECORDED: "green", CHANGED: "bold red", UNCHECKED: "yellow"}
-
-#: What the libraries call themselves.
-TITLES = {"numpy": "NumPy", "torch": "PyTorch", "keras": "Keras",
-          "tensorflow": "TensorFlow", "jax": "JAX", "flax": "Flax",
-          "optax": "Optax", "onnx": "ONNX", "tokenizers": "Tokenizers"}
 
 
 def differences(
@@ -68,12 +57,6 @@ def differences(
     raise typer.Exit(status(found))
 
 
-def frameworks(found):
-    """The frameworks asked, in the registry's order."""
-    asked = {framework(who) for one in found for who in one.answers}
-    return [name for name in registry.NEEDS if name in asked]
-
-
 def status(found):
     """The exit status: 1 for a change, 4 where no framework answered."""
     if any(one.status == CHANGED for one in found):
@@ -85,131 +68,7 @@ def status(found):
     return 0
 
 
-def effect_words(found):
-    """An effect's numbers in words; "" without one."""
-    if found.effect is None:
-        return ""
-    if isinstance(found.effect, ports.NotChecked):
-        return f"{UNCHECKED}: {found.effect.reason}"
-    return "; ".join(f"{label}: {terminal.number(value)}"
-                     for label, value in found.effect.items())
-
-
-def print_rows(out, found):
-    """A table a topic: an answerer a line, the effect below them."""
-    for topic in TOPICS:
-        rows = [one for one in found if one.known.topic == topic]
-        if not rows:
-            continue
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False,
-                      header_style="bold", title=topic, title_justify="left",
-                      title_style="bold cyan")
-        table.add_column("name", overflow="fold", min_width=20)
-        table.add_column("who", overflow="fold", ratio=3)
-        table.add_column("answers", overflow="fold", ratio=3)
-        table.add_column("effect", overflow="fold", ratio=3)
-        table.add_column("status", no_wrap=True)
-        for one in rows:
-            _add_row(table, one)
-        out.print(table)
-
-
-def _add_row(table, one):
-    """One difference: answers that agree share a line."""
-    lines = [(one.known.name, effect_words(one), Text(
-        one.status.upper() if one.status == CHANGED else one.status,
-        style=STYLES[one.status]))]
-    groups = {}
-    for who, value in one.answers.items():
-        text = shown(value)
-        if who in one.changed:
-            text += f", not {shown(one.known.expected[who])}"
-        groups.setdefault(text, []).append(who)
-    for text, names in groups.items():
-        name, effect, verdict = lines.pop() if lines else ("", "", Text(""))
-        table.add_row(*map(Text, (name, ", ".join(names), text, effect)),
-                      verdict)
-
-
-def print_verdict(out, found, versions):
-    """Versions, what changed, what was not checked, and the sums."""
-    out.print(Text(", ".join(f"{name} {number}"
-                             for name, number in versions.items())))
-    for one in found:
-        if one.changed:
-            out.print(Text.assemble(
-                ("changed: ", STYLES[CHANGED]),
-                f"{one.known.name}, {one.reason()}"))
-    missing = {}
-    for one in found:
-        for who in one.missing:
-            missing.setdefault(framework(who), one.answers[who].reason)
-    for name, reason in missing.items():
-        out.print(Text.assemble(
-            ("not checked: ", STYLES[UNCHECKED]), f"{name}, {reason}"))
-    count = {verdict: sum(one.status == verdict for one in found)
-             for verdict in STYLES}
-    out.print(f"{len(found)} differences: " + ", ".join(
-        f"{number} {verdict}" for verdict, number in count.items()))
-
-
 def as_json(found, versions):
     """What was found as plain data."""
     return {"schema": SCHEMA, "versions": versions, "status": status(found),
             "differences": [one.as_json() for one in found]}
-
-
-def page(found, versions):
-    """What was found as a page in Markdown."""
-    names = ", ".join(f"{TITLES.get(name, name)} {number}"
-                      for name, number in versions.items())
-    lines = [
-        "# Known differences", "",
-        "What frameworks do differently by default, and what that does to a "
-        "port. Every answer below was found by running the framework; "
-        "`parity differences --markdown FILE` writes this page, and a test "
-        "fails when a release answers differently.", "",
-        f"Found with {names}.", "",
-        f"Effects are relative L2 distances unless they say otherwise. One "
-        f"below {HIDDEN:g} is marked *hidden*: a comparison in float32 may "
-        "take it for rounding.", ""]
-    topics = [topic for topic in TOPICS
-              if any(one.known.topic == topic for one in found)]
-    lines += [f"- [{topic.capitalize()}](#{topic})" for topic in topics]
-    for topic in topics:
-        lines += ["", f"## {topic.capitalize()}"]
-        for one in found:
-            if one.known.topic == topic:
-                lines += _section(one)
-    lines += ["", "## Left out", ""]
-    lines += [f"- {what}: {why}." for what, why in LEFT_OUT.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _section(one):
-    """One difference: a heading, what it does, its answers, its effect."""
-    lines = ["", f"### {one.known.name.replace('_', ' ')}", "",
-             one.known.about, "", f"`parity differences {one.known.name}`",
-             "", "| who | answers |", "|---|---|"]
-    for who, value in one.answers.items():
-        first, _, rest = who.partition(" ")
-        title = " ".join(filter(None, (TITLES.get(first, first), rest)))
-        text = shown(value)
-        if who in one.changed:
-            text += f" (recorded: {shown(one.known.expected[who])})"
-        lines.append(f"| {_cell(title)} | {_cell(text)} |")
-    if isinstance(one.effect, dict):
-        lines += ["", f"Effect, {one.known.effect.about}:", "",
-                  "| where | effect | |", "|---|---|---|"]
-        for label, value in one.effect.items():
-            hidden = "hidden" if value < HIDDEN else ""
-            lines.append(f"| {_cell(label)} | {terminal.number(value)} | "
-                         f"{hidden} |")
-    if one.status != RECORDED:
-        lines += ["", f"{one.status.capitalize()}: {one.reason()}."]
-    return lines
-
-
-def _cell(text):
-    """A text that a table's cell can hold."""
-    return text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")

@@ -6,8 +6,9 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
+from contract.files import check_writable, write_json
 from parity import ports
-from parity.commands.shell import check_writable, told_plainly, write_json
+from parity.commands.shell import told_plainly
 from parity.render import terminal
 
 

@@ -9,10 +9,10 @@ import typer
 
 from contract.config import PRESETS
 from contract.errors import InputError
+from contract.files import check_writable
 from parity import ports
 from parity.check import ledger as book
-from parity.commands.shell import (
-    DIVERGED, NOTHING, check_writable, told_plainly)
+from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.render import terminal
 
 #: How many changes of a kind are listed; raised ones always all.

@@ -13,9 +13,10 @@ from rich.table import Table
 from contract.config import PRESETS, preset
 from contract.config import CHOICES as MODEL_CHOICES
 from contract.errors import InputError, one_of
+from contract.files import check_writable, write_json
 from contract.training import CHOICES, TrainingConfig
 from parity import ports
-from parity.commands.shell import check_writable, told_plainly, write_json
+from parity.commands.shell import told_plainly
 from parity.render import terminal
 
 INTERRUPTED = 130

@@ -8,10 +8,11 @@ import typer
 from rich.table import Table
 
 from contract.errors import InputError, one_of
+from contract.files import check_writable, write_json
 from contract.generation import CHOICES, GenerationConfig
 from parity import ports
-from parity.commands.shell import (
-    DIVERGED, USAGE, check_writable, told_plainly, write_json)
+from parity.commands.shell import DIVERGED, USAGE, told_plainly
+from parity.numerics.words import number
 from parity.render import terminal
 
 PICTURES = (".html", ".png")
@@ -225,7 +226,7 @@ class _Shown:
         else:
             self.verdict = "match"
             words = (f"match: tokens identical, scores within "
-                     f"{terminal.number(self.worst)} in "
+                     f"{number(self.worst)} in "
                      f"{', '.join(self.answers)}")
         if not self.quiet:
             for absent in self.absent:

@@ -315,6 +315,12 @@ def versions(names):
     return found
 
 
+def frameworks(found):
+    """The frameworks asked, in the order of NEEDS."""
+    asked = {framework(who) for one in found for who in one.answers}
+    return [name for name in NEEDS if name in asked]
+
+
 def shown(value):
     """An answer as people read it."""
     if isinstance(value, ports.NotChecked):

@@ -17,6 +17,7 @@ import math
 import numpy as np
 
 from contract.errors import InputError
+from parity.numerics.distance import finite_distance
 
 SAME = "same"
 
@@ -188,21 +189,6 @@ def parts(shape, target):
                                else f"{start}, {layout}")
 
 
-def distance(actual, expected):
-    """The relative distance of two vectors, infinite where none is finite."""
-    actual = np.asarray(actual, np.float64)
-    expected = np.asarray(expected, np.float64)
-    good = np.isfinite(actual) & np.isfinite(expected)
-    if not good.any():
-        return math.inf
-    actual, expected = actual[good], expected[good]
-    scale = math.sqrt(float(np.square(expected).sum()))
-    gap = math.sqrt(float(np.square(actual - expected).sum()))
-    if scale == 0:
-        return 0.0 if gap == 0 else math.inf
-    return gap / scale
-
-
 def probes(size):
     """Some places of a flattened array, spread so that no axis lines up."""
     if size <= PROBES:
@@ -229,7 +215,8 @@ def best(array, target, layouts, nearest=1e-2):
     flat = array.reshape(-1)
     found = None, math.inf
     for layout in layouts:
-        here = distance(flat[_sources(layout, array.shape, places)], wanted)
+        here = finite_distance(
+            flat[_sources(layout, array.shape, places)], wanted)
         if here < found[1] * (1 - 1e-9):
             found = layout, here
             if here == 0:

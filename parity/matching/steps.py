@@ -16,10 +16,10 @@ import tomllib
 import numpy as np
 
 from contract.errors import InputError
-from parity.commands.shell import write_whole
+from contract.files import write_whole
 from parity.matching.rearrangement import (
-    PACKED, SAME, best, candidates, distance, parsed, parts, probes,
-    rearranged)
+    PACKED, SAME, best, candidates, parsed, parts, probes, rearranged)
+from parity.numerics.distance import finite_distance
 from parity.tracing.trace import TAP, WHOLE, is_float
 
 VALUES, SHAPES, NAMES, ORDER, USER, CONVENTION = (
@@ -353,8 +353,8 @@ def _packed(mine, others, pairs, signatures, taken_b=(), constants=False):
 
 def _confirmed(part, whole, layout):
     """Whether the whole of a part is near, and not only what was probed."""
-    return distance(rearranged(layout, whole).reshape(-1),
-                    part.reshape(-1)) <= NEAR
+    return finite_distance(rearranged(layout, whole).reshape(-1),
+                           part.reshape(-1)) <= NEAR
 
 
 def _swapped(pairs):
@@ -448,7 +448,7 @@ def _score_steps(a, b, parameters):
     for i, j in zip(*np.nonzero(fits)):
         mine, other = mains[0][i], mains[1][j]
         if mine.shape == other.shape:
-            far = distance(looked[id(other)], looked[id(mine)])
+            far = finite_distance(looked[id(other)], looked[id(mine)])
             if far > NEAR and bool(own[0][i]) != bool(own[1][j]):
                 score[i, j] = -np.inf
             score[i, j] += (4 if far < 1e-6 else 3 if far < NEAR
@@ -565,7 +565,8 @@ def pair_values(mine, others):
 def far_apart(actual, expected):
     """The relative distance of some elements of two arrays of one shape."""
     places = probes(expected.size)
-    return distance(actual.reshape(-1)[places], expected.reshape(-1)[places])
+    return finite_distance(
+        actual.reshape(-1)[places], expected.reshape(-1)[places])
 
 
 def step_pair(a, b, first, second, by):

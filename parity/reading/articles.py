@@ -11,10 +11,11 @@ from parity.check import golden
 from parity.check.run import Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, ROW_SLACK, compare
 from parity.numerics.tolerances import EPS, FLOAT64_LIMIT, limit
-from parity.reading import errata, pictures, rulings, teaching, tree
+from parity.reading import errata, rulings, teaching, tree
 from parity.reading.known import of_known
-from parity.reading.maps import figures
 from parity.reading.values import MAPS, OTHER, Run, reread
+from parity.render import pictures
+from parity.render.maps import figures
 
 #: The pages beside the mirrored files: address, title.
 PAGES = (

@@ -17,8 +17,8 @@ from contract.errors import InputError
 from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
 from parity.numerics.comparator import relative_error
-from parity.reading.pictures import number, percent
 from parity.reading.values import EXAMPLE, MAPS
+from parity.render.pictures import number, percent
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The formula of every step, as MathML.
 
-``templates/formulas.toml`` has it in LaTeX, by owner and name; a step of the
+``formulas.toml`` has it in LaTeX, by owner and name; a step of the
 backward pass is called by its number, such as "3'".
 """
 
@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from contract.errors import InputError
 
-TABLE = pathlib.Path(__file__).parent / "templates" / "formulas.toml"
+TABLE = pathlib.Path(__file__).parent / "formulas.toml"
 
 
 @functools.cache
@@ -40,7 +40,7 @@ def formula(step):
     if latex is None:
         raise InputError(
             f"step {name!r} of {owner} has no formula; add it to "
-            f"parity/reading/templates/{TABLE.name}.")
+            f"parity/reading/{TABLE.name}.")
     return mathml(latex)
 
 

@@ -6,8 +6,9 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from parity import ports
-from parity.commands.differences import frameworks, page
 from parity.differences import registry
+from parity.differences.registry import frameworks
+from parity.render.differences import page
 
 
 def of_known(site):

@@ -4,19 +4,15 @@ import json
 import pathlib
 import re
 import shutil
-import tempfile
 
-import jinja2
 from markupsafe import Markup, escape
 
 from contract.errors import InputError
+from contract.files import new_folder
 from contract.steps import AXES
-from parity.reading import (
-    articles, formulas, listing, pictures, rulings, sources)
+from parity.reading import articles, formulas, listing, rulings, sources
+from parity.render import markup, pictures
 from parity.runs.dates import LOCALES
-
-HERE = pathlib.Path(__file__).parent
-TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 
 #: Which test holds a row, by kind, owner or file; the first that fits.
 HELD = {
@@ -133,11 +129,7 @@ class Site:
         self.files = sources.file_names(root)
         self.rows = {name: list(sources.rows(name, root))
                      for name in self.files}
-        self.environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True,
-            undefined=jinja2.StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True)
-        self.environment.filters.update(
+        self.environment = markup.environment(
             number=pictures.number, linked=linked, prose=prose,
             error=pictures.error, title=sources.title, broken=broken)
         self.environment.globals.update(
@@ -174,24 +166,19 @@ class Site:
         folder = pathlib.Path(folder).resolve()
         refuse(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = pathlib.Path(tempfile.mkdtemp(dir=folder.parent))
-        try:
-            sizes = {}
+        sizes = {}
+        with new_folder(folder) as fresh:
             for name, html in self.pages():
                 on_page(name)
                 data = html.encode()
                 (fresh / name).write_bytes(data)
                 sizes[name] = len(data)
-            for path in sorted(STATIC.iterdir()):
+            for path in sorted(markup.STATIC.iterdir()):
                 shutil.copy(path, fresh / path.name)
             (fresh / MARK).write_text(
                 json.dumps({"pages": sizes}, indent=1) + "\n")
-            fresh.chmod(0o755)
             if folder.exists():
                 shutil.rmtree(folder)
-            fresh.replace(folder)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
         return sizes
 
     # A mirrored file

@@ -17,10 +17,10 @@ from contract.batch import Batch
 from contract.errors import InputError
 from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
-from parity.reading.maps import figures
 from parity.reading.pages import Site
 from parity.reading.tree import tree_of
 from parity.reading.values import Run
+from parity.render.maps import figures
 
 ADDRESS = "127.0.0.1"
 

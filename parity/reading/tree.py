@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
-from parity.reading import pictures
+from parity.render import pictures
 
 #: How many hypotheses the beam keeps.
 WIDTH = 4

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from parity.commands.shell import write_whole
+from contract.files import write_whole
 
 TITLES = {
     "cross": "Cross-attention: each target token to the source",

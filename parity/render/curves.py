@@ -4,7 +4,7 @@ import io
 import pathlib
 
 from contract.errors import InputError
-from parity.commands.shell import write_whole
+from contract.files import write_whole
 from parity.runs import training
 
 #: Okabe and Ito's colours, told apart by colour-blind eyes, and line styles

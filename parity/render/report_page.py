@@ -9,24 +9,21 @@ import dataclasses
 import datetime
 import hashlib
 import math
-import pathlib
 import re
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 
 from contract.batch import Batch
 from contract.config import PRESETS
+from contract.files import write_whole
 from parity import ports
 from parity.check import golden, lockstep, run
-from parity.commands.shell import write_whole
 from parity.numerics import tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.reading import maps, pictures
-from parity.render.terminal import number
+from parity.numerics.words import number
+from parity.render import maps, markup, pictures
 
-FOLDER = pathlib.Path(__file__).parent.parent / "reading"
 
 #: The date that the attention is shown of, if the shipped file has it.
 EXAMPLE = "vendredi 19 avril 2047"
@@ -56,14 +53,10 @@ def write(path, report, port_names, findings=()):
 
 def page(report, port_names, findings=()):
     """The page as text; see write."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER / "templates"), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True)
-    environment.filters.update(number=number, seconds=seconds)
+    environment = markup.environment(number=number, seconds=seconds)
     charts, left_out = fitting(charts_of(report))
     return environment.get_template("report.html").render(
-        style=Markup((FOLDER / "static" / "style.css").read_text("utf-8")),
+        style=Markup((markup.STATIC / "style.css").read_text("utf-8")),
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=tolerances.DTYPES,
         known_ports=ports.known_ports(), icons=icons(port_names),

@@ -1,6 +1,5 @@
 """How a report looks in a terminal. Verdicts are words, never only colours."""
 
-import math
 from collections import defaultdict
 
 from rich import box
@@ -11,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, ZERO
+from parity.numerics.words import number
 
 #: Wide enough for every row where the output is a file or a pipe.
 FILE_WIDTH = 132
@@ -28,15 +28,6 @@ def console(stderr=False):
     if not made.is_terminal:
         made = Console(stderr=stderr, highlight=False, width=FILE_WIDTH)
     return made
-
-
-def number(error):
-    """An error or a limit, short: two digits, 0 as 0, none as a dash."""
-    if error is None:
-        return "–"
-    if error == 0:
-        return "0"
-    return f"{error:.1e}" if math.isfinite(error) else "inf"
 
 
 def verdict_text(verdict):

@@ -17,10 +17,10 @@ import numpy as np
 from contract import random, weights
 from contract.config import TransformerConfig
 from contract.errors import InputError
+from contract.files import write_whole
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import part
-from parity.commands.shell import write_whole
 
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
 WEIGHTS, CURVE, PICTURE = "weights.safetensors", "curve.tsv", "curve.png"

@@ -9,14 +9,13 @@ import hashlib
 import json
 import os
 import pathlib
-import shutil
-import tempfile
 
 import ml_dtypes
 import numpy as np
 
 from contract import weights
 from contract.errors import InputError
+from contract.files import new_folder
 from parity.tracing.trace import Step, Trace
 
 SCHEMA = 1
@@ -85,23 +84,18 @@ def dump(trace, folder):
             **{field: entries(getattr(step, field))
                for field in ARRAY_FIELDS}} for step in trace.steps],
     }
-    temporary = pathlib.Path(tempfile.mkdtemp(
-        dir=folder.absolute().parent, prefix=".", suffix=".partial"))
     try:
-        weights.save(temporary / ARRAYS, arrays)
-        manifest["files"] = {ARRAYS: _file_hash(temporary / ARRAYS)}
-        manifest = json.loads(json.dumps(manifest, allow_nan=True))
-        manifest["sha256"] = _own_hash(manifest)
-        (temporary / MANIFEST).write_text(
-            json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        os.chmod(temporary, 0o755)
-        os.replace(temporary, folder)
+        with new_folder(folder) as temporary:
+            weights.save(temporary / ARRAYS, arrays)
+            manifest["files"] = {ARRAYS: _file_hash(temporary / ARRAYS)}
+            manifest = json.loads(json.dumps(manifest, allow_nan=True))
+            manifest["sha256"] = _own_hash(manifest)
+            (temporary / MANIFEST).write_text(
+                json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(
             f"the dump {str(folder)!r} cannot be written ({error}); choose "
             "another folder.") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_vacant(folder):

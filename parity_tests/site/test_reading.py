@@ -10,7 +10,8 @@ from contract.errors import InputError
 from contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
-from parity.reading import formulas, listing, pages, pictures, sources, values
+from parity.reading import formulas, listing, pages, sources, values
+from parity.render import pictures
 from parity_tests.support.places import is_there
 
 #: No page is larger, so that it opens at once on a slow line.

@@ -10,7 +10,8 @@ import pytest
 
 import parity
 from parity.causes.explaining import UNIDENTIFIED, explain
-from parity.comparison.compare import as_html, compare
+from parity.comparison.compare import compare
+from parity.render.comparison import as_html
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable

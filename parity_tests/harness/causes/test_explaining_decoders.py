@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from parity.causes.explaining import UNIDENTIFIED, explain
-from parity.comparison.compare import OUTPUT, compare
+from parity.comparison.compare import compare
+from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import MATCH
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable

@@ -13,19 +13,22 @@ from typer.testing import CliRunner
 from contract.errors import InputError
 from parity.check import cases, golden
 from parity.commands import compare as commands
-from parity.comparison.compare import (
-    DIVERGENCE, INCOMPLETE, INHERITED, INPUT, NEW, NOTHING, OUTPUT, PARAMETER,
-    WITHIN, as_html, compare, compare_values, limits, print_comparison)
+from parity.comparison.arrays import compare_values
+from parity.comparison.compare import compare
+from parity.comparison.result import (
+    INCOMPLETE, INHERITED, INPUT, NEW, NOTHING, OUTPUT, PARAMETER, WITHIN)
 from parity.matching.rearrangement import (
     SAME, best, candidates, parts, rearranged, shapes)
 from parity.matching.steps import read, suggest, write
-from parity.numerics.comparator import MATCH, ZERO
+from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
+from parity.numerics.tolerances import model_limits
 from parity.render import terminal
+from parity.render.comparison import as_html, print_comparison
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import WHOLE, trace
 from parity_tests.support.engines import usable
 from parity_tests.support.layers import (
-    D, F, H, RNG, X, keras_layer, nnx_layer, torch_layer, traced, weights_of)
+    D, RNG, X, keras_layer, nnx_layer, torch_layer, traced, weights_of)
 
 
 def outputs(comparison):
@@ -268,7 +271,7 @@ def test_different_precision(layer):
     found = compare(a, b, dtype="float32")
     assert found.verdict == MATCH
     assert any("cannot tell a small fault" in note for note in found.notes)
-    assert outputs(found)[WHOLE].limit == limits("float32")[0]
+    assert outputs(found)[WHOLE].limit == model_limits("float32")[0]
     with pytest.raises(InputError, match="dtype 'float8'"):
         compare(a, b, dtype="float8")
     other = compare(a, b, dtype="bfloat16")
@@ -327,14 +330,14 @@ def test_zero_on_one_side():
 
 
 def test_large_arrays_are_measured_as_small_ones(monkeypatch):
-    from parity.comparison import compare as comparing
+    from parity.comparison import arrays
     from parity.numerics.comparator import relative_error
     expected = RNG.normal(size=(50, 8, 16)).astype(np.float32)
     actual = expected + RNG.normal(size=expected.shape).astype(
         np.float32) * np.float32(1e-4)
     actual[7, 3] *= 3
     truth = relative_error(actual, expected)[0]
-    monkeypatch.setattr(comparing, "CHUNK", 100)
+    monkeypatch.setattr(arrays, "CHUNK", 100)
     found, _ = compare_values(actual, expected, 1e-12, "float32")
     assert found.verdict == DIVERGENCE
     assert found.error == pytest.approx(truth, rel=1e-12)
@@ -589,9 +592,9 @@ def test_the_commands_need_no_framework():
 LARGE = """
     import resource, sys, time, torch
     from torch import nn
-    from parity.capture import trace
-    from parity.comparing import compare
-    from parity.dumps import dump, load
+    from parity.tracing.trace import trace
+    from parity.comparison.compare import compare
+    from parity.tracing.folder import dump, load
     torch.set_num_threads(1)
     torch.manual_seed(0)
 

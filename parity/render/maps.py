@@ -3,9 +3,9 @@
 import numpy as np
 from markupsafe import Markup, escape
 
+from parity import ports
 from parity.numerics.comparator import compare
-from parity.reading import pictures
-from parity.reading.sources import columns
+from parity.render import pictures
 
 #: A cell's size in the reference's picture, and room for tokens, in pixels.
 CELL, ROOM = 13, 42
@@ -60,7 +60,7 @@ def heads(run, row, name, queries, keys):
     made = []
     for head, weights in enumerate(truth):
         found, largest = {}, 0.0
-        for column in columns()[1:]:
+        for column in ports.known_ports():
             if column not in run.steps:
                 found[column] = None
                 continue

@@ -1,0 +1,81 @@
+"""Two arrays of two models, compared: comparator.compare and three exceptions.
+"""
+
+import math
+
+import numpy as np
+
+from parity.numerics.comparator import (
+    DIVERGENCE, MATCH, ROW_SLACK, ZERO, Difference, compare, relative_error)
+from parity.tracing.trace import is_float
+
+#: Larger arrays are measured piece by piece, which takes less memory.
+CHUNK = 1 << 22
+
+
+def compare_values(actual, expected, limit, dtype):
+    """Compare two arrays, as comparator.compare, with three differences.
+
+    Integers may differ in width; two arrays that are zero everywhere are ZERO,
+    for they say nothing and are no fault; equal ones are found quickly.
+
+    Returns:
+        A Difference, and a note or "".
+    """
+    if actual.dtype.kind in "iu" and expected.dtype.kind in "iu":
+        dtype = actual.dtype.name
+    elif not is_float(expected):
+        dtype = None
+    floating = is_float(actual) and is_float(expected)
+    if (not floating or actual.shape != expected.shape
+            or actual.dtype.name != dtype or not expected.size):
+        if expected.dtype.kind == "c" or actual.dtype.kind == "c":
+            return Difference(None, limit, DIVERGENCE,
+                              "complex numbers are not compared"), ""
+        return compare(actual, expected, limit, dtype), ""
+    note = ""
+    holes = int(np.isnan(expected).sum())
+    if holes and np.isnan(actual).any():
+        note = f"NaN on both sides, {holes} of {expected.size} in a"
+    zeros = not expected.any()
+    if zeros:
+        if not actual.any():
+            return Difference(0.0, limit, ZERO), "zero everywhere in both"
+        return Difference(None, limit, DIVERGENCE,
+                          "zero everywhere in a and not in b"), note
+    if (actual.dtype == expected.dtype and not note
+            and np.array_equal(actual, expected)
+            and np.isfinite(expected).all()):
+        return Difference(0.0, limit, MATCH), note
+    if (actual.size > CHUNK and np.isfinite(expected).all()
+            and np.isfinite(actual).all()):
+        error = _error_in_chunks(actual, expected)
+        return Difference(error, limit, MATCH if error <= limit
+                          else DIVERGENCE), note
+    return compare(actual, expected, limit, dtype), note
+
+
+def _error_in_chunks(actual, expected):
+    """comparator.relative_error of finite arrays, in pieces of whole rows.
+
+    Each piece's own error does not do: a row is measured against an average
+    row of the whole.
+    """
+    length = expected.shape[-1] if expected.ndim else 1
+    if length > CHUNK:
+        return relative_error(actual, expected)[0]
+    rows = max(1, CHUNK // length)
+    mine, other = expected.reshape(-1, length), actual.reshape(-1, length)
+    scale = max(float(np.abs(mine[i:i + rows]).max())
+                for i in range(0, len(mine), rows))
+    gaps, squares = np.empty(len(mine)), np.empty(len(mine))
+    for i in range(0, len(mine), rows):
+        at = slice(i, i + rows)
+        truth = mine[at].astype(np.float64) / scale
+        gap = other[at].astype(np.float64) / scale - truth
+        squares[at] = np.einsum("ij,ij->i", truth, truth)
+        gaps[at] = np.einsum("ij,ij->i", gap, gap)
+    whole = math.sqrt(gaps.sum() / squares.sum())
+    worst = math.sqrt(float(
+        (gaps / np.maximum(squares, squares.mean())).max()))
+    return max(whole, worst / ROW_SLACK)

@@ -1,0 +1,218 @@
+"""What a comparison of two models found, as plain data.
+
+No framework is imported here, and nothing is drawn.
+"""
+
+import dataclasses
+import math
+
+from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
+from parity.numerics.words import number
+from parity.tracing.trace import WHOLE
+
+SCHEMA = 1
+
+NOTHING, INCOMPLETE = "nothing compared", "incomplete"
+
+PARAMETER, INPUT, OUTPUT, GRADIENT = (
+    "parameter", "input", "output", "gradient")
+
+NEW, INHERITED, WITHIN, UNKNOWN = "new", "inherited", "within", "unknown"
+
+
+@dataclasses.dataclass
+class PairRow:
+    """One pair of arrays, compared.
+
+    Attributes:
+        part: PARAMETER, INPUT, OUTPUT or GRADIENT.
+        a, b: paths of the steps or parameters.
+        a_name, b_name: names of the input or output, else "".
+        a_layout, b_layout, by: as in matching.steps.Pair.
+        kind: the kind of a's and b's module, "" for a parameter.
+        shape, dtype: of a's array, rearranged.
+        error, limit, verdict, reason: as in comparator.Difference.
+        order: when it was computed in a's run; 0 for parameters.
+        local, local_limit, local_verdict: b's module on a's inputs, or None.
+        local_reason: why there is no local error, or what it failed by.
+        inherited: the largest error of the step's paired floating inputs, or
+            None where none was paired.
+        origin: of a divergence: NEW, INHERITED, WITHIN where a part of the
+            module is off already, or UNKNOWN; else "".
+        counted: whether a divergence counts in the verdict; not so where
+            inputs may not be each other's counterparts.
+        note: what should be known, such as NaN on both sides.
+    """
+
+    part: str
+    a: str
+    b: str
+    a_name: str
+    b_name: str
+    a_layout: str
+    b_layout: str
+    by: str
+    kind: str
+    shape: tuple
+    dtype: str
+    error: float | None
+    limit: float
+    verdict: str
+    reason: str = ""
+    order: int = 0
+    local: float | None = None
+    local_limit: float | None = None
+    local_verdict: str = ""
+    local_reason: str = ""
+    inherited: float | None = None
+    origin: str = ""
+    counted: bool = True
+    note: str = ""
+
+    @property
+    def diverges(self):
+        """Whether this row makes the verdict a divergence."""
+        return self.counted and DIVERGENCE in (
+            self.verdict, self.local_verdict)
+
+    @property
+    def name(self):
+        """The row's name in a, for people."""
+        return f"{self.a} · {self.a_name}" if self.a_name else self.a
+
+
+@dataclasses.dataclass
+class Comparison:
+    """What compare found.
+
+    Attributes:
+        rows: every PairRow: parameters first, then in the order of computation.
+        names: the NameMap that was used.
+        notes: what should be known, a sentence each.
+        a, b: what the two are: framework, versions, precision, dtype, hashes,
+            folder.
+        local: whether local errors were found.
+        explanations: what explaining.explain found, if it was asked.
+    """
+
+    rows: list
+    names: object
+    notes: list
+    a: dict
+    b: dict
+    local: bool
+    explanations: list = dataclasses.field(default_factory=list)
+
+    @property
+    def compared(self):
+        """How many rows say something: not zeros, nor what may not belong."""
+        return sum(row.counted and row.verdict != ZERO for row in self.rows)
+
+    @property
+    def divergences(self):
+        """The rows that diverge, steps in order of computation, then the rest.
+        """
+        found = [row for row in self.rows if row.diverges]
+        first = {OUTPUT: 0, INPUT: 0, GRADIENT: 2, PARAMETER: 1}
+        return sorted(found, key=lambda row: (first[row.part], row.order))
+
+    @property
+    def first(self):
+        """The first row of a step that diverges, else of a parameter, else of
+        a gradient; None where nothing does."""
+        return next(iter(self.divergences), None)
+
+    @property
+    def verdict(self):
+        """MATCH, DIVERGENCE, NOTHING, or INCOMPLETE.
+
+        INCOMPLETE: all that was compared matches, but the models' outputs were
+        not among it, or were zero everywhere.
+        """
+        if any(row.diverges for row in self.rows):
+            return DIVERGENCE
+        if not any(row.verdict == MATCH and row.part != INPUT
+                   for row in self.rows):
+            return NOTHING  # two models that were given the same
+        ends = [row for row in self.rows if row.part == OUTPUT
+                and row.a == WHOLE and row.b == WHOLE
+                and row.verdict == MATCH]
+        return MATCH if ends else INCOMPLETE
+
+    @property
+    def status(self):
+        """The exit status: 0 match, 1 divergence, 4 nothing compared."""
+        return {MATCH: 0, DIVERGENCE: 1}.get(self.verdict, 4)
+
+    def as_json(self):
+        """Everything as plain data; an error that is none is null."""
+        def plain(row):
+            found = dataclasses.asdict(row) | {
+                "shape": list(row.shape), "diverges": row.diverges}
+            return {name: None if isinstance(value, float)
+                    and not math.isfinite(value) else value
+                    for name, value in found.items()}
+        return {
+            "schema": SCHEMA, "verdict": self.verdict,
+            "compared": self.compared, "local": self.local,
+            "first": self.first and plain(self.first),
+            "sentence": self.sentence(),
+            "explanations": [each.as_json() for each in self.explanations],
+            "a": self.a, "b": self.b, "notes": self.notes,
+            "only_a": self.names.only_a, "only_b": self.names.only_b,
+            "rows": [plain(row) for row in self.rows],
+        }
+
+    def sentence(self):
+        """What was found, in a sentence or two."""
+        verdict, first = self.verdict, self.first
+        if verdict == NOTHING:
+            return ("Nothing was compared: no pair of arrays has numbers that "
+                    "say anything.")
+        if verdict == INCOMPLETE:
+            return (f"What was compared matches, {self.compared} arrays, but "
+                    "the models' outputs were not compared.")
+        if verdict == MATCH:
+            return (f"All {self.compared} arrays compared match, the models' "
+                    "outputs among them.")
+        return _sentence(first, self.rows)
+
+
+def _sentence(first, rows):
+    """The first divergence in words."""
+    off = first.reason if first.error is None else (
+        f"error {number(first.error)}, limit "
+        f"{number(first.limit)}"
+        + (f"; {first.reason}" if first.reason else ""))
+    if first.verdict != DIVERGENCE:
+        off = (f"local error {number(first.local)}, limit "
+               f"{number(first.local_limit)}")
+    words = {PARAMETER: "the parameter", GRADIENT: "the gradient by",
+             INPUT: "the input", OUTPUT: "the output"}[first.part]
+    where = first.a if not first.a_name else f"{first.a_name} of {first.a}"
+    if first.part == OUTPUT and first.a_name == "output":
+        words, where = "the output of", first.a
+    text = f"The first divergence is {words} {where}"
+    text += (f" ({first.b} in b)" if first.b != first.a else "") + f": {off}."
+    if first.part == INPUT and first.a != WHOLE:
+        text += (" Every step before it that was compared matches, so what "
+                 "differs stands between them.")
+    wrong = [row.a for row in rows if row.part == PARAMETER and row.diverges]
+    held = [path for path in wrong if first.part == OUTPUT and (
+        first.a == WHOLE
+        or path.startswith(first.a.partition("#")[0] + "."))]
+    if held:
+        text += f" Its parameter {held[0]} differs too."
+    elif first.origin == NEW:
+        text += " On a's own inputs it differs as well: the fault is in it."
+    return text
+
+
+def describe(trace):
+    """What a trace is, as plain data."""
+    return {"framework": trace.framework, "versions": trace.versions,
+            "precision": trace.precision, "dtype": trace.dtype,
+            "steps": len(trace.steps), "parameters": len(trace.parameters),
+            "inputs_hash": trace.inputs_hash,
+            "parameters_hash": trace.parameters_hash,
+            "folder": trace.origin, "notes": trace.notes}
