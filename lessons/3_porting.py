@@ -206,16 +206,15 @@ else:
 # and the model has it before the sub-layer.
 
 # %%
-from parity.causes import faults, proving
+from parity.causes import catalogue, proof
 
-fault = next(one for one in faults.FAULTS
-             if one.name == "post-norm, not pre-norm")
-print(f"{len(faults.FAULTS)} faults; this one shows first in the case "
+fault = catalogue.by_name("post-norm, not pre-norm")
+print(f"{len(catalogue.faults())} faults; this one shows first in the case "
       f"{fault.case!r}, step {fault.step!r}")
 for name in engines:
     if name == "numpy":
         continue
-    found = proving.proof(fault, engines[name])
+    found = proof.proof(fault, engines[name])
     print(f"{name:6} {found.in_words}: {found.findings[0].cause}")
     assert found.right
 
@@ -227,7 +226,7 @@ for name in engines:
 # fault it has nothing to say, and what it does not know it does not guess.
 
 # %%
-from parity.causes.diagnosis import Diagnosis
+from parity.causes.diagnose import Diagnosis
 
 lesson = cases.test_size("lesson")
 doctor = Diagnosis(lesson, probe_weights(lesson))
@@ -236,9 +235,8 @@ if name:
     findings = doctor.findings(engines[name])
     print(f"{name} as it is: {len(findings)} findings")
     assert findings == []
-    twice = [one for one in faults.FAULTS
-             if one.name in ("post-norm, not pre-norm",
-                             "logits, not log-probabilities")]
+    twice = [catalogue.by_name(one) for one in (
+        "post-norm, not pre-norm", "logits, not log-probabilities")]
     with twice[0].put(name), twice[1].put(name):
         findings = doctor.findings(engines[name])
     for one in findings:

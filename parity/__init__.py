@@ -9,7 +9,7 @@ import importlib
 
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
-          "explain": "causes.explaining",
+          "explain": "causes.explain",
           "assert_parity": "assertions.assert_parity"}
 
 

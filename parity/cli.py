@@ -217,6 +217,6 @@ def causes(found):
     """Which known faults compute what the first to diverge computed."""
     if not found.divergences():
         return []
-    from parity.causes import diagnosis
+    from parity.causes import diagnose
     row, port, _ = found.divergences()[0]
-    return diagnosis.of_row(row, found.engines[port])
+    return diagnose.of_row(row, found.engines[port])

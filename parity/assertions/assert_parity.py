@@ -13,7 +13,6 @@ none is imported here.
 
 import collections.abc
 import dataclasses
-import itertools
 import math
 import numbers
 import sys
@@ -35,12 +34,6 @@ LEAK = 1e-9, 1e-6
 
 #: How many divergences a message lists.
 LISTED = 10
-
-#: Larger arrays are not searched for a hint.
-MOST_SEARCHED = 2**22
-
-#: An array that fits this much better after a change was changed so.
-BETTER = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -378,23 +371,17 @@ def _hint(actual, expected, found, wanted, asked, framework):
             return (f"dtype={actual.dtype.name!r} would compare it at that "
                     "precision")
         return ""
-    if not actual.size or actual.size > MOST_SEARCHED:
+    from parity.causes import hint
+    if not actual.size or actual.size > hint.MOST_SEARCHED:
         return ""
+    if expected.dtype.kind == "b":
+        return hint.of_masks(actual, expected)
     a, e = actual.astype(np.float64), expected.astype(np.float64)
     if not (np.isfinite(a).all() and np.isfinite(e).all() and e.any()):
         return ""
-    goal = max(found.limit, (found.error or 1) * BETTER)
-
-    def fits(changed):
-        return (changed.shape == e.shape
-                and relative_error(changed, e)[0] <= goal)
-
-    hints = [] if expected.dtype.kind in "biu" else [
-        _leak(a, e, found, wanted)]
-    hints.append(next(filter(None, (
-        look(a, e, fits) for look in
-        (_transposed, _reshaped, _factor, _rows, _columns))), ""))
-    return "; ".join(filter(None, hints))
+    return "; ".join(filter(None, (
+        "" if expected.dtype.kind in "iu" else _leak(a, e, found, wanted),
+        hint.Hint(a, e, found.error, found.limit).text())))
 
 
 def _leak(a, e, found, wanted):
@@ -408,87 +395,6 @@ def _leak(a, e, found, wanted):
         if np.array_equal(a.astype(np.float32), a):
             return words + "every value of actual is a float32 number"
     return words + "something was computed in float32"
-
-
-def _transposed(a, e, fits):
-    if not 2 <= a.ndim <= 5:
-        return ""
-    for axes in itertools.permutations(range(a.ndim)):
-        if axes != tuple(range(a.ndim)) and fits(a.transpose(axes)):
-            return f"transposed: actual.transpose{axes} is expected"
-    return ""
-
-
-def _reshaped(a, e, fits):
-    if a.shape == e.shape:
-        return ""
-    if a.size == e.size and fits(a.reshape(e.shape)):
-        return "the same numbers in another shape"
-    try:
-        np.broadcast_shapes(a.shape, e.shape)
-    except ValueError:
-        return ""
-    return "the shapes would broadcast, which is never done"
-
-
-def _factor(a, e, fits):
-    if a.shape != e.shape:
-        return ""
-    scale = np.abs(e).max()
-    a, e = a / scale, e / scale
-    factor = float((a * e).sum() / (e * e).sum())
-    if not factor or factor == 1 or not fits(a / factor * scale):
-        return ""
-    words = f"a constant factor: actual is {factor:.10g} times expected"
-    for axis, size in enumerate(e.shape):
-        for text, value in ((f"{size}", size), (f"√{size}", size**0.5)):
-            if size > 1 and math.isclose(abs(factor), value, rel_tol=1e-6):
-                return f"{words}, {text} being axis {axis}"
-            if size > 1 and math.isclose(abs(factor), 1 / value,
-                                         rel_tol=1e-6):
-                return f"{words}, 1/{text} for axis {axis}"
-    return words
-
-
-def _order(a, e):
-    """How rows of e stand in a, if they are matched by one projection."""
-    along = np.random.default_rng(0).standard_normal(e.shape[1])
-    scale = np.abs(e).max()
-    ours = (a / scale @ along).argsort(kind="stable")
-    theirs = (e / scale @ along).argsort(kind="stable")
-    order = np.empty(len(e), int)
-    order[ours] = theirs
-    return order
-
-
-def _rows(a, e, fits):
-    if a.shape != e.shape or a.ndim < 2:
-        return ""
-    order = _order(a.reshape(-1, a.shape[-1]), e.reshape(-1, e.shape[-1]))
-    back = np.empty_like(a.reshape(-1, a.shape[-1]))
-    back[order] = a.reshape(back.shape)
-    moved = np.flatnonzero(order != np.arange(len(order)))
-    if not moved.size or not fits(back.reshape(a.shape)):
-        return ""
-    first = _index(moved[0], a.shape[:-1])
-    there = _index(order[moved[0]], a.shape[:-1])
-    return (f"rows in another order: row {list(first)} is expected's row "
-            f"{list(there)}; {len(moved)} of {len(order)} rows moved")
-
-
-def _columns(a, e, fits):
-    if a.shape != e.shape or not a.ndim:
-        return ""
-    order = _order(a.reshape(-1, a.shape[-1]).T, e.reshape(-1, e.shape[-1]).T)
-    back = np.empty_like(a)
-    back[..., order] = a
-    moved = np.flatnonzero(order != np.arange(len(order)))
-    if not moved.size or not fits(back):
-        return ""
-    first = moved[0]
-    return (f"the last axis in another order: column {first} is expected's "
-            f"column {order[first]}; {len(moved)} of {len(order)} columns "
-            "moved")
 
 
 def _number(value):

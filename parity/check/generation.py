@@ -154,21 +154,12 @@ def compared(engine, model, source, settings, truth, batches):
 def cause(runs, truth, settings, found, way):
     """In a few words, what the tokens themselves say of why they differ."""
     first = found[f"tokens, {way}"].reason
-    for tokens, scores in runs:
-        if tokens.shape[1:] != truth.tokens.shape[1:]:
-            return first
-        if goes_on(tokens, settings.end_id):
-            return "a target goes on after its end"
-        if twice(tokens, scores):
-            return "one hypothesis stands twice"
-    right = [np.array_equal(tokens[truth.kept], truth.tokens)
-             for tokens, _ in runs]
-    if any(right) and not all(right):
-        return "a row depends on its batch"
-    if way == "cached" and found["tokens, uncached"].verdict != DIVERGENCE:
-        return ("only with the cache: keys and values are not those of the "
-                "hypothesis")
-    return first
+    if any(tokens.shape[1:] != truth.tokens.shape[1:] for tokens, _ in runs):
+        return first
+    alone = way == "cached" and (
+        found["tokens, uncached"].verdict != DIVERGENCE)
+    return next((name for name, (_, shows) in CAUSES.items()
+                 if shows(runs, truth, settings, alone)), first)
 
 
 def goes_on(tokens, end_id):
@@ -184,6 +175,33 @@ def twice(tokens, scores):
     return any(
         len(np.unique(row[np.isfinite(score)], axis=0))
         < np.isfinite(score).sum() for row, score in zip(tokens, scores))
+
+
+def depends(runs, truth):
+    """Whether a row is right in a batch of one size and wrong in another."""
+    right = [np.array_equal(tokens[truth.kept], truth.tokens)
+             for tokens, _ in runs]
+    return any(right) and not all(right)
+
+
+#: Name -> a sentence, and whether runs of several batch sizes show it, given
+#: whether they are wrong with the cache alone; the first that shows is told.
+CAUSES = {
+    "a target goes on after its end": (
+        "Something other than padding stands behind an end.",
+        lambda runs, truth, settings, alone: any(
+            goes_on(tokens, settings.end_id) for tokens, _ in runs)),
+    "one hypothesis stands twice": (
+        "All beams are alive at the first step, and begin alike.",
+        lambda runs, truth, settings, alone: any(
+            twice(*run) for run in runs)),
+    "a row depends on its batch": (
+        "The same source has another answer beside other sources.",
+        lambda runs, truth, settings, alone: depends(runs, truth)),
+    "only with the cache: keys and values are not those of the hypothesis": (
+        "The cache does not follow its beam.",
+        lambda runs, truth, settings, alone: alone),
+}
 
 
 def failed(truth, words):

@@ -161,7 +161,7 @@ def compare(
     Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 4 nothing,
     or not the models' outputs, was compared.
     """
-    from parity.causes import explaining
+    from parity.causes import explain
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
     from parity.matching import steps
@@ -185,7 +185,7 @@ def compare(
             steps.write(names, write_map)
         found = compared(first, second, names, dtype=dtype,
                          allow_same=allow_same)
-        explaining.explain(found, first, second)
+        explain.explain(found, first, second)
         pages.print_comparison(terminal.console(), found, everything)
         if html:
             pages.write_html(found, html)

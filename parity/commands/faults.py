@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
-from contract.files import check_writable, write_json
+from contract.files import check_writable, write_json, write_whole
 from parity import ports
 from parity.commands.shell import told_plainly
 from parity.render import terminal
@@ -23,19 +23,22 @@ def faults(
     json_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--json", metavar="FILE", help="Write the table as JSON to FILE.")
     ] = None,
+    markdown: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Write every known cause as a page to FILE.")
+    ] = None,
 ):
     """Put each known fault into each port, and find it.
 
     Exit status: 0 if each is caught at its step and named as itself, 1 if not,
     2 usage, 4 if no port can be checked.
     """
-    from parity.causes import proving
-    from parity.causes.faults import EQUIVALENTS, FAULTS
+    from parity.causes import catalogue, page, proof
     with told_plainly():
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
-        topics = list(dict.fromkeys(fault.topic for fault in FAULTS))
+        topics = page.topics(catalogue.faults())
         chosen = ports.split_words(topic or ["all"], topics, "topic")
         check_writable(json_file)
+        check_writable(markdown)
         engines = {name: ports.engine(name) for name in names}
         absent = [e for e in engines.values()
                   if isinstance(e, ports.NotChecked)]
@@ -43,11 +46,12 @@ def faults(
                    if not isinstance(e, ports.NotChecked)}
         for engine in engines.values():
             engine.set_precision()
-        wanted = [fault for fault in FAULTS if fault.topic in chosen]
+        wanted = [fault for name in topics if name in chosen
+                  for fault in catalogue.faults() if fault.topic == name]
         rows = []
         with terminal.progress() as progress:
             bar = progress.add_task("starting")
-            for row in proving.proofs(wanted, engines):
+            for row in proof.proofs(wanted, engines):
                 progress.update(bar, description=f"{row.fault.topic} · "
                                 f"{row.fault.name} · {row.port}")
                 rows.append(row)
@@ -56,7 +60,7 @@ def faults(
         for one in absent:
             out.print(f"not checked: {one.port}, {one.reason}")
         wrong = [row for row in rows if not row.right]
-        for fault in EQUIVALENTS:
+        for fault in catalogue.equivalents():
             if fault.topic in chosen:
                 out.print(f"no fault: {fault.name}, since "
                           f"{fault.equivalent}")
@@ -65,6 +69,8 @@ def faults(
         if json_file:
             write_json(json_file, {"schema": 1, "rows": [
                 row.as_json() for row in rows]})
+        if markdown:
+            write_whole(markdown, page.page())
         raise typer.Exit(4 if not rows else 1 if wrong else 0)
 
 

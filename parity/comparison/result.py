@@ -92,7 +92,7 @@ class Comparison:
         a, b: what the two are: framework, versions, precision, dtype, hashes,
             folder.
         local: whether local errors were found.
-        explanations: what explaining.explain found, if it was asked.
+        explanations: what causes.explain.explain found, if it was asked.
     """
 
     rows: list

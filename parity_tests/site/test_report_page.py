@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from parity import cli, ports
-from parity.causes import faults
+from parity.causes import catalogue
 from parity.check import run as checking
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import NotChecked
@@ -152,7 +152,7 @@ def test_closest_to_a_limit(report):
 def test_a_fault_is_named_on_the_page(tmp_path):
     if isinstance(ports.engine("torch"), NotChecked):
         pytest.skip("not checked: torch is not installed")
-    fault = next(one for one in faults.FAULTS
+    fault = next(one for one in catalogue.faults()
                  if one.name == "post-norm, not pre-norm")
     path = tmp_path / "report.html"
     with fault.put("torch"):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import parity
-from parity.causes.explaining import UNIDENTIFIED, explain
+from parity.causes.explain import UNIDENTIFIED, explain
 from parity.comparison.compare import compare
 from parity.render.comparison import as_html
 from parity.tracing.folder import dump, load

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from parity.causes.explaining import UNIDENTIFIED, explain
+from parity.causes.explain import UNIDENTIFIED, explain
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import MATCH

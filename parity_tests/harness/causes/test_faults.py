@@ -4,7 +4,6 @@ Every fault of the catalogue is put into every port. It must be caught at the
 step where it shows first, and named as itself and as nothing else.
 """
 
-import importlib
 from unittest import mock
 
 import numpy as np
@@ -12,28 +11,33 @@ import pytest
 from typer.testing import CliRunner
 
 from parity import ports
-from parity.causes import faults, proving
-from parity.causes.diagnosis import Diagnosis, probe
-from parity.causes.faults import FAULTS
+from parity.causes import catalogue, proof
+from parity.causes.cause import Cause
+from parity.causes.diagnose import Diagnosis, probe
+from parity.causes.faults.attention import root_is
+from parity.causes.faults.norms import LAYER, in_norm
+from parity.causes.faults.putting import all_of
+from parity.causes.formulas import norm
 from parity.cli import app
 from parity_tests.support.places import ROOT
 
+FAULTS = catalogue.faults()
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_is_caught_and_named(port, fault):
-    found = proving.proof(fault, port)
+    found = proof.proof(fault, port)
     assert found.caught, found.in_words
     assert found.named, found.in_words
 
 
-@pytest.mark.parametrize("fault", faults.EQUIVALENTS,
+@pytest.mark.parametrize("fault", catalogue.equivalents(),
                          ids=lambda fault: fault.name)
 def test_what_is_no_fault_is_not_found(port, fault):
     """Each says why it computes the same numbers, and it does."""
     assert fault.equivalent
-    assert proving.proof(fault, port).findings == []
+    assert proof.proof(fault, port).findings == []
 
 
 def test_names_are_one_each():
@@ -47,13 +51,13 @@ def test_names_are_one_each():
 def test_without_a_fault_nothing_is_found(port, preset):
     """What the tests above change is what they notice."""
     fault = next(f for f in FAULTS if f.preset == preset and not f.changes)
-    assert proving.diagnosis_for(fault).findings(port) == []
+    assert proof.diagnosis_for(fault).findings(port) == []
 
 
 def test_a_fault_that_no_one_knows_is_not_named(port):
     """Scores off by a thousandth are like no fault of the catalogue."""
-    fault = faults.root_is("attention", lambda x: 1.001 * x**0.5)
-    diagnosis = proving.diagnosis_for(BY_NAME["scores not divided"])
+    fault = root_is("attention", lambda x: 1.001 * x**0.5)
+    diagnosis = proof.diagnosis_for(BY_NAME["scores not divided"])
     with fault(port.NAME):
         found = diagnosis.findings(port)
     assert [f.cause for f in found] == ["not identified"]
@@ -70,7 +74,7 @@ def test_two_faults_are_named_one_after_the_other(port, first, second):
     """The second once the first is allowed for."""
     pair = BY_NAME[first], BY_NAME[second]
     with pair[0].put(port.NAME), pair[1].put(port.NAME):
-        found = proving.diagnosis_for(pair[0]).findings(port)
+        found = proof.diagnosis_for(pair[0]).findings(port)
     assert len(found) == 2
     assert sorted(f.cause for f in found) == sorted((first, second))
 
@@ -82,12 +86,12 @@ def test_a_cause_must_hold_on_two_scales():
     it is that of a known fault.
     """
     engine = ports.engine("numpy")
-    diagnosis = proving.diagnosis_for(BY_NAME["layer norm's ε is 1e-05"])
+    diagnosis = proof.diagnosis_for(BY_NAME["layer norm's ε is 1e-05"])
+    right = norm.steps
 
-    def made(x, scale, bias, eps):
-        return faults._norm_steps(
-            x, scale, bias, lambda c, v: c / np.sqrt(
-                v + (1e-5 if np.abs(x).max() > 1 else 1e-3)), faults._biased)
+    def made(x, scale, bias, settings):
+        eps = 1e-5 if np.abs(x).max() > 1 else 1e-3
+        return right(x, scale, bias, settings | {"epsilon": eps})
 
     alone = Diagnosis(diagnosis.config, diagnosis.weights, [
         BY_NAME["layer norm's ε is 1e-05"]])
@@ -96,7 +100,8 @@ def test_a_cause_must_hold_on_two_scales():
     alone._truth(case, ())  # before the reference is changed
     for inputs in case, probe(case):
         alone._replay(inputs, alone.faults[0], ())
-    with faults.norm_by("LayerNorm", made)("numpy"):
+    with mock.patch.object(norm, "steps", made), in_norm(
+            LAYER, {})("numpy"):
         found = alone.findings(engine)
     assert [f.cause for f in found] == ["not identified"]
 
@@ -118,7 +123,7 @@ def test_check_says_that_a_cause_is_not_identified():
     port = ports.engine("torch")
     if isinstance(port, ports.NotChecked):
         pytest.skip(f"not checked: {port.reason}")
-    with faults.root_is("embedding", lambda x: x**0.51)("torch"):
+    with root_is("embedding", lambda x: x**0.51)("torch"):
         done = CliRunner().invoke(app, [
             "check", "--preset", "complete", "--port", "torch", "--dtype",
             "float64", "--no-full-size"])
@@ -137,10 +142,9 @@ def test_the_table(tmp_path):
 
 def test_a_fault_that_is_not_caught_is_said():
     """A catalogue that changes nothing would prove nothing."""
-    idle = faults.Fault("nothing", "residual", faults.all_of(), "complete",
-                        "residual", "norm.mean")
-    with mock.patch.object(importlib.import_module("parity.causes.faults"),
-                           "FAULTS", (idle,)):
+    idle = Cause("nothing", "residual", "Nothing.", put=all_of(),
+                 case="residual", step="norm.mean")
+    with mock.patch.object(catalogue, "faults", lambda: (idle,)):
         done = CliRunner().invoke(app, ["faults"])
     assert done.exit_code in (1, 4)
     if done.exit_code == 1:

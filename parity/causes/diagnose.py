@@ -17,7 +17,7 @@ import numpy as np
 
 from contract.config import PRESETS
 from parity import ports
-from parity.causes.faults import FAULTS
+from parity.causes import catalogue
 from parity.check import cases, golden
 from parity.check.run import Reference, Runner, compare_steps
 from parity.numerics.comparator import DIVERGENCE, compare
@@ -63,17 +63,23 @@ class Diagnosis:
 
     Args:
         config, weights: of the models, in float64.
-        faults: the catalogue.
+        faults: the causes to look for; by default all that can be put there.
     """
 
-    def __init__(self, config, weights, faults=FAULTS):
-        self.config, self.weights, self.faults = config, weights, faults
+    def __init__(self, config, weights, faults=None):
+        self.config, self.weights = config, weights
+        self.chosen = faults
         self.cases = [
             case for case in (
                 *cases.component_cases(config),
                 cases.model_case(cases.padded_batch(config)))
             if "float64" in case.tiers]
         self._truths, self._replays = {}, {}
+
+    @property
+    def faults(self):
+        """The causes that are looked for."""
+        return catalogue.faults() if self.chosen is None else self.chosen
 
     def findings(self, engine):
         """What is wrong with a port: a list of Findings, the first first.

@@ -3,8 +3,8 @@
 import dataclasses
 
 from contract.weights import probe_weights
-from parity.causes.diagnosis import Diagnosis
-from parity.causes.faults import Fault
+from parity.causes.diagnose import Diagnosis
+from parity.causes.cause import Cause
 from parity.check import cases
 
 
@@ -13,10 +13,10 @@ class Proof:
     """What became of one fault in one port.
 
     Attributes:
-        findings: parity.causes.diagnosis.Findings.
+        findings: parity.causes.diagnose.Findings.
     """
 
-    fault: Fault
+    fault: Cause
     port: str
     findings: list
 

@@ -1,240 +1,42 @@
-"""What stands between modules: how a value is made of those before it.
-
-A residual connection, a functional activation, a scale or sinusoids belong to
-no module, so that they are not seen. But their result is, as another module's
-input or as the output of what holds them. ``made_of`` finds the expression of
-earlier values that gives it, to the last places.
-"""
+"""What two expressions differ in: how b makes a value otherwise than a."""
 
 import dataclasses
-import itertools
-import math
+import typing
 
 import numpy as np
 
-from parity.causes.replaying import ACTIVATIONS, exact, sinusoid_settings
-from parity.matching.rearrangement import probes
+from parity.causes import fit
+from parity.causes.expressions import MOST, Made, in_words, made_of
+from parity.causes.formulas.family import Sized, exact
+from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.steps import USER, VALUES
-from parity.numerics.distance import strict_distance
-from parity.tracing.trace import MODULE, WHOLE, is_float
+from parity.tracing.trace import MODULE, WHOLE
+
+
+class Told(typing.NamedTuple):
+    """How two expressions differ.
+
+    Attributes:
+        cause: what differs, in a few words.
+        in_a, in_b: what it is in each, in words.
+        found_a, found_b: {setting: value} as the catalogue has them.
+    """
+
+    cause: str
+    in_a: str
+    in_b: str
+    found_a: dict = {}
+    found_b: dict = {}
+
+
+def told(cause, in_a, in_b):
+    """A Told whose words are the catalogue's."""
+    return Told(cause, in_a, in_b, {cause: in_a}, {cause: in_b})
+
 
 #: What is said where two expressions cannot be held against each other.
-UNSURE = ("", "", "")
+UNSURE = Told("", "", "")
 
-#: How many earlier values are looked at.
-MOST = 40
-
-
-@dataclasses.dataclass(eq=False)
-class Value:
-    """An array of a run, with every place where it stood.
-
-    Attributes:
-        array: in float64.
-        places: ("input" or "output", path of the step, name), first to last.
-    """
-
-    array: np.ndarray
-    places: list
-
-
-@dataclasses.dataclass(eq=False)
-class Made:
-    """An expression that gives a value.
-
-    Attributes:
-        form: "sum", "function", "factor", "rows", "dropped", "positions".
-        sources: Values.
-        what: the activation, the factor, the share that was dropped and the
-            rest's factor, or the settings of sinusoids.
-        error: how near it comes.
-        twins: activations that give the same.
-    """
-
-    form: str
-    sources: list
-    what: object
-    error: float
-    twins: list = dataclasses.field(default_factory=list)
-
-
-def earlier(trace, step, part):
-    """The Values that were there before a step began, or ended.
-
-    Args:
-        trace: a Trace.
-        step: one of its steps.
-        part: "input" for those before it began, "output" for before it ended.
-    """
-    found = {}
-    events = []
-    for each in trace.steps:
-        events += [(each.began, "input", each, name, array)
-                   for name, array in each.inputs.items()]
-        events += [(each.ended, "output", each, name, array)
-                   for name, array in each.outputs.items()]
-    until = step.began if part == "input" else step.ended
-    for when, what, each, name, array in sorted(
-            events, key=lambda event: event[0]):
-        if when < until and is_float(array):
-            found.setdefault(trace.hash_of(array), (array, []))[1].append(
-                (what, each.path, name))
-    return found
-
-
-def spread(array, shape):
-    """An array, repeated along the axes that it has not."""
-    return array if array.shape == shape else np.broadcast_to(array, shape)
-
-
-def made_of(trace, step, part, name, limit):
-    """How an input or output of a step is made of what was there before.
-
-    Returns:
-        A Made, or None where none is found, or more than one.
-    """
-    target = (step.inputs if part == "input" else step.outputs)[name]
-    if not is_float(target) or target.size < 2:
-        return None
-    known = earlier(trace, step, part)
-    # A view with other axes is not looked for.
-    same = [(array, places) for array, places in known.values()
-            if array.shape == target.shape or target.ndim > 2
-            and 1 < array.ndim <= target.ndim
-            and array.shape[-2:] == target.shape[-2:]
-            and all(n in (1, m) for n, m in zip(
-                array.shape[::-1], target.shape[::-1]))]
-    key = trace.hash_of(target)
-    if key in known:
-        return Made("sum", [Value(exact(target), known[key][1])], "", 0.0)
-    outer = [(array, places) for array, places in same[:-MOST] if any(
-        what == "input" and path == WHOLE for what, path, _ in places)]
-    values = [Value(spread(exact(array), target.shape), places)
-              for array, places in outer + same[-MOST:]]
-    if not values:
-        return None
-    x = exact(target)
-    good = x.reshape(-1)[probes(x.size)]
-    scale = float(np.sqrt(np.square(good).mean())) or 1.0
-    table = np.stack([v.array.reshape(-1)[probes(x.size)] for v in values])
-
-    def near(candidates, rest=0.0):
-        """Which rows of candidates, and what is added, give the target."""
-        with np.errstate(all="ignore"):
-            gap = np.abs(candidates + rest - good).max(-1)
-        return np.flatnonzero(gap <= 64 * limit * scale)
-
-    def error_of(made):
-        return strict_distance(made, x)
-
-    found = []
-
-    def take(form, sources, what, made):
-        error = error_of(made)
-        if error <= limit:
-            found.append(Made(form, sources, what, error))
-
-    for i in near(table):
-        take("sum", [values[i]], "", values[i].array)
-    if found:
-        return found[0] if len(found) == 1 else None
-    for i in range(len(values)):
-        for j in near(table[i:], table[i]) + i:
-            take("sum", [values[i], values[j]], "",
-                 values[i].array + values[j].array)
-    if found:
-        return found[0] if len(found) == 1 else None
-    for value, row in zip(values, table):
-        before = len(found)
-        for word, function in ACTIVATIONS.items():
-            if "softmax" not in word and word != "none" and len(
-                    near(function(row)[None])):
-                take("function", [value], word, function(value.array))
-        if x.ndim > 1:
-            for word in ("softmax", "log-softmax"):
-                take("function", [value], word,
-                     ACTIVATIONS[word](value.array))
-        # relu6 and relu may be one: the commoner is taken, with the rest.
-        for other in found[before + 1:]:
-            found[before].twins.append(other.what)
-        del found[before + 1:]
-    if found:
-        return found[0] if len(found) == 1 else None
-    for value, row in zip(values, table):
-        with np.errstate(all="ignore"):
-            factor = float((row @ good) / (row @ row))
-        if math.isfinite(factor) and len(near(factor * row[None])):
-            a, b = value.array.reshape(-1), x.reshape(-1)
-            factor = float((a @ b) / (a @ a))
-            take("factor", [value], factor, factor * value.array)
-    if found:
-        return found[0] if len(found) == 1 else None
-    for value in values:
-        zero = ~x.reshape(-1, x.shape[-1]).any(-1)
-        if 0 < zero.sum() < zero.size:
-            take("rows", [value], f"{zero.sum()} of {zero.size}",
-                 value.array * ~zero.reshape(x.shape[:-1])[..., None])
-        dropped = share_dropped(value.array, x, limit)
-        if dropped:
-            found.append(Made("dropped", [value], dropped, 0.0))
-    if found:
-        return found[0] if len(found) == 1 else None
-    size = x.shape[-1]
-    for i, factor in itertools.product(range(len(values)), (
-            size**0.5, size**-0.5)):
-        for j in near(table, factor * table[i]):
-            if i != j:
-                take("sum", [values[i], values[j]], factor,
-                     factor * values[i].array + values[j].array)
-    if len(values) <= MOST // 2:
-        for i, j in itertools.combinations(range(len(values)), 2):
-            for k in near(table[j + 1:], table[i] + table[j]) + j + 1:
-                take("sum", [values[i], values[j], values[k]], "",
-                     values[i].array + values[j].array + values[k].array)
-            for first, factor in itertools.product(range(len(values)), (
-                    size**0.5, size**-0.5)):
-                if first not in (i, j) and len(near(
-                        table[i:i + 1], table[j] + factor * table[first])):
-                    take("sum", [values[first], values[i], values[j]], factor,
-                         factor * values[first].array + values[i].array
-                         + values[j].array)
-    if not found and x.ndim > 1:
-        for value, factor in itertools.product(
-                values, (1.0, size**0.5, size**-0.5)):
-            rest = (x - factor * value.array).reshape(-1, *x.shape[-2:])
-            if np.abs(rest - rest[0]).max() > limit * scale:
-                continue
-            settings = sinusoid_settings(rest[0], limit * max(scale, 1))
-            if settings:
-                found.append(Made("positions", [value], settings | {
-                    "input's factor": factor}, 0.0))
-        # A value, and a multiple of it that was there too, are one.
-        if len({str(made.what | {"input's factor": 1})
-                for made in found}) == 1:
-            found = [min(found, key=lambda m: m.what["input's factor"] != 1)]
-    return found[0] if len(found) == 1 else None
-
-
-def share_dropped(x, y, limit):
-    """(share of zeros, factor of the rest) if y is x with numbers dropped."""
-    kept = (y != 0) & (x != 0)
-    share = 1 - kept.sum() / max((x != 0).sum(), 1)
-    if x.shape != y.shape or kept.sum() < 8 or not 0.005 < share < 0.995:
-        return None
-    ratio = y[kept] / x[kept]
-    factor = float(np.median(ratio))
-    if np.abs(ratio - factor).max() > limit * abs(factor) or factor < 1:
-        return None
-    # Dropped by chance: as often as the factor says, whatever the sign.
-    rate, count = 1 - 1 / factor, (x != 0).sum()
-    spread = 5 * math.sqrt(max(rate * (1 - rate), 1e-3) / count) + 1 / count
-    signs = [1 - kept[x * sign > 0].mean() for sign in (1, -1)
-             if (x * sign > 0).sum() > 7]
-    even = all(abs(each - rate) < 2.5 * spread for each in signs)
-    return (share, factor) if abs(share - rate) <= spread and even else None
-
-
-# What two expressions differ in
 
 def is_kind(trace, path, *words):
     """Whether a step's kind, or its module's name, has one of these words."""
@@ -257,35 +59,11 @@ def holds(trace, path):
         name.startswith(f"{step.module}.") for name in trace.trainable)
 
 
-def label(value):
-    """A Value in words: whose output or input it is."""
-    outputs = [path for what, path, _ in value.places
-               if what == "output" and path != WHOLE]
-    if outputs:
-        return f"{outputs[0]}'s output"
-    what, path, name = value.places[0]
-    return "the model's input" if path == WHOLE else f"{path}'s input {name}"
-
-
-def in_words(made):
-    """A Made in words."""
-    names = [label(value) for value in made.sources]
-    if made.form == "sum":
-        if made.what:
-            names[0] = f"{made.what:.6g} times {names[0]}"
-        return " and ".join(names)
-    if made.form == "factor":
-        return f"{made.what:.6g} times {names[0]}"
-    if made.form == "positions":
-        factor = made.what["input's factor"]
-        return (f"{names[0]} and sinusoids" if factor == 1 else
-                f"{factor:.6g} times {names[0]} and sinusoids")
-    if made.form == "rows":
-        return f"{names[0]}, {made.what} rows zero"
-    if made.form == "dropped":
-        return (f"{names[0]}, of which {made.what[0]:.0%} are zero and the "
-                f"rest {made.what[1]:.6g}-fold")
-    return f"{' or '.join([made.what, *made.twins])} of {names[0]}"
+def worded(name, value, made):
+    """How the catalogue calls a value: a factor by its axis."""
+    if "factor" in name:
+        return Sized.word_of(value, made.sources[0].array.shape[-1])
+    return value
 
 
 class Joins:
@@ -365,7 +143,8 @@ class Joins:
                 if made.what and value is not made.sources[0] or (
                         rows != rows[0]).any():
                     continue
-                settings = sinusoid_settings(rows[0], limit)
+                settings = sinusoid_settings(
+                    rows[0], limit, fit.sinusoid_values())
                 if settings:
                     made = Made("positions", [value], settings | {
                         "input's factor": factor}, made.error)
@@ -402,7 +181,8 @@ class Joins:
     def place(self, pre):
         """A norm's place in words, ``pre`` having it before a sub-layer."""
         words = "before the sub-layer", "after the sum"
-        return "norm's place", *(words if pre is self.a else words[::-1])
+        return told("norm's place", *(
+            words if pre is self.a else words[::-1]))
 
     @staticmethod
     def around(pre, first, limit):
@@ -427,8 +207,8 @@ class Joins:
         return False
 
     def difference(self, mine, other, step, limit):
-        """(cause, in a, in b) of two Mades, None where they are alike, UNSURE
-        where that cannot be told.
+        """How two Mades differ: a Told, None where they are alike, UNSURE where
+        that cannot be told.
 
         ``step`` is a's, to which the value is given or that made it.
         """
@@ -446,12 +226,12 @@ class Joins:
         if forms == {"sum"} and not mine.what and not other.what:
             if len(mine.sources) > len(other.sources) and not left:
                 return (self.moved(step, self.b, limit)
-                        or (self.added(mine, gone, self.a), "there",
-                            "missing"))
+                        or told(self.added(mine, gone, self.a), "there",
+                                "missing"))
             if len(other.sources) > len(mine.sources) and not gone:
                 return (self.moved(step, self.a, limit)
-                        or (self.added(other, left, self.b), "missing",
-                            "there"))
+                        or told(self.added(other, left, self.b), "missing",
+                                "there"))
             if len(gone) == len(left) == 1:
                 found = self.between(gone[0], left[0], limit,
                                      len(mine.sources) == 1)
@@ -469,7 +249,8 @@ class Joins:
                for value in gone) and all(
                    any(place in self.places for place in value.places)
                    for value in left):
-            return "input", in_words(mine), in_words(other)
+            return Told("input", in_words(mine), in_words(other),
+                        found_b={"input": "another"})
         return UNSURE
 
     @staticmethod
@@ -497,32 +278,37 @@ class Joins:
             # Two at once are too many to be told in a word.
             off = [name for name, value in mine.what.items()
                    if not same_value(value, other.what[name])]
+            found = [{name: worded(name, made.what[name], made)
+                      for name in off} for made in (mine, other)]
             if len(off) < 2:
-                return next(((name, str(mine.what[name]),
-                              str(other.what[name])) for name in off), None)
-            return ("positions", *("; ".join(
+                return next((Told(name, str(mine.what[name]), str(
+                    other.what[name]), *found) for name in off), None)
+            return Told("positions", *("; ".join(
                 f"{name} {made.what[name]}" for name in off)
-                for made in (mine, other)))
+                for made in (mine, other)), *found)
         if mine.form == other.form == "function" and (
                 mine.what in other.twins or other.what in mine.twins):
             return None
-        words = ["none" if made.form == "sum" else " or ".join(
-            [str(made.what), *map(str, made.twins)])
-            for made in (mine, other)]
         if (forms <= {"sum", "function"} and len(mine.sources) == 1
                 and mine.sources[0].array.min() < 0):
-            return "activation", *words
+            names = [["none"] if made.form == "sum" else
+                     [str(made.what), *map(str, made.twins)]
+                     for made in (mine, other)]
+            return Told("activation", *(" or ".join(each) for each in names),
+                        *({"activation": each[0]} for each in names))
         if forms <= {"sum", "factor"} and not (
                 mine.what and other.what
                 and not self.same(mine.sources[0], other.sources[0])):
             one, two = (made.what or 1.0 for made in (mine, other))
             if abs(one - two) <= 1e-6 * abs(one):
                 return None
-            return "factor", f"{one:.6g}", f"{two:.6g}"
+            return Told("factor", f"{one:.6g}", f"{two:.6g}", *(
+                {"factor": worded("factor", made.what or 1.0, made)}
+                for made in (mine, other)))
         if "dropped" in forms and forms <= {"sum", "dropped"}:
-            return "dropout", *(
+            return told("dropout", *(
                 "on" if made.form == "dropped" else "off"
-                for made in (mine, other))
+                for made in (mine, other)))
         return UNSURE
 
     def between(self, mine, other, limit, alone):
@@ -548,8 +334,8 @@ class Joins:
                             if abs(counts[0] - counts[1]) < 2 else None)
                 if path in paired:
                     return None
-                return ("norm", "missing" if trace is self.b else "there",
-                        more)
+                return told("norm", "missing" if trace is self.b else "there",
+                            more)
         return None
 
     def fed(self, step, value, trace):

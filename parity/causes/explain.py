@@ -1,0 +1,346 @@
+"""Why two models part: a cause is named where it is proved by numbers.
+
+``explain(comparison, a, b)`` takes each step that a comparison finds to differ
+of itself, and computes it once more in NumPy, in float64: with the settings
+that give a's numbers, and with each that the catalogue has as a cause. One is
+named only if with it b's numbers come out, to the last places, without it they
+do not, and no other one does as well. Where the models are live, each is run
+on further inputs of other scales, and the cause must hold there too.
+"""
+
+import dataclasses
+import math
+import re
+
+import numpy as np
+
+from parity.causes import expressions
+from parity.causes.cause import BETWEEN
+from parity.causes.explanation import (
+    UNIDENTIFIED, Explanation, give_names, sentence_of)
+from parity.causes.expressions import made_of
+from parity.causes.fit import (
+    ATTENTION, CORE, LINEAR, Seen, Side, is_mask, side_of)
+from parity.causes.formulas.family import exact
+from parity.causes.joins import UNSURE, Joins
+from parity.causes.step import StepSearch, facts
+from parity.comparison.result import INHERITED, INPUT, NEW, OUTPUT, WITHIN
+from parity.matching.steps import NEAR, USER, VALUES, words_of
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import model_limits
+from parity.tracing.trace import MODULE, is_float
+
+#: What follows from a norm in another place, and is not told after that.
+GUESSED = {"input", "summand", "residual connection"}
+
+#: How many diverging rows are looked into.
+MOST_ROWS = 200
+
+
+def row_array(a, row):
+    """a's array of an output row."""
+    return a.step(row.a).outputs[row.a_name]
+
+
+class Explaining:
+    """What the explanations of one comparison share."""
+
+    def __init__(self, comparison, a, b):
+        self.comparison, self.a, self.b = comparison, a, b
+        self.pairs = {(pair.a, pair.b): pair
+                      for pair in comparison.names.steps}
+        self.joins = Joins(comparison.names, a, b)
+        self.found, self.seen, self.order = [], set(), {}
+        self.now, self.known = 0, []
+        self.lost = []  # [(row, Explanation)] of what is not identified
+
+    def run(self):
+        """Every Explanation."""
+        rows = [row for row in self.comparison.rows if row.diverges
+                and row.part in (INPUT, OUTPUT)]
+        rows.sort(key=lambda row: row.order)
+        for row in rows[:MOST_ROWS]:
+            self.now, self.known = row.order, []
+            pair = self.pairs[row.a, row.b]
+            if row.part == INPUT:
+                if not self.join(pair, row) and row is rows[0]:
+                    self.lose(pair, row, self.known)
+                continue
+            inside = any(self.within(each, row) for each in self.found)
+            if row.origin == INHERITED or row.origin == WITHIN and inside:
+                if row.origin == WITHIN:
+                    self.join(pair, row)
+                continue
+            self.output(pair, row)
+        for row, each in self.lost:
+            if not any(self.encloses(other, row) for other in self.found):
+                self.order[id(each)] = row.order
+                self.found.append(each)
+        return sorted(self.found, key=lambda each: self.order[id(each)])
+
+    def output(self, pair, row):
+        """Explain what a step made."""
+        if not is_float(row_array(self.a, row)):
+            return None
+        if not self.fair(pair, row):
+            return self.lose(pair, row, [
+                "Whether the two modules are each other's counterparts is not "
+                "sure."]) if row is self.comparison.first else None
+        sides = (side_of(self.a, row.a, row.a_name),
+                 side_of(self.b, row.b, row.b_name))
+        search = StepSearch(pair, *sides)
+        told = search.find()
+        if told:
+            return self.add(told)
+        if self.join(pair, row) or row.origin != NEW:
+            return None
+        return self.lose(pair, row, [
+            *search.known, *facts(self.a, self.b, row, sides)])
+
+    def fair(self, pair, row):
+        """Whether the two steps are each other's counterparts.
+
+        Those with parameters are if these are; others, if they were given the
+        same.
+        """
+        belong = self.joins.belong(pair)
+        if belong is not None or row.inherited is not None and (
+                row.inherited <= NEAR):
+            return belong is not False
+        steps = self.a.step(row.a), self.b.step(row.b)
+        names = [next((name for name, array in step.inputs.items()
+                       if is_float(array)), None) for step in steps]
+        if None in names:
+            return row.inherited is None and pair.by in (VALUES, USER)
+        limit = model_limits(self.a.dtype or "float64")[1]
+        made = [self.joins.opened(made_of(trace, step, INPUT, name, limit),
+                                  trace, limit)
+                for trace, step, name in zip((self.a, self.b), steps, names)]
+        return None not in made and self.joins.difference(
+            *made, steps[0], limit) is None
+
+    def join(self, pair, row):
+        """Explain how a value was made of those before; whether that was
+        found, be it the same in both."""
+        steps = self.a.step(row.a), self.b.step(row.b)
+        part = row.part
+        arrays = [(step.inputs if part == INPUT else step.outputs)[name]
+                  for step, name in zip(steps, (row.a_name, row.b_name))]
+        if arrays[0].dtype.kind in "iu" and arrays[1].dtype.kind in "iu":
+            return self.counted(row, *arrays)
+        key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
+        if key in self.seen:
+            return True
+        made = [made_of(trace, step, part, name,
+                        model_limits(array.dtype.name)[1])
+                for trace, step, name, array in zip(
+                    (self.a, self.b), steps, (row.a_name, row.b_name),
+                    arrays)]
+        made = [self.joins.opened(each, trace,
+                                  model_limits(array.dtype.name)[1])
+                for each, trace, array in zip(
+                    made, (self.a, self.b), arrays)]
+        if None in made:
+            if part == INPUT and self.core(pair, row, steps, arrays):
+                return True
+            self.known = [
+                f"It is {expressions.in_words(each)} in {side}." if each else
+                f"How it is made in {side} is not known."
+                for side, each in zip("ab", made)]
+            return False
+        told = self.joins.difference(
+            *made, steps[0], model_limits(arrays[1].dtype.name)[1])
+        if told == UNSURE:
+            return self.fused(pair, made, arrays)
+        places = [each for each in self.found if each.cause == "norm's place"]
+        if told and told.cause == "norm's place" and any(
+                each.in_a != told.in_a for each in places):
+            return False
+        self.seen.add(key)
+        if told and not (places and told.cause in GUESSED):
+            self.tell(row, told, made, strict_distance(
+                arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
+        return True
+
+    def tell(self, row, told, made, without):
+        """Explain an expression that is another one in b."""
+        where = "the input" if row.part == INPUT else "the output"
+        at = row.a if row.a == row.b else f"{row.a} ({row.b} in b)"
+        each = Explanation(
+            row.a, row.b, told.cause, told.in_a, told.in_b,
+            f"In {where} of {at}, {told.cause}: {told.in_b} in b, "
+            f"{told.in_a} in a.",
+            [f"It is {expressions.in_words(made[0])} in a, and "
+             f"{expressions.in_words(made[1])} in b."],
+            {"a": made[0].error, "b": made[1].error, "without": without},
+            {"a": 1, "b": 1})
+        give_names([each], BETWEEN, told.found_a, told.found_b)
+        self.add([each])
+
+    def fused(self, pair, made, arrays):
+        """Explain layers of which one has an activation inside."""
+        sides = []
+        for trace, each, array in zip((self.a, self.b), made, arrays):
+            what, path, name = each.sources[0].places[0]
+            if (what != "output" or len(each.sources) > 1
+                    or each.form not in ("sum", "function")
+                    or not trace.step(path).parameters):
+                return False
+            side = side_of(trace, path, name)
+            side.seen = [dataclasses.replace(
+                side.seen[0], output=exact(array))]
+            sides.append(side)
+        at = dataclasses.replace(
+            pair, a=sides[0].step.path, b=sides[1].step.path)
+        search = StepSearch(at, *sides)
+        told = search.find([LINEAR])
+        self.add(told)
+        return bool(told) or search.same
+
+    def counted(self, row, mine, other):
+        """Explain integers that are all off by one number."""
+        if mine.size != other.size or mine.size < 2:
+            return False
+        mine = mine.astype(np.int64).reshape(-1, mine.shape[-1])
+        gap = other.astype(np.int64).reshape(mine.shape) - mine
+        if np.ptp(gap) or not gap.flat[0]:
+            return False
+        runs = (np.diff(mine) == 1).all() and mine.shape[1] > 1
+        cause, one, two = "first position", mine[0, 0], other.flat[0]
+        found = {cause: int(one)}, {cause: int(two)}
+        if not runs:
+            cause, one, two = "numbers", "", f"{gap.flat[0]:+d} in b"
+            found = {}, {cause: "off"}
+        each = Explanation(
+            row.a, row.b, cause, str(one), str(two), sentence_of(
+                row, cause, str(one), str(two)),
+            errors={"a": 0.0, "b": 0.0, "without": math.inf},
+            inputs={"a": 1, "b": 1})
+        give_names([each], BETWEEN, *found)
+        self.add([each])
+        return True
+
+    def holder(self, row):
+        """Explain the attention that holds a step, whether it could be."""
+        began, ended = self.interval(row.a)
+        outer = [each for each in self.comparison.rows
+                 if each.part == OUTPUT and each.diverges
+                 and self.interval(each.a)[0] < began
+                 and self.interval(each.a)[1] > ended
+                 and is_float(row_array(self.a, each))]
+        for each in sorted(outer, key=lambda each: each.order)[:2]:
+            if any(self.within(other, each) for other in self.found):
+                return False
+            sides = (side_of(self.a, each.a, each.a_name),
+                     side_of(self.b, each.b, each.b_name))
+            told = StepSearch(self.pairs[each.a, each.b], *sides).find(
+                [ATTENTION])
+            if told:
+                self.add(told)
+                return True
+        return False
+
+    def core(self, pair, row, steps, arrays):
+        """Explain what attention made of projections seen before."""
+        sides = []
+        for trace, step, array in zip((self.a, self.b), steps, arrays):
+            side = core_side(trace, step, array)
+            if side is None:
+                return False
+            sides.append(side)
+        search = StepSearch(pair, *sides)
+        told = search.find([CORE])
+        if told and not self.holder(row):
+            self.add(told)
+        return bool(told) or search.same
+
+    def interval(self, path):
+        """When a step of a began and ended."""
+        step = self.a.step(path)
+        return step.began, step.ended
+
+    def within(self, each, row):
+        """Whether an identified cause stands inside a row's step."""
+        began, ended = self.interval(row.a)
+        return each.identified and any(
+            began < first and last < ended for first, last in (
+                self.interval(path) for path in (
+                    each.a, *(one for one, _ in each.also))))
+
+    def encloses(self, each, row):
+        """Whether an identified cause is of what holds a row's step."""
+        began, ended = self.interval(row.a)
+        first, last = self.interval(each.a)
+        return each.identified and first <= began and ended <= last
+
+    def lose(self, pair, row, known):
+        """Put down that a row's cause is not identified."""
+        what = f"the input {row.a_name} of " if row.part == INPUT else ""
+        self.lost.append((row, Explanation(
+            pair.a, pair.b, UNIDENTIFIED, known=known,
+            sentence=f"Why {what}{pair.a} differs is not identified.")))
+
+    def add(self, told):
+        """Put Explanations to others, the same cause told once."""
+        for new in told:
+            for old in self.found:
+                if told_alike(new, old):
+                    if [new.a, new.b] not in [[old.a, old.b], *old.also]:
+                        old.also.append([new.a, new.b])
+                    break
+            else:
+                self.order[id(new)] = self.now
+                self.found.append(new)
+
+
+def told_alike(new, old):
+    """Whether two Explanations say the same of several layers."""
+    texts = [(each.cause, each.in_a, each.in_b) for each in (new, old)]
+    if new.cause == "input":
+        texts = [[re.sub(r"\d+", "#", text) for text in each]
+                 for each in texts]
+    return new.identified and texts[0] == texts[1]
+
+
+def core_side(trace, step, array):
+    """A Side of the attention between three projections and a step."""
+    given = {}
+    for each in trace.steps:
+        if each.ended >= step.began:
+            break
+        words = set(words_of(each.path)[0]) & {"query", "key", "value"}
+        value = next((v for v in each.outputs.values() if is_float(v)), None)
+        if len(words) == 1 and value is not None and value.ndim == array.ndim:
+            given[words.pop()] = exact(value)
+    if len(given) < 3:
+        return None
+    holders = [each for each in trace.steps
+               if each.began < step.began and each.ended > step.ended
+               and each.source == MODULE]
+    others, settings = {}, {}
+    for each in reversed(holders):  # the innermost last
+        settings |= each.settings
+        others |= {name: exact(value) for name, value in each.inputs.items()
+                   if value.ndim > 1 and is_mask(name, value)}
+    bare = dataclasses.replace(step, settings=settings, others={
+        name: text for each in holders for name, text in each.others.items()})
+    seen = Seen({name: given[name] for name in ("query", "key", "value")},
+                others, exact(array))
+    return Side(trace.framework, bare, {}, [seen],
+                model_limits(array.dtype.name)[1], array.dtype.name)
+
+
+def explain(comparison, a, b):
+    """Say why b differs from a, step by step.
+
+    Args:
+        comparison: what comparing.compare found of the two; the result is put
+            into its ``explanations`` as well.
+        a, b: the Traces.
+
+    Returns:
+        A list of Explanations, in order of computation; [] where nothing
+        diverges. What has the same cause in several steps is told once.
+    """
+    comparison.explanations = Explaining(comparison, a, b).run()
+    return comparison.explanations

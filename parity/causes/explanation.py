@@ -1,0 +1,95 @@
+"""What is said of why one step differs."""
+
+import dataclasses
+import math
+
+from parity.causes import catalogue
+
+UNIDENTIFIED = "not identified"
+
+
+@dataclasses.dataclass
+class Explanation:
+    """Why one step differs, or that this is not known.
+
+    Attributes:
+        a, b: paths of the step.
+        cause: what differs, in a few words, or UNIDENTIFIED.
+        in_a, in_b: what it is in each, in words; "" if not identified.
+        sentence: the whole in words.
+        known: what else is known, a sentence each.
+        errors: how near the replays came: {"a": …, "b": …, "without": …}, the
+            last being b's without the cause; empty if not identified.
+        inputs: how many inputs it was proved on: {"a": …, "b": …}.
+        also: [a, b] of further steps with the same cause.
+        names: {name in the catalogue: "a" or "b", which has it}.
+    """
+
+    a: str
+    b: str
+    cause: str
+    in_a: str = ""
+    in_b: str = ""
+    sentence: str = ""
+    known: list = dataclasses.field(default_factory=list)
+    errors: dict = dataclasses.field(default_factory=dict)
+    inputs: dict = dataclasses.field(default_factory=dict)
+    also: list = dataclasses.field(default_factory=list)
+    names: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def identified(self):
+        """Whether a cause is named."""
+        return self.cause != UNIDENTIFIED
+
+    def text(self):
+        """The sentence, with what is known and where else it is so."""
+        also = [one if one == two else f"{one} ({two} in b)"
+                for one, two in self.also]
+        return " ".join([
+            self.sentence,
+            *(f"{side} has “{name}”: {catalogue.by_name(name).sentence}"
+              for name, side in self.names.items()), *self.known] + (
+            [f"The same in {', '.join(also)}."] if also else []))
+
+    def as_json(self):
+        """All of it as plain data."""
+        found = dataclasses.asdict(self)
+        found["errors"] = {
+            name: error if math.isfinite(error) else None
+            for name, error in self.errors.items()}
+        return found
+
+
+def in_words(value):
+    """A value of a setting."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def sentence_of(pair, cause, in_a, in_b):
+    """What differs in a step of both, in words."""
+    where = pair.a if pair.a == pair.b else f"{pair.a} ({pair.b} in b)"
+    if not in_a:
+        return f"In {where}, {cause}: {in_b}."
+    return f"In {where}, {cause}: {in_b} in b, {in_a} in a."
+
+
+def give_names(told, of, found_a, found_b):
+    """Let Explanations of one step say what the catalogue calls them.
+
+    Args:
+        told: the Explanations.
+        of: by which formula they were found.
+        found_a, found_b: {setting: value} of each model; all that is known of
+            it, so that of what both are, each is beside the other.
+    """
+    left = {each.cause for each in told}
+    for side, mine, other in (("b", found_b, found_a),
+                              ("a", found_a, found_b)):
+        for cause, hits in catalogue.named(of, {
+                name: value for name, value in mine.items()
+                if name in left}, other):
+            left -= hits
+            for each in told:
+                if each.cause in hits:
+                    each.names[cause.name] = side

@@ -1,0 +1,300 @@
+"""What stands between modules: how a value is made of those before it.
+
+A residual connection, a functional activation, a scale or sinusoids belong to
+no module, so that they are not seen. But their result is, as another module's
+input or as the output of what holds them. ``made_of`` finds the expression of
+earlier values that gives it, to the last places.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from parity.causes import fit
+from parity.causes.formulas.family import exact
+from parity.causes.formulas.tables import sinusoid_settings
+from parity.matching.rearrangement import probes
+from parity.numerics.distance import strict_distance
+from parity.tracing.trace import WHOLE, is_float
+
+#: How many earlier values are looked at.
+MOST = 40
+
+
+@dataclasses.dataclass(eq=False)
+class Value:
+    """An array of a run, with every place where it stood.
+
+    Attributes:
+        array: in float64.
+        places: ("input" or "output", path of the step, name), first to last.
+    """
+
+    array: np.ndarray
+    places: list
+
+
+@dataclasses.dataclass(eq=False)
+class Made:
+    """An expression that gives a value.
+
+    Attributes:
+        form: "sum", "function", "factor", "rows", "dropped", "positions".
+        sources: Values.
+        what: the activation, the factor, the share that was dropped and the
+            rest's factor, or the settings of sinusoids.
+        error: how near it comes.
+        twins: activations that give the same.
+    """
+
+    form: str
+    sources: list
+    what: object
+    error: float
+    twins: list = dataclasses.field(default_factory=list)
+
+
+def earlier(trace, step, part):
+    """The arrays that were there before a step began, or ended.
+
+    Args:
+        trace: a Trace.
+        step: one of its steps.
+        part: "input" for those before it began, "output" for before it ended.
+
+    Returns:
+        {hash: (array, places)}.
+    """
+    found = {}
+    events = []
+    for each in trace.steps:
+        events += [(each.began, "input", each, name, array)
+                   for name, array in each.inputs.items()]
+        events += [(each.ended, "output", each, name, array)
+                   for name, array in each.outputs.items()]
+    until = step.began if part == "input" else step.ended
+    for when, what, each, name, array in sorted(
+            events, key=lambda event: event[0]):
+        if when < until and is_float(array):
+            found.setdefault(trace.hash_of(array), (array, []))[1].append(
+                (what, each.path, name))
+    return found
+
+
+def spreads(array, target):
+    """Whether an array has a value's shape, or can be repeated to it."""
+    return array.shape == target.shape or (
+        target.ndim > 2 and 1 < array.ndim <= target.ndim
+        and array.shape[-2:] == target.shape[-2:]
+        and all(n in (1, m) for n, m in zip(
+            array.shape[::-1], target.shape[::-1])))
+
+
+def made_of(trace, step, part, name, limit):
+    """How an input or output of a step is made of what was there before.
+
+    Returns:
+        A Made, or None where none is found, or more than one.
+    """
+    target = (step.inputs if part == "input" else step.outputs)[name]
+    if not is_float(target) or target.size < 2:
+        return None
+    known = earlier(trace, step, part)
+    key = trace.hash_of(target)
+    if key in known:
+        return Made("sum", [Value(exact(target), known[key][1])], "", 0.0)
+    # A view with other axes is not looked for.
+    same = [pair for pair in known.values() if spreads(pair[0], target)]
+    outer = [pair for pair in same[:-MOST] if any(
+        what == "input" and path == WHOLE for what, path, _ in pair[1])]
+    values = [Value(np.broadcast_to(exact(array), target.shape), places)
+              for array, places in outer + same[-MOST:]]
+    if not values:
+        return None
+    search = Expressions(exact(target), values, limit)
+    for stage in (search.copies, search.sums, search.functions,
+                  search.factors, search.parts, search.scaled_sums,
+                  search.positions):
+        stage()
+        if search.found:
+            break
+    return search.found[0] if len(search.found) == 1 else None
+
+
+class Expressions:
+    """The expressions of values that give one value.
+
+    At first only some places of the arrays are looked at.
+    """
+
+    def __init__(self, x, values, limit):
+        self.x, self.values, self.limit = x, values, limit
+        self.places = probes(x.size)
+        self.good = x.reshape(-1)[self.places]
+        self.scale = float(np.sqrt(np.square(self.good).mean())) or 1.0
+        self.table = np.stack([v.array.reshape(-1)[self.places]
+                               for v in values])
+        size = x.shape[-1]
+        self.factors_tried = size**0.5, size**-0.5
+        self.found = []
+
+    def near(self, candidates, rest=0.0):
+        """Which rows of candidates, and what is added, give the target."""
+        with np.errstate(all="ignore"):
+            gap = np.abs(candidates + rest - self.good).max(-1)
+        return np.flatnonzero(gap <= 64 * self.limit * self.scale)
+
+    def take(self, form, sources, what, made):
+        """Keep an expression if it gives the whole."""
+        error = strict_distance(made, self.x)
+        if error <= self.limit:
+            self.found.append(Made(form, sources, what, error))
+
+    def add(self, *terms, factor=""):
+        """Keep a sum of values, the first one times a factor."""
+        values = [self.values[i] for i in terms]
+        first, *rest = (value.array for value in values)
+        self.take("sum", values, factor, sum(rest, (factor or 1) * first))
+
+    def copies(self):
+        """The value itself."""
+        for i in self.near(self.table):
+            self.add(i)
+
+    def sums(self):
+        """Two values."""
+        for i in range(len(self.values)):
+            for j in self.near(self.table[i:], self.table[i]) + i:
+                self.add(i, j)
+
+    def functions(self):
+        """A function of one value."""
+        for value, row in zip(self.values, self.table):
+            before = len(self.found)
+            for word, function in fit.activations().items():
+                along = "softmax" in word  # of which a part says nothing
+                if word == "none" or "another axis" in word or (
+                        along and self.x.ndim < 2):
+                    continue
+                with np.errstate(all="ignore"):
+                    if along or len(self.near(function(row)[None])):
+                        self.take("function", [value], word,
+                                  function(value.array))
+            # relu6 and relu may be one: the commoner is taken, with the rest.
+            for other in self.found[before + 1:]:
+                self.found[before].twins.append(other.what)
+            del self.found[before + 1:]
+
+    def factors(self):
+        """A multiple of one value."""
+        for value, row in zip(self.values, self.table):
+            with np.errstate(all="ignore"):
+                factor = float((row @ self.good) / (row @ row))
+            if math.isfinite(factor) and len(self.near(factor * row[None])):
+                a, b = value.array.reshape(-1), self.x.reshape(-1)
+                factor = float((a @ b) / (a @ a))
+                self.take("factor", [value], factor, factor * value.array)
+
+    def parts(self):
+        """One value of which some rows are zero, or some numbers dropped."""
+        x = self.x
+        for value in self.values:
+            zero = ~x.reshape(-1, x.shape[-1]).any(-1)
+            if 0 < zero.sum() < zero.size:
+                self.take("rows", [value], f"{zero.sum()} of {zero.size}",
+                          value.array * ~zero.reshape(x.shape[:-1])[..., None])
+            dropped = share_dropped(value.array, x, self.limit)
+            if dropped:
+                self.found.append(Made("dropped", [value], dropped, 0.0))
+
+    def scaled_sums(self):
+        """Two or three values, one of them multiplied by √size, or over it."""
+        table, count = self.table, len(self.values)
+        for i, factor in itertools.product(range(count), self.factors_tried):
+            for j in self.near(table, factor * table[i]):
+                if i != j:
+                    self.add(i, j, factor=factor)
+        if count > MOST // 2:
+            return
+        for i, j in itertools.combinations(range(count), 2):
+            for k in self.near(table[j + 1:], table[i] + table[j]) + j + 1:
+                self.add(i, j, k)
+            for first, factor in itertools.product(
+                    range(count), self.factors_tried):
+                if first not in (i, j) and len(self.near(
+                        table[i:i + 1], table[j] + factor * table[first])):
+                    self.add(first, i, j, factor=factor)
+
+    def positions(self):
+        """A multiple of one value, and sinusoids."""
+        x = self.x
+        if x.ndim < 2:
+            return
+        for value, factor in itertools.product(
+                self.values, (1.0, *self.factors_tried)):
+            rest = (x - factor * value.array).reshape(-1, *x.shape[-2:])
+            if np.abs(rest - rest[0]).max() > self.limit * self.scale:
+                continue
+            settings = sinusoid_settings(
+                rest[0], self.limit * max(self.scale, 1),
+                fit.sinusoid_values())
+            if settings:
+                self.found.append(Made("positions", [value], settings | {
+                    "input's factor": factor}, 0.0))
+        # A value, and a multiple of it that was there too, are one.
+        if len({str(made.what | {"input's factor": 1})
+                for made in self.found}) == 1:
+            self.found = [min(
+                self.found, key=lambda m: m.what["input's factor"] != 1)]
+
+
+def share_dropped(x, y, limit):
+    """(share of zeros, factor of the rest) if y is x with numbers dropped."""
+    kept = (y != 0) & (x != 0)
+    share = 1 - kept.sum() / max((x != 0).sum(), 1)
+    if x.shape != y.shape or kept.sum() < 8 or not 0.005 < share < 0.995:
+        return None
+    ratio = y[kept] / x[kept]
+    factor = float(np.median(ratio))
+    if np.abs(ratio - factor).max() > limit * abs(factor) or factor < 1:
+        return None
+    # Dropped by chance: as often as the factor says, whatever the sign.
+    rate, count = 1 - 1 / factor, (x != 0).sum()
+    spread = 5 * math.sqrt(max(rate * (1 - rate), 1e-3) / count) + 1 / count
+    signs = [1 - kept[x * sign > 0].mean() for sign in (1, -1)
+             if (x * sign > 0).sum() > 7]
+    even = all(abs(each - rate) < 2.5 * spread for each in signs)
+    return (share, factor) if abs(share - rate) <= spread and even else None
+
+
+def label(value):
+    """A Value in words: whose output or input it is."""
+    outputs = [path for what, path, _ in value.places
+               if what == "output" and path != WHOLE]
+    if outputs:
+        return f"{outputs[0]}'s output"
+    what, path, name = value.places[0]
+    return "the model's input" if path == WHOLE else f"{path}'s input {name}"
+
+
+def in_words(made):
+    """A Made in words."""
+    names = [label(value) for value in made.sources]
+    if made.form == "sum":
+        if made.what:
+            names[0] = f"{made.what:.6g} times {names[0]}"
+        return " and ".join(names)
+    if made.form == "factor":
+        return f"{made.what:.6g} times {names[0]}"
+    if made.form == "positions":
+        factor = made.what["input's factor"]
+        return (f"{names[0]} and sinusoids" if factor == 1 else
+                f"{factor:.6g} times {names[0]} and sinusoids")
+    if made.form == "rows":
+        return f"{names[0]}, {made.what} rows zero"
+    if made.form == "dropped":
+        return (f"{names[0]}, of which {made.what[0]:.0%} are zero and the "
+                f"rest {made.what[1]:.6g}-fold")
+    return f"{' or '.join([made.what, *made.twins])} of {names[0]}"

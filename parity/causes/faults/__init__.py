@@ -1,0 +1,1 @@
+"""What goes wrong, by topic; each file's CAUSES are the catalogue's."""

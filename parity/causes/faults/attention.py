@@ -1,0 +1,201 @@
+"""What goes wrong between the projections of an attention."""
+
+import math
+from unittest import mock
+
+import ml_dtypes
+import numpy as np
+
+from contract.trace import tap
+from parity.causes.cause import Cause
+from parity.causes.faults.arrays import ALONE
+from parity.causes.faults.putting import (
+    by_numpy, made_with, module_of, native_of, numpy_of, replaced)
+from parity.causes.formulas.activation import softmax
+from parity.causes.formulas.attention import OURS, SCALES, weighed
+
+#: d_model of the preset in which the scale shows.
+WIDTH = 48
+
+
+class Math:
+    """``math`` with another root."""
+
+    pi = math.pi
+
+    def __init__(self, sqrt):
+        self.sqrt = sqrt
+
+
+def root_is(file, root):
+    """Another root wherever a file takes one."""
+    return replaced(file, "math", lambda old, port: Math(root))
+
+
+def weighed_by(function):
+    """Replace the masked softmax by ``function(scores, mask)``."""
+    def put(port):
+        if port != "keras":
+            return replaced("attention", "masked_softmax", by_numpy(
+                lambda scores, mask: function(
+                    scores, np.broadcast_to(mask, scores.shape))))(port)
+
+        def made(self, scores, mask):
+            scores = tap(self, "scores", scores)
+            weights = function(numpy_of(port, scores), np.broadcast_to(
+                numpy_of(port, mask), scores.shape))
+            return self.weights_dropout(tap(
+                self, "weights", native_of(port, weights)))
+        return mock.patch.object(
+            module_of(port, "attention").MultiHeadAttention,
+            "_masked_softmax", made)
+    return put
+
+
+def infinitely_low(scores, mask):
+    """-∞ where hidden; rows that come out as NaN are set to 0."""
+    with np.errstate(invalid="ignore"):
+        weights = softmax(np.where(mask, scores, -np.inf))
+    return np.nan_to_num(weights, nan=0.0)
+
+
+def in_two_halves(scores, mask):
+    """Softmax as fused kernels have it: half the keys, then the others."""
+    scores = np.where(mask, scores, np.finfo(scores.dtype).min)
+    half = max(1, scores.shape[-1] // 2)
+    highest = scores[..., :half].max(-1, keepdims=True)
+    sums = np.exp(scores[..., :half] - highest).sum(-1, keepdims=True)
+    new = np.maximum(highest, scores.max(-1, keepdims=True))
+    rest = np.exp(scores[..., half:] - new).sum(-1, keepdims=True)
+    sums = sums * np.exp(highest - new) + rest
+    return np.where(mask, np.exp(scores - new) / sums, 0)
+
+
+def in_single(scores, mask):
+    """The softmax in float32."""
+    low = scores.astype(np.float32)
+    return weighed(low, mask, OURS).astype(scores.dtype)
+
+
+def in_half(scores, mask):
+    """The softmax in bfloat16."""
+    low = scores.astype(ml_dtypes.bfloat16).astype(np.float32)
+    return weighed(low, mask, OURS).astype(ml_dtypes.bfloat16).astype(
+        scores.dtype)
+
+
+def some_dropped(scores, mask):
+    """A tenth of the weights is 0, the rest is larger."""
+    weights = weighed(scores, mask, OURS)
+    keep = (np.arange(weights.size) * 7919 % 10 != 0).reshape(weights.shape)
+    return weights * keep / 0.9
+
+
+ATTENTION = "attention", "attention without projections"
+
+UNREPEATED = ("each framework rounds in an order of its own, which no replay "
+              "repeats; that numbers are of float32's rounding is told")
+
+
+def of_weights(name, sentence, function=None, settings=(), also=(), **more):
+    """The Cause of an attention whose weights are others.
+
+    Args:
+        function: of scores and mask, where the formula has none of it.
+        settings: of the formula, by which it is recognised too.
+        also: settings of ours that do not go with these.
+    """
+    settings = dict(settings)
+    function = function or (lambda scores, mask: weighed(
+        scores, mask, OURS | settings | dict(also)))
+    return Cause(name, "attention", sentence,
+                 ATTENTION if settings else (), settings,
+                 put=weighed_by(function), case="self_attention",
+                 step="weights", **more)
+
+
+def scored(word):
+    """Scores multiplied otherwise.
+
+    Where one head is as wide as the model there is nothing to confuse, so
+    that it keeps its own root unless the width is not what is wrong.
+    """
+    alone = "d_model" not in word and "heads" not in word
+    return root_is("attention", lambda size: (
+        1 / SCALES[word](size, WIDTH) if alone or size < WIDTH
+        else math.sqrt(size)))
+
+
+def _scaled():
+    for word, name, sentence, case in (
+            ("1/√d_model", "scores over √d_model",
+             "The root is of the whole width.", "self_attention"),
+            ("1", "scores not divided", "Q Kᵀ without its divisor.", ALONE),
+            ("1/d_k", "scores over d_k", "The root is not taken.", ALONE),
+            ("√d_k", "scores times √d_k", "Q Kᵀ · √d_k.", ALONE),
+            ("1/d_model", "scores over d_model", "The divisor is the whole "
+             "width.", "self_attention"),
+            ("1/√heads", "scores over √heads", "The root is of the number of "
+             "heads.", "self_attention")):
+        yield Cause(name, "attention", sentence, ATTENTION, {"scale": word},
+                    put=scored(word), case=case, step="scores")
+
+
+HIDDEN, EMPTY = "hidden scores", "a query that sees nothing"
+NAN = {EMPTY: "gives NaN"}  # nothing is done about it
+
+NO_HEADS = ("Keras' own layer has heads as an axis of its kernels, and nothing "
+            "to cut or to merge")
+
+CAUSES = (
+    *_scaled(),
+    of_weights("softmax over queries", "Weights of one key add up to 1.",
+               settings={"softmax over": "queries"}),
+    of_weights("softmax over heads", "Weights of one query and one key add up "
+               "to 1.", settings={"softmax over": "heads"}),
+    of_weights("softmax in float32", "Scores are rounded to float32 first.",
+               in_single, not_explained=UNREPEATED),
+    of_weights("softmax in bfloat16", "Scores are rounded to bfloat16 first.",
+               in_half, not_explained=UNREPEATED),
+    of_weights("weights masked after the softmax", "What is left of a row "
+               "does not add up to 1.", also=NAN,
+               settings={HIDDEN: "are hidden after the softmax"}),
+    of_weights("a hidden score is only 10 lower", "What is hidden still "
+               "counts a little.", also=NAN, settings={HIDDEN: "less 10"}),
+    of_weights("a hidden score is 1e-9", "1e-9 is written for -1e9.",
+               also=NAN, settings={HIDDEN: "are 1e-9"}),
+    of_weights("a hidden score is 0", "The score is multiplied by the mask.",
+               also=NAN, settings={HIDDEN: "are 0"}),
+    of_weights("a query that sees nothing spreads its weight evenly",
+               "Every hidden score is one number, such as -1e9.",
+               settings={EMPTY: "gives the values' mean"}),
+    of_weights("a query that sees nothing keeps its scores' order",
+               "-1e9 is added, which leaves some of their digits.",
+               settings={EMPTY: "sees everything, less 1e9"}),
+    of_weights("a query that sees nothing sees everything", "A number is "
+               "added to every score of a row.",
+               settings={EMPTY: "sees everything"}),
+    of_weights("dropout of the weights left on", "A tenth of the weights is "
+               "0, and the rest is larger.", some_dropped, not_explained=(
+                   "which weights fell cannot be known from what follows")),
+    of_weights("a hidden score is -∞, and rows of NaN are set to 0",
+               "The same numbers by another way.", infinitely_low,
+               equivalent="exp(-∞) and the exponential of the lowest number "
+               "less anything are both 0, and a query that sees nothing has "
+               "weights 0 either way"),
+    of_weights("softmax over half of the keys, then the others",
+               "The same numbers by another way.", in_two_halves,
+               equivalent="sums of exponentials are shifted to the new maximum "
+               "and added, which is the same sum"),
+    Cause("another number of heads", "attention", "Rows are cut into more "
+          "heads, or fewer.", ATTENTION, {"heads": "another"},
+          put=made_with(lambda config, weights: (
+              config.replace(n_heads=4), weights)), case="self_attention",
+          step="query"),
+    Cause("heads cut out of time and features", "attention",
+          "reshape(batch, heads, time, d_k) without a transpose.", ATTENTION,
+          {"grouping": "cut out of time and features"}, not_put=NO_HEADS),
+    Cause("heads not moved back", "attention", "reshape(batch, time, d_model) "
+          "without a transpose.", ATTENTION, {"merging": "not moved back"},
+          not_put=NO_HEADS),
+)

@@ -1,0 +1,76 @@
+"""What goes wrong with masks, where they are made and where they are used."""
+
+import numpy as np
+
+from parity.causes.cause import ARRAYS, Cause
+from parity.causes.faults.attention import weighed_by
+from parity.causes.faults.putting import native_of, numpy_of, replaced
+from parity.causes.formulas import masks
+from parity.causes.formulas.attention import OURS, weighed
+
+
+def causal_by(function):
+    """Another causal mask: ``function`` of the right one."""
+    return replaced("engine", "causal_mask", lambda old, port: (
+        lambda length: native_of(port, np.ascontiguousarray(
+            function(numpy_of(port, old(length)))))))
+
+
+def padding_by(function):
+    """Another padding mask, ``function`` of the tokens and of padding's."""
+    return replaced("engine", "padding_mask", lambda old, port: (
+        lambda tokens, pad_id: native_of(port, np.ascontiguousarray(
+            function(numpy_of(port, tokens), pad_id)[:, None, None, :]))))
+
+
+def used_as(function):
+    """A mask that attention takes otherwise."""
+    return weighed_by(lambda scores, mask: weighed(
+        scores, function(mask), OURS))
+
+
+#: Where a mask shows, by how it is put.
+CAUSAL = {"case": "masks", "step": "target_mask"}
+PADDING = {"case": "masks", "step": "source_mask"}
+USED = {"topic": "attention", "case": "self_attention", "step": "weights"}
+
+
+def of(name, sentence, words, compute, put, where):
+    """The Cause of a mask on which something was done."""
+    return Cause(name, sentence=sentence, of=("mask", "attention",
+                 "attention without projections", ARRAYS),
+                 settings={"mask": words}, compute=compute, put=put,
+                 **{"topic": "masks", **where})
+
+
+#: In the order in which they are tried on a mask.
+CAUSES = (
+    of("attention without its mask", "The mask is not handed on.", "ignored",
+       masks.ignored, used_as(masks.ignored), USED),
+    of("no padding mask", "Padding is attended to.", "ignored",
+       masks.ignored, padding_by(lambda tokens, pad: np.ones(
+           tokens.shape, bool)), PADDING),
+    of("no causal mask", "Keys that are later than a query are seen.",
+       "the future is seen", masks.with_future, causal_by(masks.with_future),
+       CAUSAL),
+    of("a causal mask where none belongs", "Later keys are hidden as well.",
+       "the future is hidden", masks.without_future,
+       used_as(masks.without_future), USED),
+    of("causal mask off by one, to the future", "The next place is seen.",
+       "off by one, the next place is seen", masks.with_next,
+       causal_by(masks.with_next), CAUSAL),
+    of("causal mask off by one, to the past", "A place does not see itself.",
+       "off by one, the place itself is hidden", masks.without_itself,
+       causal_by(masks.without_itself), CAUSAL),
+    of("padding mask's polarity turned round", "True where there is padding.",
+       "turned round", masks.inverted, padding_by(
+           lambda tokens, pad: tokens == pad), PADDING),
+    of("mask's polarity turned round in attention", "True hides, and was "
+       "meant to keep.", "turned round", masks.inverted,
+       used_as(masks.inverted), USED),
+    Cause("padding mask for another id", "masks", "Another token than "
+          "padding is hidden.", put=padding_by(
+              lambda tokens, pad: tokens != pad + 1), **PADDING,
+          not_explained="a trace has the mask, and not the id that it was "
+          "made for"),
+)

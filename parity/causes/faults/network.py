@@ -1,0 +1,129 @@
+"""What goes wrong in the feed-forward network, in sums and in the output."""
+
+import numpy as np
+
+from parity.causes.cause import ARRAYS, BETWEEN, Cause
+from parity.causes.faults.putting import by_numpy, tabled, worded
+from parity.causes.formulas import activation
+
+#: Modules and places where one function of an array stands.
+FUNCTIONS = "activation", "linear", BETWEEN, ARRAYS
+
+
+def activated_by(function, word="relu"):
+    """Another activation for a word of ACTIVATIONS."""
+    return tabled("feed_forward", "ACTIVATIONS", lambda old, port: {
+        word: by_numpy(function)(old[word], port)})
+
+
+def of(name, sentence, value, function, word="relu", **more):
+    """The Cause of an activation that is another one."""
+    return Cause(
+        name, "feed-forward", sentence, FUNCTIONS, {"activation": value},
+        {"activation": word} if word != "relu" else {}, function,
+        put=activated_by(function, word), case="feed_forward",
+        step="activated", **more)
+
+
+def _activations():
+    for value, sentence, function in (
+            ("gelu", "x Φ(x).", activation.gelu),
+            ("gelu by tanh", "jax.nn.gelu's default.", activation.gelu_tanh),
+            ("gelu by sigmoid", "x σ(1.702 x).",
+             lambda x: x * activation.sigmoid(1.702 * x)),
+            ("silu", "x σ(x).", lambda x: x * activation.sigmoid(x)),
+            ("sigmoid", "1 / (1 + exp(-x)).", activation.sigmoid),
+            ("tanh", "tanh x.", np.tanh),
+            ("softplus", "log(1 + exp(x)).", activation.softplus),
+            ("mish", "x tanh(softplus(x)).",
+             lambda x: x * np.tanh(activation.softplus(x))),
+            ("elu", "exp(x) - 1 below 0.", lambda x: np.where(
+                x > 0, x, np.expm1(np.minimum(x, 0)))),
+            ("leaky relu, 0.01", "0.01 x below 0, as in torch.",
+             activation.leaky(0.01)),
+            ("leaky relu, 0.2", "0.2 x below 0.", activation.leaky(0.2)),
+            ("leaky relu, 0.3", "0.3 x below 0.", activation.leaky(0.3)),
+            ("relu6", "At most 6.", lambda x: np.clip(x, 0, 6)),
+            ("relu squared", "max(0, x)².",
+             lambda x: np.maximum(x, 0)**2)):
+        more = {"equivalent": BELOW_6} if value == "relu6" else {}
+        yield of(f"{value}, not relu", sentence, value, function, **more)
+    yield of("no activation", "x.", "none", lambda x: x)
+    yield of("gelu by tanh, not exact", "jax.nn.gelu's default.",
+             "gelu by tanh", activation.gelu_tanh, "gelu",
+             changes={"activation": "gelu"})
+
+
+BELOW_6 = "no number of the cases is above 6"
+
+SOFTMAXES = ("no softmax of ours stands alone: it is told by its step, as "
+             "attention's causes and the output's")
+
+
+def _softmaxes():
+    for name, value, function in (
+            ("a softmax more", "softmax", activation.softmax),
+            ("a softmax along another axis", "softmax along another axis",
+             activation.along_another_axis(activation.softmax)),
+            ("a log-softmax along another axis",
+             "log-softmax along another axis",
+             activation.along_another_axis(activation.log_softmax))):
+        yield Cause(name, "output", "Over the last axis, where nothing is." if
+                    value == "softmax" else "Over the last axis but one.",
+                    FUNCTIONS, {"activation": value}, compute=function,
+                    not_put=SOFTMAXES)
+
+
+NOT_OURS = "ours adds nothing there, or by what it is given"
+
+PRE = "before the sub-layer"
+POST = "after the sum"
+
+CAUSES = (
+    *_activations(), *_softmaxes(),
+    Cause("pre-norm, not post-norm", "residual", "x + Sublayer(norm(x)).",
+          (BETWEEN,), {"norm's place": PRE}, put=worded(
+              "residual", "RESIDUALS", "post", "pre"), case="residual",
+          step="norm.mean"),
+    Cause("post-norm, not pre-norm", "residual", "norm(x + Sublayer(x)).",
+          (BETWEEN,), {"norm's place": POST}, put=worded(
+              "residual", "RESIDUALS", "pre", "post"), preset="lesson",
+          case="residual", step="summed"),
+    Cause("logits, not log-probabilities", "output", "The log-softmax is left "
+          "out.", (BETWEEN,), {"activation": "none"},
+          {"activation": "log-softmax"}, put=worded(
+              "projection", "OUTPUTS", "log_probs", "logits"),
+          preset="lesson", case="project", step="output"),
+    Cause("log-probabilities, not logits", "output", "A log-softmax more.",
+          FUNCTIONS, {"activation": "log-softmax"},
+          compute=activation.log_softmax, put=worded(
+              "projection", "OUTPUTS", "logits", "log_softmax"),
+          case="project", step="output"),
+    Cause("no residual connection", "residual", "What goes into a sub-layer "
+          "is not added to what comes out.", (BETWEEN,),
+          {"residual connection": "missing"}, not_put=NOT_OURS),
+    Cause("a residual connection more", "residual", "What went in is added "
+          "where it should not be.", (BETWEEN,),
+          {"residual connection": "there"}, not_put=NOT_OURS),
+    Cause("a summand missing", "residual", "Such as BERT's token types.",
+          (BETWEEN,), {"summand": "missing"}, not_put=NOT_OURS),
+    Cause("a summand more", "residual", "A sum has a value too many.",
+          (BETWEEN,), {"summand": "there"}, not_put=NOT_OURS),
+    Cause("another input", "residual", "A module is given another value.",
+          (BETWEEN,), {"input": "another"}, not_put="modules of ours are "
+          "tried one by one, each on inputs that are its case's"),
+    Cause("dropout left on", "dropout", "Numbers fall by chance, and the rest "
+          "is larger.", (BETWEEN, ARRAYS), {"dropout": "on"},
+          not_put="a run of ours drops what it is told to, bit by bit; an "
+          "attention's weights have a cause of their own"),
+    Cause("dropout left off", "dropout", "Nothing is dropped where it should "
+          "be.", (BETWEEN,), {"dropout": "off"},
+          not_put="lockstep training compares the masks themselves"),
+    Cause("ids off by a number", "embedding", "Every id is another by one "
+          "number.", (BETWEEN,), {"numbers": "off"},
+          not_put="the ids of a case are its inputs"),
+    Cause("a product in lower precision", "dtype", "Both arrays are rounded "
+          "before they are multiplied.", ("linear",),
+          {"product": ("TF32", "bfloat16")}, not_put="a device has to be "
+          "told so; no port writes it"),
+)

@@ -1,0 +1,135 @@
+"""What goes wrong in norms."""
+
+from parity.causes.cause import BETWEEN, Cause
+from parity.causes.faults.arrays import ends, without
+from parity.causes.faults.putting import (
+    after_init, all_of, made_with, numpy_of, replaced, tapped, worded)
+from parity.causes.formulas import norm
+
+#: Epsilons that systems have.
+EPSILONS = 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 1e-4
+
+#: What a kind of norm is called, its class, the preset that has it, and how
+#: its formula is set.
+LAYER = "layer norm", "LayerNorm", "vaswani2017_base", norm.LAYER
+DEVIATION = "deviation norm", "StdLayerNorm", "complete", norm.DEVIATION
+
+ROUNDING = ("what it loses is rounding, which no replay repeats; where the "
+            "module says use_fast_variance, that is told")
+
+
+def in_norm(kind, settings):
+    """A port's norm computed by the formula with some settings changed."""
+    _, cls, _, sound = kind
+
+    def make(old, port):
+        names = ("mean", "centered",
+                 "std" if kind is DEVIATION else "variance", "normalized",
+                 "output")
+
+        def made(self, x):
+            steps = norm.steps(
+                *(numpy_of(port, value)
+                  for value in (x, self.scale, self.bias)),
+                sound | {"epsilon": self.eps} | settings)
+            return tapped(port, self, {name: steps[name] for name in names})
+        return made
+    return replaced("layer_norm", f"{cls}.call", make)
+
+
+def of(kind, name, sentence, step, settings, **more):
+    """The Cause of a norm that computes otherwise."""
+    told = {"variance", "epsilon's place"} & kind[3].keys() - settings.keys()
+    return Cause(name, "norm", sentence, ("norm",), settings,
+                 {key: kind[3][key] for key in told}, preset=kind[2],
+                 **{"put": in_norm(kind, settings), "case": "norm",
+                    "step": step, **more})
+
+
+def _epsilons():
+    for eps in EPSILONS:
+        for kind in LAYER, DEVIATION:
+            more = {"put": None, "not_put": "the presets that have such a "
+                    "norm have this ε"} if eps == 1e-6 else {}
+            yield of(kind, f"{kind[0]}'s ε is {eps:g}",
+                     f"ε is {eps:g}, and should be another.", "normalized",
+                     {"epsilon": eps}, **more)
+
+
+def without_final_norm(config, weights):
+    """The norm that ends each stack, left out."""
+    final = ("encoder.norm.", "decoder.norm.")
+    return config.replace(final_norm=False), {
+        name: array for name, array in weights.items()
+        if not name.startswith(final) and not (
+            name.startswith("norm.") and any(
+                other.startswith("layers.") for other in weights))}
+
+
+def _final_eps(stack, eps):
+    stack.norm.eps = eps
+
+
+CAUSES = (
+    *_epsilons(),
+    of(LAYER, "layer norm's ε outside the root",
+       "(x - mean) / (√variance + ε).", "normalized",
+       {"epsilon's place": "outside the root"}),
+    of(LAYER, "layer norm's variance unbiased",
+       "The variance is Σ (x - mean)² / (D - 1).", "variance",
+       {"variance": "over D - 1"}, factor=lambda d: (1 - 1 / d)**0.5),
+    of(LAYER, "layer norm's variance as mean(x²) - mean(x)²",
+       "The digits that both means share are lost, as nnx.LayerNorm has it by "
+       "default.", "variance", {"variance": "mean(x²) - mean(x)²"},
+       case="norm, mean 100 deviations", not_explained=ROUNDING),
+    of(LAYER, "RMS norm, not layer norm", "The mean is not subtracted.",
+       "centered", {"mean": "ignored"}),
+    of(LAYER, "a norm's scale is stored less 1",
+       "normalized · (1 + scale), for weights that are stored so.", "output",
+       {"scale": "1 is added"}),
+    of(LAYER, "a norm over positions too",
+       "Mean and variance are of the last two axes.", "mean",
+       {"axes": "last two"}),
+    of(LAYER, "a norm over positions, not features",
+       "Mean and variance are of the second axis.", "mean",
+       {"axes": "second"}),
+    of(DEVIATION, "deviation norm's ε inside the root",
+       "(x - mean) / √(std² + ε).", "normalized",
+       {"epsilon's place": "inside the root"}),
+    of(DEVIATION, "deviation norm's deviation biased",
+       "The deviation is √(Σ (x - mean)² / D).", "std",
+       {"variance": "over D"}, factor=lambda d: (1 - 1 / d)**-0.5),
+    Cause("layer norm, not deviation norm", "norm",
+          "(x - mean) / √(variance + ε) for (x - mean) / (std + ε).",
+          ("norm",), {name: norm.LAYER[name] for name in (
+              "epsilon's place", "variance")},
+          put=worded("layer_norm", "NORMS", "std", "layer"), case="norm",
+          step="variance"),
+    Cause("deviation norm, not layer norm", "norm",
+          "(x - mean) / (std + ε) for (x - mean) / √(variance + ε).",
+          ("norm",), {name: norm.DEVIATION[name] for name in (
+              "epsilon's place", "variance")},
+          put=worded("layer_norm", "NORMS", "layer", "std"),
+          preset="vaswani2017_base", case="norm", step="std"),
+    Cause("norms' scale left at 1", "norm", "The scale is not loaded.",
+          ("norm",), {"scale": "ignored"}, put=without(
+              ends("norm.scale"), 1.0), preset="vaswani2017_base",
+          case="norm", step="output"),
+    Cause("norms' bias left at 0", "norm", "The bias is not loaded.",
+          ("norm",), {"bias": "ignored"}, put=without(ends("norm.bias")),
+          preset="vaswani2017_base", case="norm", step="output"),
+    Cause("no final norm", "norm", "The norm that ends a stack is left out.",
+          (BETWEEN,), {"norm": "missing"},
+          put=made_with(without_final_norm), preset="lesson", case="encoder",
+          step="output"),
+    Cause("a norm more", "norm", "A value is normalised that should not be.",
+          (BETWEEN,), {"norm": "there"}, not_put="what ends a stack of ours "
+          "is a field of its config, and its scale and bias are weights"),
+    Cause("final norm's ε is d_model", "norm",
+          "The width is taken for ε, as the second argument.", put=all_of(*(
+              after_init(file, cls, lambda stack: _final_eps(stack, 48.0))
+              for file, cls in (("encoder", "Encoder"),
+                                ("decoder", "Decoder")))),
+          preset="lesson", case="encoder", step="output",
+          not_explained="it is told as the ε that it is"),
+)

@@ -1,0 +1,316 @@
+"""A module's own numbers computed once more, and with which settings.
+
+A Side is a module of one of two models and what it was seen to do; a Fit is
+parameters and settings with which a formula gives just that.
+"""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+
+from parity.causes import catalogue
+from parity.causes.formulas.activation import SOUND, Activation
+from parity.causes.formulas.attention import Attention, Core
+from parity.causes.formulas.family import Change, exact
+from parity.causes.formulas.linear import Linear
+from parity.causes.formulas.norm import Norm
+from parity.causes.formulas.tables import SINUSOIDS, Embedding, Positions
+from parity.causes.patterns import OTHER, permuted, relation
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import model_limits
+from parity.tracing.trace import MODULE, is_float
+
+#: Of larger outputs only one setting at a time is changed.
+LARGE = 1 << 15
+
+#: Scales of the further inputs; in lower precision large ones only blur.
+SCALES, NARROW = (0.02, 12.0), (0.05, 2.0)
+
+
+def activations():
+    """{name: function}, of sound ones and of causes."""
+    return SOUND | catalogue.functions("activation", "activation")
+
+
+def mistaken_masks():
+    """{words: function of a mask}."""
+    return catalogue.functions("mask", "mask")
+
+
+def sinusoid_values():
+    """{setting: values} of tables of sines and cosines."""
+    return {name: with_causes("position encoding", name, [value])
+            for name, value in SINUSOIDS.items()}
+
+
+LINEAR, ATTENTION = Linear(activations), Attention(mistaken_masks)
+CORE = Core(mistaken_masks)
+
+#: Every family, in the order in which they are tried.
+FAMILIES = [Norm(), LINEAR, Embedding(), ATTENTION, Activation(activations),
+            Positions()]
+
+
+@dataclasses.dataclass
+class Seen:
+    """One application of a module, all in float64.
+
+    Attributes:
+        floats: name -> floating input that is no mask.
+        others: name -> integers, booleans and masks.
+        output: what came out.
+    """
+
+    floats: dict
+    others: dict
+    output: np.ndarray
+
+    @property
+    def x(self):
+        """The first floating input."""
+        return next(iter(self.floats.values()))
+
+
+@dataclasses.dataclass
+class Side:
+    """A module of one of the two models.
+
+    Attributes:
+        framework: its framework.
+        step: the trace's Step.
+        parameters: path below the module -> array in float64.
+        seen: a Seen each, the traced one first.
+        limit: how near a replay must come.
+        dtype: the output's.
+    """
+
+    framework: str
+    step: object
+    parameters: dict
+    seen: list
+    limit: float
+    dtype: str
+
+    def setting(self, *words):
+        """The first of these settings that the module has, else None."""
+        for word in words:
+            if word in self.step.settings:
+                return self.step.settings[word]
+        return None
+
+
+def is_mask(name, array):
+    """Whether an input says what may be seen, and is no feature."""
+    if not is_float(array) or "mask" in name:
+        return True
+    return not np.isfinite(array).all() or bool(
+        array.size and np.isin(array, (0, 1)).all())
+
+
+def _seen(inputs, output):
+    floats, others = {}, {}
+    for name, array in inputs.items():
+        (others if is_mask(name, array) else floats)[name] = exact(array)
+    return Seen(floats, others, exact(output))
+
+
+def side_of(trace, path, output):
+    """A Side, its module run on further inputs where the trace is live."""
+    step = trace.step(path)
+    below = "" if step.module == "(model)" else f"{step.module}."
+    parameters = {
+        name[len(below):]: exact(trace.parameters[
+            trace.aliases.get(name, name)])
+        for name in (*trace.parameters, *trace.aliases)
+        if name.startswith(below)
+        and trace.aliases.get(name, name) in trace.parameters}
+    made = step.outputs[output]
+    found = [_seen(step.inputs, made)]
+    for probe in probes(step, found[0]) if trace.live else ():
+        try:
+            again = trace.rerun(path, probe)
+        except Exception:  # a foreign module may refuse
+            continue
+        if output in again and again[output].shape == made.shape:
+            given = {name: probe.get(name, array)
+                     for name, array in step.inputs.items()}
+            found.append(_seen(given, again[output]))
+    dtype = made.dtype.name
+    return Side(trace.framework, step, parameters, found,
+                model_limits(dtype)[0 if dtype == "float32" else 1], dtype)
+
+
+def probes(step, seen):
+    """Yield further inputs: scaled, and drawn anew."""
+    names = list(seen.floats)
+    if step.source != MODULE:
+        return
+    draw = np.random.default_rng(0)
+    if not names:
+        yield {name: draw.integers(
+            0, array.max(), array.shape, endpoint=True).astype(array.dtype)
+            for name, array in step.inputs.items()
+            if array.dtype.kind in "iu" and array.size
+            and array.min() >= 0}
+        return
+    wide = all(step.inputs[name].dtype == np.float64 for name in names)
+    for scale in SCALES if wide else NARROW:
+        yield {name: (step.inputs[name].astype(np.float64) * scale).astype(
+            step.inputs[name].dtype) for name in names}
+    drawn = {}  # what was one array stays one
+    for name in names:
+        array = step.inputs[name]
+        drawn[name] = next(
+            (drawn[other] for other in drawn
+             if np.array_equal(step.inputs[other], array)),
+            (draw.normal(size=array.shape) + 0.3).astype(array.dtype))
+    yield drawn
+
+
+# The search
+
+@dataclasses.dataclass
+class Fit:
+    """Parameters and settings with which a family gives a side's numbers."""
+
+    family: object
+    parameters: dict
+    settings: dict
+    error: float
+    changed: tuple = ()
+
+
+def misfit(family, side, parameters, settings, enough=math.inf):
+    """The largest error of a replay, in units of the side's limit."""
+    worst = 0.0
+    for seen in side.seen:
+        try:
+            made = family.compute(seen, parameters, settings)
+        except (ValueError, IndexError, TypeError):
+            return math.inf
+        worst = max(worst, strict_distance(made, seen.output) / side.limit)
+        if worst > enough:
+            return worst
+    return worst
+
+
+def with_causes(of, name, sound):
+    """A setting's sound values, and those that are a cause."""
+    return list(dict.fromkeys([*sound, *catalogue.values(of, name)]))
+
+
+def fields_of(family, side, parameters):
+    """Setting -> its values, the usual one first."""
+    return {name: list(dict.fromkeys(sound)) if name in family.whole
+            else with_causes(family.name, name, sound)
+            for name, sound in family.fields(side, parameters).items()}
+
+
+def variants(base, fields, count):
+    """Yield settings that differ from others in so many fields."""
+    for names in itertools.combinations(fields, count):
+        for values in itertools.product(*(
+                [v for v in fields[name] if v != base.get(name)]
+                for name in names)):
+            yield names, base | dict(zip(names, values))
+
+
+def fits(family, side, base=None, most=2):
+    """Every Fit with as few changed fields as possible.
+
+    Args:
+        family: a Family.
+        side: a Side.
+        base: settings to begin with, instead of what is usual.
+        most: how many fields may be changed.
+    """
+    found = []
+    if side.seen[0].output.size > LARGE:
+        most = 1
+    for parameters in family.readings(side):
+        fields = fields_of(family, side, parameters)
+        start = {name: values[0] for name, values in fields.items()}
+        start |= {name: value for name, value in (base or {}).items()
+                  if name in fields and not family.is_own(name)}
+        for name, value in start.items():
+            fields[name] = [value, *(v for v in fields[name] if v != value)]
+        for count in range(most + 1):
+            if found and count > len(found[0].changed):
+                break
+            here = []
+            for names, settings in variants(start, fields, count):
+                error = misfit(family, side, parameters, settings, 1.0)
+                if error <= 1:
+                    here.append(Fit(family, parameters, settings,
+                                    error * side.limit, names))
+            if here:
+                if found and count < len(found[0].changed):
+                    found = []
+                found += here
+                break
+    return found
+
+
+# How two Fits differ
+
+def changes(first, second, sides):
+    """The Changes from one Fit to another.
+
+    None where they are of different sizes, and so no counterparts.
+    """
+    family, found = second.family, []
+    for name, value in first.settings.items():
+        other = second.settings.get(name, value)
+        if not family.is_own(name) and other != value:
+            found.append(Change(
+                name, value, other, family.word(name, other),
+                second.settings | {name: value}, second.parameters))
+    found += family.also(first, second, sides)
+    roles = [name for name, array in second.parameters.items()
+             if not isinstance(array, int)]
+    moved, exchanged = exchanges(first, second, roles)
+    found += exchanged
+    for name in roles:
+        word, text = relation(
+            first.parameters[name], second.parameters[name], sides[1].dtype,
+            first.settings.get("heads"))
+        if word == OTHER:
+            return None
+        if word and name not in moved:
+            settings = second.settings
+            if second.parameters[name] is None and name in first.settings:
+                settings = settings | {name: first.settings[name]}
+            found.append(Change(
+                name, "", text, family.word(name, word), settings,
+                second.parameters | {name: first.parameters[name]}))
+    return found
+
+
+def exchanges(first, second, roles):
+    """Parameters that stand in one another's place.
+
+    Returns:
+        The names, and a Change for each exchange.
+    """
+    moved, found = set(), []
+    one, two = ({name: fit.parameters[name] for name in roles}
+                for fit in (first, second))
+    for ring in permuted(one, two):
+        if set(ring) & moved:
+            continue
+        biases = {f"{name} bias": f"{source} bias"
+                  for name, source in ring.items()}
+        # Biases that are not exchanged are told by themselves.
+        if not all(name in two and source in one and np.array_equal(
+                two[name], one[source]) for name, source in biases.items()):
+            biases = {}
+        moved |= {*ring, *biases}
+        *names, last = [name for name in roles if name in ring]
+        words = "swapped" if len(ring) == 2 else "in another order"
+        found.append(Change(
+            f"{', '.join(names)} and {last}", "as they are", words, words,
+            second.settings, second.parameters | {
+                name: one[name] for name in (*ring, *biases)}))
+    return moved, found

@@ -1,0 +1,105 @@
+"""Functions of one array: activations and softmax."""
+
+import math
+
+import numpy as np
+
+from parity.causes.formulas.family import Family, Sized
+
+
+def erfc(x):
+    """math.erfc of each number."""
+    return np.vectorize(math.erfc, otypes="d")(x)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis=-1):
+    """exp(x) / Σ exp(x)."""
+    with np.errstate(invalid="ignore"):
+        e = np.exp(x - x.max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+
+
+def log_softmax(x, axis=-1):
+    """x - log Σ exp(x)."""
+    x = x - x.max(axis, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis, keepdims=True))
+
+
+def softplus(x):
+    """log(1 + exp(x))."""
+    return np.logaddexp(x, 0)
+
+
+def gelu(x):
+    """x Φ(x)."""
+    return x * erfc(-x / math.sqrt(2)) / 2
+
+
+def gelu_tanh(x):
+    """GELU's approximation by tanh."""
+    with np.errstate(over="ignore"):
+        return x / 2 * (1 + np.tanh(
+            math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def leaky(slope):
+    """A ReLU that keeps a part of what is below 0."""
+    return lambda x: np.where(x > 0, x, slope * x)
+
+
+def along_another_axis(function):
+    """A softmax over the last axis but one; NaN where there is none."""
+    return lambda x: (function(x, -2) if x.ndim > 1
+                      else np.full_like(x, np.nan))
+
+
+#: What a port may be meant to have; the catalogue adds what else it may.
+SOUND = {"none": lambda x: x, "relu": lambda x: np.maximum(x, 0)}
+
+#: How a model calls what is known by another name.
+ALIASES = {"linear": "none", "identity": "none", "swish": "silu"}
+
+
+class Activation(Family):
+    """A module without parameters, of one array.
+
+    Args:
+        functions: () -> {name: function}, of sound ones and causes.
+    """
+
+    name = "activation"
+
+    def __init__(self, functions):
+        self.functions = functions
+
+    def readings(self, side):
+        """None are needed."""
+        seen = side.seen[0]
+        if (not side.parameters and len(seen.floats) == 1
+                and seen.x.shape == seen.output.shape and seen.x.ndim):
+            yield {}
+
+    def fields(self, side, parameters):
+        """Which function, and by how much it is scaled."""
+        size = side.seen[0].x.shape[-1]
+        kind = side.step.kind.lower()
+        said = str(side.setting("activation", "activation_function") or "")
+        usual = next((name for name in self.functions()
+                      if name in (kind, said)), "none")
+        if kind == "gelu" and side.setting("approximate") in ("tanh", True):
+            usual = "gelu by tanh"
+        return {"activation": [usual, *SOUND],
+                "factor": [Sized(word, size) for word in (
+                    "1", "√d", "1/√d", "d")]}
+
+    def compute(self, seen, parameters, settings):
+        """factor · f(x)."""
+        with np.errstate(all="ignore"):
+            return settings["factor"] * self.functions()[
+                settings["activation"]](seen.x)

@@ -1,0 +1,320 @@
+"""softmax(Q Kᵀ / √d_k) V in heads, with its projections."""
+
+import itertools
+import re
+
+import numpy as np
+
+from parity.causes.formulas import masks
+from parity.causes.formulas.activation import softmax
+from parity.causes.formulas.family import Change, Family
+from parity.matching.steps import words_of
+from parity.tracing.trace import is_float
+
+NAMED = ("query", "key", "value", "output")
+
+#: How modules call the number of their heads.
+HEADS = ("num_heads", "nhead", "n_heads", "n_head", "heads", "h",
+         "num_attention_heads", "_num_heads")
+
+#: By how much scores are multiplied, from d_k and d_model.
+SCALES = {
+    "1/√d_k": lambda size, model: size**-0.5,
+    "1": lambda size, model: 1.0,
+    "1/√d_model": lambda size, model: model**-0.5,
+    "1/d_k": lambda size, model: 1 / size,
+    "√d_k": lambda size, model: size**0.5,
+    "1/d_model": lambda size, model: 1 / model,
+    "1/√heads": lambda size, model: (model / size)**-0.5,
+}
+
+#: A softmax as this project has it.
+OURS = {"softmax over": "keys", "hidden scores": "never count",
+        "a query that sees nothing": "gives 0"}
+
+AXES = {"keys": -1, "queries": -2, "heads": 1}
+
+
+def weighed(scores, keep, settings):
+    """The weights of scores [B H T S], hidden where not kept."""
+    hidden = np.where(keep, scores, {
+        "never count": -np.inf, "are 1e-9": 1e-9, "are 0": 0.0,
+        "less 10": scores - 10, "are hidden after the softmax": scores}[
+            settings.get("hidden scores", "never count")])
+    axis = AXES[settings["softmax over"]]
+    weights = softmax(hidden, axis)
+    if settings.get("hidden scores") == "are hidden after the softmax":
+        weights = np.where(keep, weights, 0)
+    empty = settings.get("a query that sees nothing", "gives NaN")
+    if empty == "gives NaN":
+        return weights
+    nothing = ~np.broadcast_to(keep, scores.shape).any(axis, keepdims=True)
+    return np.where(nothing, {
+        "gives 0": 0.0, "gives the values' mean": 1 / scores.shape[axis],
+        "sees everything": softmax(scores, axis),
+        "sees everything, less 1e9": softmax(scores - 1e9, axis)}[empty],
+        weights)
+
+
+def merged(q, k, v, keep, add, settings):
+    """Attention on [batch, time, width], in heads."""
+    heads = settings["heads"]
+
+    def split(x):
+        batch, time, width = x.shape
+        if settings["grouping"] == "cut out of time and features":
+            return x.reshape(batch, heads, time, -1)
+        if settings["grouping"] == "feature by feature":
+            return x.reshape(batch, time, -1, heads).transpose(0, 3, 1, 2)
+        return x.reshape(batch, time, heads, -1).swapaxes(1, 2)
+    q, k, v = split(q), split(k), split(v)
+    size = q.shape[-1]
+    scores = q @ k.swapaxes(-1, -2) * SCALES[settings["scale"]](
+        size, size * heads)
+    if add is not None:
+        scores = scores + add
+    y = weighed(scores, keep, settings) @ v
+    batch, _, time, size = y.shape
+    if settings["merging"] == "not moved back":
+        return y.reshape(batch, time, -1)
+    if settings["grouping"] == "feature by feature":
+        return y.transpose(0, 2, 3, 1).reshape(batch, time, -1)
+    return y.swapaxes(1, 2).reshape(batch, time, -1)
+
+
+class Attention(Family):
+    """Multi-head attention with its projections.
+
+    Args:
+        masked: () -> {words: function}, what goes wrong with a mask.
+    """
+
+    name = "attention"
+    own = ("batch", "future")
+
+    def __init__(self, masked):
+        self.masked = masked
+
+    def readings(self, side):
+        """Kernels as [in, out], biases as [out], by query, key, value, output.
+
+        Square kernels are read each way, packed ones in each order.
+        """
+        found, heads = projections(side)
+        if found is None:
+            return
+        yield found | {"heads": heads}
+        for names in itertools.permutations(NAMED[:3]):
+            if names != NAMED[:3]:
+                moved = {f"{new}{leaf}": found[f"{old}{leaf}"]
+                         for new, old in zip(NAMED, names)
+                         for leaf in ("", " bias")}
+                if all(a is None or b is None or a.shape == b.shape
+                       for a, b in ((moved[n], found[n]) for n in moved)):
+                    yield found | moved | {"heads": heads}
+        square = [name for name in NAMED if found[name] is not None
+                  and found[name].shape[0] == found[name].shape[1]]
+        several = (square, square[:3], square[:2]) if len(square) > 2 else ()
+        for names in (*([name] for name in square), *several):
+            yield found | {name: found[name].T for name in names} | {
+                "heads": heads}
+
+    def fields(self, side, parameters):
+        """What attentions differ in."""
+        width = self.width(side, parameters)
+        counts = [n for n in range(1, min(width, 32) + 1) if not width % n]
+        heads = parameters["heads"] or counts[0]
+        scales = {}  # of those that are one number here, the first
+        for word, scale in SCALES.items():
+            scales.setdefault(scale(width // heads, width), word)
+        found = {
+            "heads": [heads, *counts], "scale": list(scales.values()),
+            "grouping": ["head by head"], "merging": ["moved back"],
+            "softmax over": ["keys"], "batch": ["first", "second"],
+            "future": ["seen", "hidden", "hidden with the place itself",
+                       "hidden but for the next"],
+        }
+        if any(side.step.others.get(f"inputs.{name}") == "True" for name in (
+                "is_causal", "use_causal_mask", "causal")) or side.setting(
+                "is_causal", "causal"):
+            found["future"].insert(0, "hidden")
+        if side.setting("batch_first") is False:
+            found["batch"].reverse()
+        given = masks.among(side.seen[0].others)
+        for name, array in given.items():
+            drops = side.framework == "torch" and (
+                "MultiheadAttention" in side.step.kind)
+            usual = ("added" if is_float(array) else "True hides" if drops
+                     else "True keeps")
+            found[f"mask {name}"] = [
+                usual, "True keeps", "True hides", "added", "ignored"]
+        for name in NAMED:
+            if parameters[f"{name} bias"] is not None:
+                found[f"{name} bias"] = ["used"]
+        if given or found["future"][0] != "seen":
+            found["hidden scores"] = ["never count"]
+            found["a query that sees nothing"] = [
+                "gives NaN", "gives 0", "gives the values' mean"]
+        return found
+
+    @staticmethod
+    def width(side, parameters):
+        """The width of all heads together."""
+        return parameters["query"].shape[1]
+
+    def is_own(self, name):
+        """Whether a setting tells how this module's own arrays are meant."""
+        return name in self.own or name.startswith("mask ")
+
+    def word(self, name, value):
+        """Any other number of heads is one cause."""
+        return "another" if name == "heads" else super().word(name, value)
+
+    def mask(self, seen, settings, shape):
+        """What is kept, [batch, 1, query, key], and what is added or None."""
+        batch, queries, keys = shape
+        keep, add = np.ones((1, 1, queries, keys), bool), None
+        for name, array in masks.among(seen.others).items():
+            how = settings.get(f"mask {name}", "ignored")
+            if how == "ignored":
+                continue
+            array = masks.placed(array, name, batch, queries, keys)
+            if how == "added":
+                low = np.where(np.isneginf(array), 0, array)
+                keep = keep & ~np.isneginf(array)
+                if low.any():
+                    add = low if add is None else add + low
+            else:
+                keep = keep & ((array != 0) == (how == "True keeps"))
+        offset = {"hidden": 0, "hidden with the place itself": -1,
+                  "hidden but for the next": 1}.get(settings["future"])
+        if offset is not None:
+            keep = keep & np.tril(np.ones((queries, keys), bool), offset)
+        return keep, add
+
+    def also(self, first, second, sides):
+        """What is hidden in one and not in the other."""
+        found = []
+        for fit, side in zip((first, second), sides):
+            seen = side.seen[0]
+            x, y, _ = self.inputs(seen, fit.settings)
+            keep, add = self.mask(seen, fit.settings, (
+                len(x), x.shape[1], y.shape[1]))
+            seem = keep if add is None else keep & (add > -1e4)
+            found.append((keep, add, np.broadcast_to(seem, (
+                len(x), max(len(seem[0]), 1), *seem.shape[2:]))))
+        (keep, add, mine), (_, _, other) = found
+        if mine.shape[2:] != other.shape[2:] or len(mine) != len(other):
+            return
+        mine, other = np.broadcast_arrays(mine, other)
+        if not np.array_equal(mine, other):
+            words = masks.in_words(mine, other, self.masked())
+            yield Change("mask", "", words, words.removesuffix(" in b"),
+                         second.settings | {"kept": (keep, add)},
+                         second.parameters)
+
+    def inputs(self, seen, settings):
+        """The inputs of query, key and value, the batch first."""
+        named = {}
+        for name, array in seen.floats.items():
+            which = set(words_of(name)[0]) & set(NAMED[:3])
+            if len(which) == 1:
+                named[which.pop()] = array
+        given = list(seen.floats.values())
+        if len(given) > 3 or any(x.ndim != 3 for x in given):
+            raise ValueError
+        x = named.get("query", given[0])
+        other = [array for array in given if array is not x] or [x]
+        value = named.get("value", named.get("key", other[-1]))
+        found = x, named.get("key", value if "value" in named else other[0]
+                             ), value
+        return [each.swapaxes(0, 1) if settings["batch"] == "second" else each
+                for each in found]
+
+    def compute(self, seen, parameters, settings):
+        """Project, attend head by head, merge, project."""
+        made = []
+        given = self.inputs(seen, settings)
+        for x, name in zip(given, NAMED):
+            y = x if parameters[name] is None else x @ parameters[name]
+            if settings.get(f"{name} bias") == "used":
+                y = y + parameters[f"{name} bias"]
+            made.append(y)
+        keep, add = settings.get("kept") or self.mask(
+            seen, settings, (len(given[0]), given[0].shape[1],
+                             given[1].shape[1]))
+        y = merged(*made, keep, add, settings)
+        if parameters["output"] is not None:
+            y = y @ parameters["output"]
+            if settings.get("output bias") == "used":
+                y = y + parameters["output bias"]
+        y = y.swapaxes(0, 1) if settings["batch"] == "second" else y
+        return y.reshape(seen.output.shape)
+
+
+class Core(Attention):
+    """Attention of what was projected elsewhere."""
+
+    name = "attention without projections"
+
+    def readings(self, side):
+        """None are needed but the number of heads."""
+        heads = side.setting(*HEADS[:-1])
+        yield {f"{name}{leaf}": None for name in NAMED
+               for leaf in ("", " bias")} | {
+            "heads": heads if isinstance(heads, int) else None}
+
+    @staticmethod
+    def width(side, parameters):
+        """The width of all heads together."""
+        return side.seen[0].x.shape[-1]
+
+
+def projections(side):
+    """An attention's parameters by role, and the number of its heads.
+
+    (None, None) where they are not those of an attention.
+    """
+    none = None, None
+    found = {f"{name}{leaf}": None for name in NAMED for leaf in ("", " bias")}
+    heads = side.setting(*HEADS)
+    turn = side.framework == "torch"
+    arrays = {path: array for path, array in side.parameters.items()
+              if is_float(array)}
+    for path, array in arrays.items():
+        words, numbers = words_of(path)
+        leaf = " bias" if words[-1:] == ["bias"] else ""
+        if array.ndim > 3 or leaf and array.ndim > 2 or (
+                not leaf and array.ndim < 2):
+            return none
+        if re.search("in_proj|qkv|c_attn|query_key_value", path):
+            array = array.T if turn and not leaf and (
+                "c_attn" not in path) else array
+            if array.shape[-1] % 3:
+                return none
+            for name, part in zip(NAMED, np.split(array, 3, -1)):
+                found[name + leaf] = part
+            continue
+        name = next((word for word in words if word in NAMED[:3]), None)
+        if name is None and len(arrays) == 8 and len(numbers) == 1 and (
+                numbers[0] < 4) and "output" not in words:
+            name = NAMED[numbers[0]]  # a list of four layers
+        name = name or "output"
+        if found[name + leaf] is not None:
+            return none
+        if array.ndim == 3:
+            heads = array.shape[0 if name == "output" else 1]
+            array = (array.reshape(-1, array.shape[-1]) if name == "output"
+                     else array.reshape(len(array), -1))
+        elif leaf:
+            array = array.reshape(-1)
+        elif turn:
+            array = array.T
+        found[name + leaf] = array
+    if any(found[name] is None for name in NAMED[:3]):
+        return none
+    width = found["query"].shape[1]
+    if (found["key"].shape[1] != width or found["value"].shape[1] != width
+            or not isinstance(heads, (int, type(None)))):
+        return none
+    return found, heads

@@ -1,0 +1,126 @@
+"""How modules of one sort are read, and what they may be told apart by."""
+
+import typing
+
+import ml_dtypes
+import numpy as np
+
+from parity.tracing.trace import is_float
+
+LOWER = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16,
+         "float16": np.float16}
+
+
+def exact(array):
+    """An array in float64, if it is floating."""
+    return array.astype(np.float64) if is_float(array) else array
+
+
+def rounded(array, dtype):
+    """An array that passed through a lower dtype; "" for none."""
+    if dtype == "TF32":  # 10 bits behind the point, ties to even
+        bits = array.astype(np.float32).view(np.uint32)
+        bits = bits + 0xFFF + ((bits >> 13) & 1) & ~np.uint32(0x1FFF)
+        return bits.astype(np.uint32).view(np.float32).astype(np.float64)
+    return array if dtype == "" else array.astype(LOWER[dtype]).astype(
+        np.float64)
+
+
+class Change(typing.NamedTuple):
+    """What one module has otherwise than another.
+
+    Attributes:
+        setting: a setting's name, or a parameter's.
+        in_a, in_b: what it is in each.
+        word: how the catalogue calls what b has; "" where a has it.
+        settings, parameters: b's without it.
+    """
+
+    setting: str
+    in_a: object
+    in_b: object
+    word: object
+    settings: dict
+    parameters: dict
+
+
+class Family:
+    """How modules of one sort are read and computed.
+
+    Attributes:
+        name: what the sort is called; causes refer to it.
+        own: settings in which two sound modules may differ, for each was given
+            its own arrays: how a mask is meant, which axis is the batch.
+        whole: settings whose values follow from sizes, so that the family
+            gives them all.
+    """
+
+    name = ""
+    own = ()
+    whole = "factor", "input's factor", "heads", "padding"
+
+    def readings(self, side):
+        """Yield the parameters by role, each way that they can be read."""
+        raise NotImplementedError
+
+    def fields(self, side, parameters):
+        """Setting -> its sound values; first what the module says, or usual.
+
+        The catalogue adds those that are a cause.
+        """
+        raise NotImplementedError
+
+    def compute(self, seen, parameters, settings):
+        """What a module with these settings gives."""
+        raise NotImplementedError
+
+    def is_own(self, name):
+        """Whether a setting tells how this module's own arrays are meant."""
+        return name in self.own
+
+    def word(self, name, value):
+        """How the catalogue calls a value of a setting, or of a parameter."""
+        if name.endswith("bias") and value in ("zero", "missing") or (
+                name == "scale" and value == "one everywhere"):
+            return "ignored"
+        return getattr(value, "word", value)
+
+    def also(self, first, second, sides):
+        """Yield further Changes from one Fit to another."""
+        return ()
+
+
+def role(path, roles):
+    """Which of {role: words} a parameter has, by its last words."""
+    word = path.rpartition(".")[2].lower()
+    return next((name for name, words in roles.items() if word in words), None)
+
+
+def by_role(parameters, roles):
+    """{role: array}; None where a parameter has none, or two have the same."""
+    found = {}
+    for path, array in parameters.items():
+        which = role(path, roles)
+        if which is None or which in found:
+            return None
+        found[which] = array
+    return found
+
+
+class Sized(float):
+    """A factor that follows from the size of an axis, under its name."""
+
+    WORDS = {"1": lambda d: 1.0, "√d": lambda d: d**0.5,
+             "1/√d": lambda d: d**-0.5, "d": float, "1/d": lambda d: 1 / d}
+
+    def __new__(cls, word, size):
+        """The factor of this name for an axis of this size."""
+        found = super().__new__(cls, cls.WORDS[word](size))
+        found.word = word
+        return found
+
+    @classmethod
+    def word_of(cls, number, size):
+        """The name of a number, or ""."""
+        return next((word for word, factor in cls.WORDS.items()
+                     if abs(factor(size) - number) <= 1e-9 * abs(number)), "")

@@ -1,0 +1,98 @@
+"""LayerNorm, RMSNorm and the norms of lessons, over the last axis."""
+
+import numpy as np
+
+from parity.causes.formulas.family import Family, by_role
+
+SCALES = {"scale": ("weight", "scale", "gamma", "a_2", "alpha", "g", "w",
+                    "weight_g"),
+          "bias": ("bias", "beta", "b_2", "b")}
+
+AXES = {"last": -1, "last two": (-2, -1), "second": 1}
+
+#: A LayerNorm as it should be, and a norm by the unbiased deviation.
+LAYER = {"mean": "subtracted", "epsilon's place": "inside the root",
+         "variance": "over D", "axes": "last", "scale": "used",
+         "bias": "used"}
+DEVIATION = LAYER | {"epsilon's place": "outside the root",
+                     "variance": "over D - 1"}
+
+
+def steps(x, scale, bias, settings):
+    """scale (x - mean) / √(variance + ε) + bias, step by step.
+
+    Returns:
+        {step: array}; "std" is the root of "variance".
+    """
+    axes = AXES[settings["axes"]]
+    mean = x.mean(axes, keepdims=True)
+    size = x.size / mean.size
+    c = x - mean if settings["mean"] == "subtracted" else x
+    if settings["variance"] == "mean(x²) - mean(x)²":
+        variance = np.maximum(
+            (x * x).mean(axes, keepdims=True) - mean**2, 0)
+    else:
+        less = settings["variance"] == "over D - 1"
+        variance = (c * c).sum(axes, keepdims=True) / max(size - less, 1)
+    std, eps = np.sqrt(variance), settings["epsilon"]
+    with np.errstate(all="ignore"):
+        y = c / (np.sqrt(variance + eps)
+                 if settings["epsilon's place"] == "inside the root"
+                 else std + eps)
+    found = {"mean": mean, "centered": c, "variance": variance, "std": std,
+             "normalized": y}
+    if settings.get("scale", "ignored") != "ignored":
+        y = y * (scale + (settings["scale"] != "used"))
+    if settings.get("bias") == "used":
+        y = y + bias
+    return found | {"output": y}
+
+
+class Norm(Family):
+    """LayerNorm and RMSNorm."""
+
+    name = "norm"
+
+    def readings(self, side):
+        """A scale and a bias, both of the length of a row or of one number."""
+        found, x = by_role(side.parameters, SCALES), side.seen[0].x
+        if found is None or x.shape != side.seen[0].output.shape or (
+                x.ndim < 2) or any(a.shape not in ((x.shape[-1],), (1,), ())
+                                   for a in found.values()):
+            return
+        yield {"scale": found.get("scale"), "bias": found.get("bias")}
+
+    def fields(self, side, parameters):
+        """What norms differ in."""
+        eps = side.setting("eps", "epsilon", "variance_epsilon",
+                           "layer_norm_eps", "layer_norm_epsilon")
+        eps = float(eps) if isinstance(eps, (int, float)) else 1e-5
+        found = {name: [value] for name, value in LAYER.items()
+                 if parameters.get(name, True) is not None}
+        if "rms" in side.step.kind.lower():
+            found["mean"] = ["ignored", "subtracted"]
+        return found | {"epsilon": [eps, *self.estimated(side, parameters)]}
+
+    def estimated(self, side, parameters):
+        """Epsilons of few digits that the numbers themselves suggest."""
+        found = []
+        scale, bias = (parameters[n] for n in ("scale", "bias"))
+        for seen in side.seen:
+            x, y = seen.x, seen.output
+            y = y if bias is None else y - bias
+            for mean in (x.mean(-1, keepdims=True), 0.0):
+                c = x - mean
+                row = c if scale is None else c * scale
+                v = (c * c).mean(-1)
+                with np.errstate(all="ignore"):
+                    root = np.sqrt((row * row).sum(-1) / (y * y).sum(-1))
+                    for guess in (root * root - v, root - np.sqrt(v)):
+                        guess = guess[np.isfinite(guess)]
+                        if guess.size and np.median(guess) > 0:
+                            found.append(float(f"{np.median(guess):.1e}"))
+        return dict.fromkeys(found)
+
+    def compute(self, seen, parameters, settings):
+        """The last of the steps."""
+        return steps(seen.x, parameters["scale"], parameters["bias"],
+                     settings)["output"]

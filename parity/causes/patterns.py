@@ -1,0 +1,114 @@
+"""What two arrays show by themselves: that one is the other, rearranged.
+
+``relation`` says it of two parameters; parity.causes.hint says it of any two
+arrays, by the same functions.
+"""
+
+import numpy as np
+
+from parity.causes.faults.arrays import (
+    DIFFERENT, GROUPED, MULTIPLE, ORDER, REVERSED, by_feature)
+from parity.causes.formulas.family import LOWER, rounded
+from parity.numerics.tolerances import EPS
+from parity.numerics.words import number
+
+#: What is said of parameters that cannot be counterparts.
+OTHER = "of another shape"
+
+
+def reordered(mine, other):
+    """Whether two arrays hold the same numbers, in whatever order."""
+    return np.array_equal(np.sort(mine, None), np.sort(other, None))
+
+
+def factor_of(mine, other):
+    """The number by which ``other`` is nearest to a multiple of ``mine``."""
+    with np.errstate(all="ignore"):
+        scale = np.abs(mine).max()
+        a, b = mine / scale, other / scale
+        return float((b * a).sum() / (a * a).sum())
+
+
+def regrouped(mine, other, heads):
+    """Whether columns, or rows, stand by feature that stood by head."""
+    return any(np.array_equal(by_feature(one, heads), two)
+               for one, two in ((mine, other), (mine.T, other.T))
+               if heads and not one.shape[-1] % heads)
+
+
+def relation(mine, other, dtype, heads=None):
+    """How b's array is made of a's.
+
+    Args:
+        mine, other: a's array and b's; None where it has none.
+        dtype: in which they were computed with.
+        heads: how many there are, where the arrays are of an attention.
+
+    Returns:
+        The catalogue's word, and the whole in words; ("", "") where they are
+        equal.
+    """
+    if mine is None or other is None:
+        present = other if mine is None else mine
+        if mine is other or not present.any():
+            return "", ""
+        return "missing", f"missing in {'a' if mine is None else 'b'}"
+    if mine.shape != other.shape:
+        return OTHER, OTHER
+    eps = EPS.get(dtype, EPS["float64"])
+    scale = np.abs(mine).max()
+    gap = np.abs(mine - other)
+    if gap.max() <= eps * scale:
+        return "", ""
+    if not other.any():
+        return "zero", "zero in b"
+    if (other == 1).all():
+        return "one everywhere", "one everywhere in b"
+    if not mine.any():
+        return "zero", "zero in a"
+    for name in LOWER:
+        for side, one, two in (("b", mine, other), ("a", other, mine)):
+            if EPS[name] > eps and np.array_equal(rounded(one, name), two):
+                return f"rounded to {name}", f"rounded to {name} in {side}"
+    if mine.ndim == 2 and mine.shape[0] == mine.shape[1] and (
+            np.array_equal(mine.T, other)):
+        return "transposed", "transposed"
+    for words, found in (
+            (REVERSED, other.ndim == 2 and np.array_equal(
+                other[:, ::-1], mine)),
+            (GROUPED, regrouped(mine, other, heads)),
+            (ORDER, reordered(mine, other))):
+        if found:
+            return words, f"in b {words}"
+    factor = factor_of(mine, other)
+    if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
+        return MULTIPLE, f"{factor:.6g} {MULTIPLE} in b"
+    return DIFFERENT, (
+        f"{DIFFERENT}: {np.count_nonzero(gap > eps * scale)} of {mine.size} "
+        f"numbers, by up to {number(float(gap.max()))}")
+
+
+def permuted(arrays, others):
+    """How arrays of one shape are exchanged among their names.
+
+    Args:
+        arrays, others: {name: array or None} of a and of b.
+
+    Returns:
+        A list of {name in b: name in a}, each a swap or a cycle of three.
+    """
+    same = {one: [two for two in arrays if arrays[two] is not None
+                  and np.array_equal(others[one], arrays[two])]
+            for one in others if others[one] is not None}
+    found, left = [], [one for one in same if same[one]
+                       and one not in same[one]]
+    while left:
+        ring = [left[0]]
+        while len(ring) < 4 and same.get(ring[-1]) and (
+                same[ring[-1]][0] not in ring):
+            ring.append(same[ring[-1]][0])
+        closed = same.get(ring[-1], [None])[:1] == ring[:1]
+        if closed and len(ring) in (2, 3):
+            found.append({one: same[one][0] for one in ring})
+        left = [one for one in left if one not in ring]
+    return found

@@ -1,0 +1,215 @@
+"""Why one step differs of itself: proved by computing it once more."""
+
+import math
+
+import numpy as np
+
+from parity.causes.explanation import (
+    Explanation, give_names, in_words, sentence_of)
+from parity.causes.fit import FAMILIES, changes, fields_of, fits, misfit
+from parity.causes.formulas.family import rounded
+from parity.causes.hint import MOST_SEARCHED, Hint, held
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import EPS
+from parity.numerics.words import number
+from parity.tracing.trace import is_float
+
+#: By how much a replay must be nearer than the difference it accounts for.
+CLEARLY = 20.0
+
+
+class StepSearch:
+    """Two sides of a step, and what was proved of them.
+
+    Attributes:
+        known: sentences on what was tried.
+        same: whether both sides do the same with the same numbers.
+    """
+
+    def __init__(self, pair, side_a, side_b):
+        self.pair, self.sides = pair, (side_a, side_b)
+        self.known, self.same = [], False
+
+    def find(self, families=FAMILIES):
+        """The Explanations of this step; [] where nothing is identified."""
+        pairs, read = [], None
+        for family in families:
+            base = fits(family, self.sides[0])
+            if not base:
+                continue
+            mine = base[0]
+            read = read or mine
+            for other in fits(family, self.sides[1], mine.settings):
+                pairs.append((mine, other))
+            if pairs:
+                break
+        if read is None:
+            self.known.append("a's own numbers could not be computed anew.")
+            return []
+        if not pairs:
+            told = self.leak(read)
+            if not told:
+                settings = ", ".join(f"{name} {in_words(value)}" for
+                                     name, value in read.settings.items())
+                self.known.append(
+                    f"a's numbers are those of {read.family.name} with "
+                    f"{settings}; no such module with another setting that is "
+                    "tried gives b's numbers.")
+            return told
+        return self.told(pairs)
+
+    def told(self, pairs):
+        """The Explanations of pairs of Fits that all give the numbers."""
+        told = {}
+        for mine, other in pairs:
+            found = self.needed(mine, other)
+            if found is not None:
+                told.setdefault(tuple(map(_said, found)),
+                                (mine, other, found))
+        if not told:
+            self.known.append(
+                "What accounts for b's numbers is too near to what does not.")
+            return []
+        shared = set.intersection(*map(set, told))
+        if len(told) > 1 and shared:
+            mine, other, found = next(iter(told.values()))
+            told = {"": (mine, other, [each for each in found
+                                       if _said(each) in shared])}
+        if len(told) > 1:
+            self.known.append("Several causes account for b's numbers: " + (
+                "; or ".join(" and ".join(f"{c}: {two}" for c, _, two in key)
+                             or "none" for key in told)) + ".")
+            return []
+        (mine, other, found), = told.values()
+        self.same = not found
+        return self.explanations(mine, other, found)
+
+    def explanations(self, mine, other, found):
+        """An Explanation of each [(Change, error without it)]."""
+        made = [self.explanation(
+            change.setting, in_words(change.in_a), in_words(change.in_b),
+            {"a": mine.error, "b": other.error, "without": gap})
+            for change, gap in found]
+        family = other.family
+        held_a, held_b = ({name: family.word(name, value)
+                           for name, value in fit.settings.items()}
+                          for fit in (mine, other))
+        for change, _ in found:
+            ours = str(change.in_b).endswith(" in a")
+            (held_a if ours else held_b)[change.setting] = change.word
+        give_names(made, family.name, held_a, held_b)
+        return made
+
+    def explanation(self, setting, in_a, in_b, errors, known=()):
+        """What differs, with how near the replays came."""
+        return Explanation(
+            self.pair.a, self.pair.b, setting, in_a, in_b,
+            sentence_of(self.pair, setting, in_a, in_b), [*known], errors,
+            {name: len(side.seen) for name, side in zip("ab", self.sides)})
+
+    def leak(self, mine):
+        """That b's result holds only numbers of a lower dtype.
+
+        With a's settings it must come out but for that dtype's rounding.
+        """
+        first, side = self.sides
+        low = held(side.seen[0].output)
+        if (EPS.get(low, 0) <= EPS.get(side.dtype, 1)
+                or held(first.seen[0].output) == low
+                or not all(np.array_equal(rounded(seen.output, low),
+                                          seen.output)
+                           for seen in side.seen)):
+            return []
+        for parameters in mine.family.readings(side):
+            settings = {name: values[0] for name, values in fields_of(
+                mine.family, side, parameters).items()}
+            settings |= {name: value for name, value in mine.settings.items()
+                         if name in settings and not mine.family.is_own(name)}
+            error = misfit(mine.family, side, parameters, settings)
+            error *= side.limit
+            if error <= 4 * EPS[low]:
+                made = [self.explanation(
+                    "result", first.dtype, f"numbers of {low}",
+                    {"a": mine.error, "b": error, "without": error})]
+                give_names(made, mine.family.name, {},
+                           {"result": f"numbers of {low}"})
+                return made
+        return []
+
+    def needed(self, mine, other):
+        """The Changes between two Fits without which b's numbers do not come.
+
+        None if what is left comes too near to b's numbers to tell.
+        """
+        found, side, unsure = [], self.sides[1], False
+        differ = changes(mine, other, self.sides)
+        if differ is None:
+            return None
+        for change in differ:
+            gap = misfit(other.family, side, change.parameters,
+                         change.settings) * side.limit
+            if gap <= side.limit:
+                continue  # without it b's numbers come out as well
+            if gap < CLEARLY * max(other.error, EPS.get(side.dtype, 0)):
+                return None
+            if change.setting in mine.settings and misfit(
+                    mine.family, self.sides[0], mine.parameters,
+                    mine.settings | {change.setting: change.in_b}, 1.0) <= 1:
+                unsure = True  # a may do the same where it matters
+                continue
+            found.append((change, gap))
+        return found if found or not unsure else None
+
+
+def _said(found):
+    """A Change in words, as it is told."""
+    change, _ = found
+    return change.setting, in_words(change.in_a), in_words(change.in_b)
+
+
+# What is known all the same
+
+def facts(a, b, row, sides):
+    """Yield sentences on a step whose cause is not identified."""
+    if row.inherited is not None and math.isfinite(row.inherited):
+        yield f"Its inputs differ by {number(row.inherited)}."
+    if row.local is not None:
+        yield f"On a's own inputs it differs by {number(row.local)}."
+    steps = a.step(row.a), b.step(row.b)
+    if steps[1].settings.get("use_fast_variance") is True:
+        yield ("b has “layer norm's variance as mean(x²) - mean(x)²” "
+               "(use_fast_variance), which loses digits where the mean is "
+               "large.")
+    for name in sorted(steps[0].settings.keys() & steps[1].settings.keys()):
+        one, two = (step.settings[name] for step in steps)
+        if one != two and not (isinstance(one, str) and name == "name"):
+            yield f"Its setting {name} is {one} in a and {two} in b."
+    mine, other = (side.seen[0].output for side in sides)
+    if mine.shape == other.shape and is_float(
+            steps[0].outputs[row.a_name]) and mine.size:
+        yield from looks(mine, other, sides[1])
+
+
+def looks(mine, other, side):
+    """Yield sentences on two arrays of one shape by themselves."""
+    finite = np.isfinite(mine) & np.isfinite(other)
+    error = strict_distance(other, mine)
+    if not finite.all():
+        yield (f"{np.isnan(other).sum()} of b's numbers are NaN, and "
+               f"{np.isnan(mine).sum()} of a's.")
+    elif mine.any() and mine.size <= MOST_SEARCHED:
+        words = Hint(other, mine, error, side.limit, ("b", "a")).text()
+        if words:
+            yield f"{words[0].upper()}{words[1:]}."
+    if mine.ndim > 1:
+        with np.errstate(all="ignore"):
+            rows = np.abs(mine - other).reshape(-1, mine.shape[-1]).max(-1)
+        off = ~(rows <= side.limit * np.nanmax(np.abs(mine)))
+        if 0 < off.sum() < off.size:
+            yield f"{off.sum()} of {off.size} rows differ."
+    low = held(other)
+    if EPS.get(low, 0) > EPS.get(side.dtype, 1) and held(mine) != low:
+        yield f"Every number of b's is one that {low} can hold."
+    elif side.dtype == "float64" and 1e-10 < error < 1e-5:
+        yield ("The difference is of the size of float32's rounding, so that "
+               "something inside may be computed in it.")
