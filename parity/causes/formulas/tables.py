@@ -73,25 +73,23 @@ SINUSOIDS = {"positions' layout": "interleaved",
 
 def sinusoids(settings, length, size):
     """Sines and cosines of position / base^exponent, [length, size]."""
-    layout, exponent, base, table, first = (
+    layout, exponent, base, table, start = (
         settings[name] for name in SINUSOIDS)
     pair = np.arange((size + 1) // 2)
     step = {"2i/d": 2 * pair / size, "4i/d": 4 * pair / size,
             "i/(d/2 - 1)": pair / max(size // 2 - 1, 1)}.get(exponent)
-    position = first + np.arange(length)[:, None]
+    position = start + np.arange(length)[:, None]
     if step is None:  # every feature by its own number
         angle = position / base**(np.arange(size) / size)
-        sine, cosine = np.sin(angle[:, ::2]), np.cos(angle[:, 1::2])
+        even, odd = angle[:, ::2], angle[:, 1::2]
     else:
-        angle = position / base**step
-        sine, cosine = np.sin(angle), np.cos(angle)[:, :size // 2]
-    if "cosine first" in layout:
-        sine, cosine = cosine, sine
-    if "in halves" in layout:
-        made = np.concatenate([sine, cosine], -1)
-    else:
-        made = np.empty((length, size))
-        made[:, ::2], made[:, 1::2] = sine, cosine
+        even = position / base**step
+        odd = even[:, :size // 2]
+    first, second = (np.cos, np.sin) if "cosine first" in layout else (
+        np.sin, np.cos)
+    made = np.concatenate([first(even), second(odd)], -1)
+    if "in halves" not in layout:
+        made[:, ::2], made[:, 1::2] = first(even), second(odd)
     return rounded(made, table.removeprefix("exact").removeprefix(
         "rounded to "))
 

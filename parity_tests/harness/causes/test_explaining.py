@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import parity
+from parity.causes import catalogue
 from parity.causes.explain import UNIDENTIFIED, explain
 from parity.comparison.compare import compare
 from parity.render.comparison import as_html
@@ -359,6 +360,63 @@ def test_a_port_of_torchs_encoder(name):
     assert [(cause, what) for _, cause, what in found] == expected
     assert first == (step and (
         step if step == "(model)" else f"layers.0.{step}"))
+
+
+@pytest.mark.parametrize("name, names", [
+    ("eps", {"layer norm's ε is 1e-06": "b"}),
+    ("gelu", {"gelu, not relu": "b"}),
+    ("no activation", {"no activation": "b"}),
+    ("not divided", {"scores not divided": "b"}),
+    ("cut", {"heads cut out of time and features": "b"}),
+    ("queries", {"softmax over queries": "b"}),
+    ("causal", {"a causal mask where none belongs": "b"}),
+    ("pre-norm", {"pre-norm, not post-norm": "b"}),
+    ("no residual", {"no residual connection": "b"}),
+    ("final norm", {"a norm more": "b"}),
+    ("dropout", {"dropout left on": "b"})])
+def test_names_are_the_catalogues(name, names):
+    import torch
+    torch.manual_seed(0)
+    theirs = torch_encoder()
+    a, b = (trace(model, torch.from_numpy(Y)) for model in (
+        theirs, filled(port(**fault(name)[0]), theirs, TORCH)))
+    first = explain(compare(a, b), a, b)[0]
+    assert first.names == names
+    for cause in map(catalogue.by_name, names):
+        assert f"b has “{cause.name}”: {cause.sentence}" in first.text()
+    other = explain(compare(b, a), b, a)[0]  # the other way round
+    assert set(other.names.values()) <= {"a", "b"}
+    if name in ("gelu", "not divided", "queries"):
+        assert other.names == {each: "a" for each in names}
+
+
+@pytest.mark.parametrize("order, expected", [
+    ((1, 2, 0), [("query, key and value", "in another order",
+                  "query, key and value packed in another order")]),
+    ((1, 0, 2), [("query and key", "swapped", "query and key swapped")]),
+    ("feature", [("query", "in b grouped by feature",
+                  "query's heads grouped by feature")])])
+def test_projections_of_one_array(order, expected):
+    """In another order, or with one's heads cut otherwise."""
+    usable("torch")
+    import torch
+    a, b = (drawn(torch.nn.MultiheadAttention(W, H, batch_first=True))
+            for _ in range(2))
+    with torch.no_grad():
+        for name in ("in_proj_weight", "in_proj_bias"):
+            parts = list(getattr(a, name).chunk(3))
+            if order == "feature":
+                parts[0] = parts[0].reshape(H, W // H, *parts[0].shape[1:]
+                                            ).transpose(0, 1).flatten(0, 1)
+            else:
+                parts = [parts[i] for i in order]
+            getattr(b, name).copy_(torch.cat(parts))
+    x = torch.from_numpy(Y)
+    a, b = (trace(model, x, x, x) for model in (a, b))
+    found = explain(compare(a, b), a, b)
+    told = [(each.cause, each.in_b, next(iter(each.names), ""))
+            for each in found if "bias" not in each.cause]
+    assert told == expected
 
 
 @pytest.mark.parametrize("changes, expected", [
