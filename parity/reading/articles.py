@@ -12,7 +12,7 @@ from parity.check.run import Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, ROW_SLACK, compare
 from parity.numerics.tolerances import EPS, FLOAT64_LIMIT, limit
 from parity.reading import errata, rulings, teaching, tree
-from parity.reading.known import of_known
+from parity.reading.known import of_causes, of_known
 from parity.reading.values import MAPS, OTHER, Run, reread
 from parity.render import pictures
 from parity.render.maps import figures
@@ -23,6 +23,7 @@ PAGES = (
     ("variants.html", "Variants"), ("rulings.html", "Rulings"),
     ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
     ("differences.html", "Known differences"),
+    ("causes.html", "What goes wrong"),
     ("training-curves.html", "Training curves"),
     ("match.html", "What match means"), ("lessons.html", "Lessons"),
 )
@@ -58,7 +59,8 @@ def all_of(site):
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
     makers = (of_flow, of_maps, of_variants, of_rulings, of_layouts,
-              of_errata, of_known, of_curves, of_match, teaching.of_lessons)
+              of_errata, of_known, of_causes, of_curves, of_match,
+              teaching.of_lessons)
     for (address, title), make in zip(PAGES, makers):
         yield address, title, address, make(site)
     yield from teaching.pages(site)

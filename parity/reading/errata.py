@@ -31,6 +31,7 @@ class Erratum:
         rows: (what is looked at, as it should be, with the error), words.
         meaning: what the numbers say.
         test: the test that holds the right way.
+        cause: its name among parity.causes; "" where it is none of those.
     """
 
     id: str
@@ -39,6 +40,7 @@ class Erratum:
     rows: tuple
     meaning: str
     test: str
+    cause: str = ""
 
 
 class Bench:
@@ -98,7 +100,8 @@ def masks_upside_down(bench):
         "Nothing fails and every shape is right, yet the decoder sees nothing "
         "but what it is asked to predict. In training the loss then falls "
         "quickly, because the answer is in view.",
-        "test_errors.py::test_mask_must_be_boolean")
+        "test_errors.py::test_mask_must_be_boolean",
+        cause="mask's polarity turned round in attention")
 
 
 def no_residuals(bench):
@@ -123,7 +126,8 @@ def no_residuals(bench):
         "What the layer was meant to add to its input is all that is handed "
         "on, and nothing holds its size: the next layer reads vectors of "
         "another length and another direction.",
-        "test_reference.py::test_residuals_written_out")
+        "test_reference.py::test_residuals_written_out",
+        cause="no residual connection")
 
 
 def width_for_epsilon(bench):
@@ -144,7 +148,8 @@ def width_for_epsilon(bench):
         "A norm should make the spread 1. With so large an epsilon it shrinks "
         "every vector instead. A model that is trained so learns all the "
         "same, which is why it goes unseen; one that is loaded does not work.",
-        "test_reference.py::test_components_epsilon_erratum")
+        "test_reference.py::test_components_epsilon_erratum",
+        cause="final norm's ε is d_model")
 
 
 def one_mask_row_too_many(bench):
@@ -205,7 +210,8 @@ def identical_beams(bench):
         f"The beam is a greedy search at {width} times the cost. Where ended "
         "beams go on growing as well, an answer that was complete loses to "
         "one that was not.",
-        "test_generate.py")
+        "test_generate.py",
+        cause="one hypothesis stands twice")
 
 
 def one_row_ends_all(bench):
@@ -258,7 +264,8 @@ def after_dropout(bench):
           str(int((dropped == 0).sum())))),
         "What is left is divided by the share that is kept, so that a row "
         "sums to one on average and hardly ever in fact.",
-        "test_forward.py::test_attention_rows_sum_to_one")
+        "test_forward.py::test_attention_rows_sum_to_one",
+        cause="dropout of the weights left on")
 
 
 def positions_in_float32(bench):
@@ -284,7 +291,8 @@ def positions_in_float32(bench):
         "is given; the left one is what float32 costs where the table was "
         "computed in float64 and then rounded.",
         "test_reference.py::test_why_position_tables_are_not_computed_in_"
-        "float32")
+        "float32",
+        cause="positions computed in float32")
 
 
 def padding_attended(bench):
@@ -315,7 +323,8 @@ def padding_attended(bench):
           number(error))),
         "The answer to a sentence then depends on how long its neighbours in "
         "the batch are.",
-        "test_properties.py::test_padding_is_not_seen")
+        "test_properties.py::test_padding_is_not_seen",
+        cause="attention without its mask")
 
 
 def scale_in_float32(bench):

@@ -1,4 +1,5 @@
-"""The page of known differences: what each framework answers, as run."""
+"""The pages of known differences, as each framework answers when it is run, and
+of known causes."""
 
 import re
 
@@ -6,6 +7,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from parity import ports
+from parity.causes import page as causes_page
 from parity.differences import registry
 from parity.differences.registry import frameworks
 from parity.render.differences import page
@@ -23,6 +25,11 @@ def of_known(site):
              for known in registry.select()]
     text = page(found, registry.versions(frameworks(found)))
     return {"body": with_anchors(text.partition("\n")[2])}
+
+
+def of_causes(site):
+    """Every cause that is known, as docs/causes.md has them."""
+    return {"body": with_anchors(causes_page.page().partition("\n")[2])}
 
 
 def with_anchors(markdown):

@@ -5,6 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parity import ports
+from parity.differences.known_causes import in_words
 from parity.differences.registry import (
     CHANGED, HIDDEN, LEFT_OUT, RECORDED, TOPICS, UNCHECKED, framework, shown)
 from parity.numerics.words import number as in_short
@@ -115,8 +116,10 @@ def page(found, versions):
 def _section(one):
     """One difference: a heading, what it does, its answers, its effect."""
     lines = ["", f"### {one.known.name.replace('_', ' ')}", "",
-             one.known.about, "", f"`parity differences {one.known.name}`",
-             "", "| who | answers |", "|---|---|"]
+             one.known.about, "", " ".join(filter(None, (
+                 f"`parity differences {one.known.name}`",
+                 in_words(one.known.name)))), "", "| who | answers |",
+             "|---|---|"]
     for who, value in one.answers.items():
         first, _, rest = who.partition(" ")
         title = " ".join(filter(None, (TITLES.get(first, first), rest)))

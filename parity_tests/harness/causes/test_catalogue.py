@@ -1,5 +1,7 @@
 """One catalogue of causes: each is written down once and used everywhere."""
 
+import re
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +12,7 @@ from parity.causes.explain import explain
 from parity.causes.faults import network
 from parity.causes.fit import FAMILIES
 from parity.cli import app
+from parity.differences import known_causes, registry
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 
@@ -99,6 +102,21 @@ def test_every_wrong_value_is_a_causes():
                     for name, one in cause.settings.items()
                     if name != "any array"} or {"kernel": value},
                     cause.beside)
+
+
+def test_others_speak_of_causes_by_their_names():
+    """Rows of the differences, and the errata."""
+    names = {cause.name for cause in CAUSES}
+    assert known_causes.CAUSES.keys() <= registry.REGISTRY.keys()
+    assert {name for row in known_causes.CAUSES.values()
+            for name in row} <= names
+    errata = (ROOT / "parity" / "reading" / "errata.py").read_text()
+    told = re.findall(r'cause="([^"]+)"', errata)
+    assert len(told) > 5 and set(told) <= names
+    text = (ROOT / "docs" / "differences.md").read_text()
+    for row in known_causes.CAUSES:
+        assert (f"`parity differences {row}` {known_causes.in_words(row)}"
+                in text)
 
 
 def test_the_page_is_the_catalogue(tmp_path):
