@@ -1,8 +1,11 @@
-"""Fixtures: the engines that can run here."""
+"""Fixtures: the engines that can run here; and which tests are run."""
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
+import zlib
 
 import pytest
 
@@ -12,6 +15,46 @@ from parity_tests.support.engines import usable
 #: More threads gain nothing at test size, and where other programs run as
 #: well they wait for each other: torch then takes a hundred times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+#: Of the cases of a test marked long, a sample takes one in so many.
+SHARE = 6
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--sample", metavar="SEED",
+        help="of the tests marked long, run those that this text draws")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the long tests that the sample's seed does not draw."""
+    seed = config.getoption("sample")
+    if seed is None:
+        return
+    left = [item for item in items if item.get_closest_marker("long")
+            and zlib.crc32(f"{seed} {item.nodeid}".encode()) % SHARE]
+    config.hook.pytest_deselected(items=left)
+    left = set(left)
+    items[:] = [item for item in items if item not in left]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    seed = config.getoption("sample")
+    if seed is not None:
+        terminalreporter.write_line(
+            f"Long tests: a sample of 1 in {SHARE}, drawn by {seed}. The same "
+            f"again: make test SEED={seed}. All: make test-all.")
+
+
+def pytest_configure(config):
+    """Let the workers share what JAX compiles, in a folder of this run."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.mkdtemp(prefix="parity_tests_jax_")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        os.environ |= {
+            "JAX_COMPILATION_CACHE_DIR": folder,
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 @pytest.fixture(scope="module", autouse=True)

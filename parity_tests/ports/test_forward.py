@@ -66,6 +66,7 @@ def test_every_step_is_the_references(port, preset, dtype):
         assert limits == {0, tolerances.FLOAT64_LIMIT}  # 0: masks are equal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
 def test_sixteen_bits_cost_what_they_must(port, preset, dtype):

@@ -80,6 +80,7 @@ def test_the_searches_differ():
     assert all(t.close == 0 for t in found.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
 def test_every_search_is_the_references(engine, search):
     """Tokens equal, scores to 1e-12; cached and not, alone and in a batch."""
@@ -295,6 +296,7 @@ def test_what_is_left_out_is_never_drawn(engine, changes, most):
     assert best in drawn
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_cache_changes_nothing_in_any_variant(port, preset):
     config = cases.test_size(preset)
@@ -433,8 +435,8 @@ from parity_tests.ports.test_generate import *
 from parity_tests.ports.test_generate import _kept
 engine = ports.engine("keras")
 engine.set_precision()
-for search in searching.some_searches(1, END, MOST):
-    found = searching.compared(
+for search in generation.some_searches(1, END, MOST):
+    found = generation.compared(
         engine, _kept(engine), SOURCE, search.settings,
         truth(search.settings), (3,))
     for step, difference in found.items():
@@ -442,6 +444,7 @@ for search in searching.some_searches(1, END, MOST):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["keras"], indirect=True)
 @pytest.mark.parametrize("backend, verdicts", [
     ("jax", {"tokens\tmatch", "scores\tmatch"}),

@@ -40,6 +40,7 @@ def trainer(engine, config, settings=TRAINING, dtype="float64"):
     return model, engine.trainer(model, settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("preset", ["lesson", "complete", "vaswani2017_base"])
 def test_a_hundred_steps_are_the_same(port, preset):
     """With dropout, smoothing, schedule, clipping and accumulation."""
@@ -174,6 +175,7 @@ def same(one, other):
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
+@pytest.mark.long
 def test_resumed_to_the_bit(engine, tmp_path):
     whole = tiny_run(engine, tmp_path)
     for _ in range(3):
@@ -190,6 +192,7 @@ def test_resumed_to_the_bit(engine, tmp_path):
     same(resumed.arrays(), whole.arrays())
 
 
+@pytest.mark.long
 def test_resumed_in_another_port(engine, tmp_path):
     """What one has begun another goes on with, and agrees."""
     first = tiny_run(ports.engine("numpy"), tmp_path, "float64")
@@ -276,6 +279,7 @@ def command(*words):
     return CliRunner().invoke(app, ["train", *map(str, words)])
 
 
+@pytest.mark.long
 def test_train(port, tmp_path, monkeypatch):
     monkeypatch.setattr(tasks.dates, "TESTED", 1)
     done = command("dates", "--port", port.NAME, "--out", tmp_path / "run",

@@ -15,6 +15,7 @@ from parity.reading import lessons, listing
 PATHS = lessons.paths()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_lesson_runs_in_every_framework_that_is_here(path):
     found = lessons.run(path)

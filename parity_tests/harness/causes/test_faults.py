@@ -25,6 +25,7 @@ FAULTS = catalogue.faults()
 BY_NAME = {fault.name: fault for fault in FAULTS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_every_fault_is_caught_and_named(port, fault):
     found = proof.proof(fault, port)
