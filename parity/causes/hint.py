@@ -33,9 +33,13 @@ SOME, FEW = 4096, 32
 
 def called(of, found, sound=None):
     """The names that causes have, “…” each, to be put behind; "" for none."""
-    names = [cause.name for cause, _ in catalogue.named(
-        of, found, sound or {})]
-    return "".join(f" (“{name}”)" for name in names)
+    return _names(cause for cause, _ in catalogue.named(
+        of, found, sound or {}))
+
+
+def _names(causes):
+    names = " or ".join(f"“{cause.name}”" for cause in causes)
+    return f" ({names})" if names else ""
 
 
 class Hint:
@@ -122,9 +126,8 @@ class Hint:
     def multiples(self, factor):
         """The causes that multiply so."""
         sizes = {self.e.shape[-1]} - {1} if self.e.ndim else set()
-        return "".join(
-            f" (“{cause.name}”)" for cause in catalogue.causes()
-            if cause.factor and any(
+        return _names(
+            cause for cause in catalogue.causes() if cause.factor and any(
                 math.isclose(factor, cause.factor(size), rel_tol=1e-6)
                 for size in sizes or {2, 3} if sizes or (
                     cause.factor(2) == cause.factor(3))))
@@ -230,10 +233,9 @@ def of_masks(actual, expected):
     found = [word for word, function in catalogue.functions(
         "mask", "mask").items()
         if np.array_equal(function(expected), actual)]
-    names = [cause.name for cause in catalogue.causes()
-             if cause.settings.get("mask") in found[:1]]
-    return f"as a mask, {found[0]}" + "".join(
-        f" (“{name}”)" for name in names) if found else ""
+    return f"as a mask, {found[0]}" + _names(
+        cause for cause in catalogue.causes()
+        if cause.settings.get("mask") == found[0]) if found else ""
 
 
 def held(array):

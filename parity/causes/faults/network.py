@@ -90,7 +90,7 @@ CAUSES = (
               "residual", "RESIDUALS", "pre", "post"), preset="lesson",
           case="residual", step="summed"),
     Cause("logits, not log-probabilities", "output", "The log-softmax is left "
-          "out.", (BETWEEN,), {"activation": "none"},
+          "out.", FUNCTIONS, {"activation": "none"},
           {"activation": "log-softmax"}, put=worded(
               "projection", "OUTPUTS", "log_probs", "logits"),
           preset="lesson", case="project", step="output"),

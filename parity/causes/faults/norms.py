@@ -9,10 +9,12 @@ from parity.causes.formulas import norm
 #: Epsilons that systems have.
 EPSILONS = 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 1e-4
 
-#: What a kind of norm is called, its class, the preset that has it, and how
-#: its formula is set.
-LAYER = "layer norm", "LayerNorm", "vaswani2017_base", norm.LAYER
-DEVIATION = "deviation norm", "StdLayerNorm", "complete", norm.DEVIATION
+#: What a kind of norm is called, its class, the preset that has it, how its
+#: formula is set, and how it begins up to ε.
+LAYER = ("layer norm", "LayerNorm", "vaswani2017_base", norm.LAYER,
+         "(x - mean) / √(variance")
+DEVIATION = ("deviation norm", "StdLayerNorm", "complete", norm.DEVIATION,
+             "(x - mean) / (std")
 
 ROUNDING = ("what it loses is rounding, which no replay repeats; where the "
             "module says use_fast_variance, that is told")
@@ -20,7 +22,7 @@ ROUNDING = ("what it loses is rounding, which no replay repeats; where the "
 
 def in_norm(kind, settings):
     """A port's norm computed by the formula with some settings changed."""
-    _, cls, _, sound = kind
+    _, cls, _, sound, _ = kind
 
     def make(old, port):
         names = ("mean", "centered",
@@ -52,7 +54,7 @@ def _epsilons():
             more = {"put": None, "not_put": "the presets that have such a "
                     "norm have this ε"} if eps == 1e-6 else {}
             yield of(kind, f"{kind[0]}'s ε is {eps:g}",
-                     f"ε is {eps:g}, and should be another.", "normalized",
+                     f"{kind[4]} + {eps:g}).", "normalized",
                      {"epsilon": eps}, **more)
 
 

@@ -11,6 +11,8 @@ import pytest
 import parity
 from contract.errors import InputError
 from parity.assertions.assert_parity import as_array, assert_parity
+from parity.causes.formulas import activation, masks
+from parity.causes.formulas.tables import SINUSOIDS, sinusoids
 from parity.numerics import tolerances
 
 EPS = tolerances.EPS
@@ -270,6 +272,29 @@ def test_hints():
              "every expected value is a float32 number"),
             (off(x, 3e-8), x, "something was computed in float32"),
             (x.astype(np.float32), x, "dtype='float32' would compare it")):
+        assert words in message(actual, expected), words
+
+
+def test_hints_in_the_catalogues_words():
+    x, causal = numbers(6, 8), np.tri(5, dtype=bool)[None]
+    keep = np.random.default_rng(3).random(x.shape) > 0.25
+    for actual, expected, words in (
+            (activation.log_softmax(x), x, "actual is log-softmax of expected "
+             "(“log-probabilities, not logits”)"),
+            (x, activation.log_softmax(x), "expected is log-softmax of actual "
+             "(“logits, not log-probabilities”)"),
+            (activation.gelu(x), x, "actual is gelu of expected"),
+            (x / 8**0.5, x, "1/√8 for axis 1 (“embedding not scaled”)"),
+            (x * (7 / 8)**0.5, x, "(“layer norm's variance unbiased”)"),
+            (np.float64(1 / np.log(2)), np.ones(()), "(“loss in bits”)"),
+            (x + 0.5, x, "actual is expected plus 0.5"),
+            (x * keep / 0.75, x, "(“dropout left on”)"),
+            (masks.with_next(causal), causal,
+             "(“causal mask off by one, to the future”)"),
+            (~causal, causal, "as a mask, turned round"),
+            (sinusoids(SINUSOIDS | {"first position": 1}, 9, 6),
+             sinusoids(SINUSOIDS, 9, 6),
+             "1 in actual, 0 in expected (“positions begin at 1”)")):
         assert words in message(actual, expected), words
 
 
