@@ -10,6 +10,7 @@ import zlib
 import pytest
 
 from parity import ports
+from parity.runs import training
 from parity_tests.support.engines import usable
 
 #: More threads gain nothing at test size, and where other programs run as
@@ -76,3 +77,9 @@ def port(request):
 def engine(request):
     """The reference's engine and each port's in turn."""
     return usable(request.param)
+
+
+@pytest.fixture
+def one_length(monkeypatch):
+    """Pad every batch of a run to one length, so that it compiles once."""
+    monkeypatch.setattr(training, "MULTIPLE", 40)

@@ -1,0 +1,26 @@
+"""Training runs of a tiny model, in Python and on the command line."""
+
+import functools
+
+from contract.training import TrainingConfig
+from parity.runs import tasks, training
+
+TRAINING = TrainingConfig(warmup_steps=10, clip_norm=1.0)
+
+#: The same model, in words of the command.
+TINY = ("--d-model", "24", "--heads", "2", "--d-ff", "40", "--layers", "1",
+        "--batch", "4", "--every", "2", "--warmup-steps", "10")
+
+
+@functools.cache
+def tiny_task():
+    return tasks.task("dates")
+
+
+def tiny_run(engine, folder, dtype="float32", **changes):
+    config = tiny_task().config.replace(
+        d_model=24, n_heads=2, d_ff=40, n_encoder_layers=1,
+        n_decoder_layers=1)
+    return training.Run(engine, tiny_task(), training.Settings(
+        task="dates", config=config, training=TRAINING.replace(**changes),
+        rows=5, accumulate=2, dtype=dtype), folder)
