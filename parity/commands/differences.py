@@ -7,8 +7,8 @@ import typer
 
 from contract.files import check_writable, write_json, write_whole
 from parity.commands.shell import NOTHING, told_plainly
-from parity.differences import registry
-from parity.differences.registry import (
+from parity.differences import asking
+from parity.differences.asking import (
     CHANGED, OURS, TOPICS, framework, frameworks)
 from parity.render import terminal
 from parity.render.differences import page, print_rows, print_verdict
@@ -36,6 +36,7 @@ def differences(
     Exit status: 0 all is as recorded, 1 something changed, 2 usage, 4 nothing
     could be checked.
     """
+    from parity.differences import registry
     with told_plainly():
         chosen = registry.select(names or (), topic)
         check_writable(json_file)
@@ -45,8 +46,8 @@ def differences(
             task = progress.add_task("starting")
             for known in chosen:
                 progress.update(task, description=known.name)
-                found.append(registry.demonstrate(known))
-        versions = registry.versions(frameworks(found))
+                found.append(asking.demonstrate(known))
+        versions = asking.versions(frameworks(found))
         out = terminal.console()
         print_rows(out, found)
         print_verdict(out, found, versions)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from parity import ports
 from parity.causes import page as causes_page
 from parity.differences import registry
-from parity.differences.registry import frameworks
+from parity.differences.asking import demonstrate, frameworks, versions
 from parity.render.differences import page
 
 
@@ -21,9 +21,8 @@ def of_known(site):
     """
     if len(site.values.engines) <= len(ports.known_ports()):
         return {"body": None}
-    found = [registry.demonstrate(known)
-             for known in registry.select()]
-    text = page(found, registry.versions(frameworks(found)))
+    found = [demonstrate(known) for known in registry.select()]
+    text = page(found, versions(frameworks(found)))
     return {"body": with_anchors(text.partition("\n")[2])}
 
 

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from parity import ports
 from parity.differences.known_causes import in_words
-from parity.differences.registry import (
+from parity.differences.asking import (
     CHANGED, HIDDEN, LEFT_OUT, RECORDED, TOPICS, UNCHECKED, framework, shown)
 from parity.numerics.words import number as in_short
 

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from parity import ports
 from parity.commands import differences
-from parity.differences import registry
-from parity.differences.registry import (
-    CHANGED, HIDDEN, NEEDS, OURS, RECORDED, REGISTRY, TOPICS, UNCHECKED,
-    demonstrate, framework, same)
+from parity.differences import asking
+from parity.differences.asking import (
+    CHANGED, HIDDEN, NEEDS, OURS, RECORDED, TOPICS, UNCHECKED, demonstrate,
+    framework, same)
+from parity.differences.registry import REGISTRY
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 app.command()(differences.differences)
@@ -41,14 +42,14 @@ def changed(monkeypatch):
 def without(monkeypatch):
     """Let frameworks be absent."""
     def take_away(*names):
-        real = registry.absent
+        real = asking.absent
 
         def absent(name):
             if name in names:
                 return f"{name} is not installed"
             return real(name)
 
-        monkeypatch.setattr(registry, "absent", absent)
+        monkeypatch.setattr(asking, "absent", absent)
     return take_away
 
 
@@ -83,10 +84,10 @@ def test_registry():
         assert known.about.endswith(".") and len(known.about) < 400
         assert {framework(who) for who in known.answers} <= set(NEEDS)
         for value in known.expected.values():
-            json.dumps(registry.plain(value), allow_nan=False)
+            json.dumps(asking.plain(value), allow_nan=False)
         if known.effect:
             assert set(known.effect.needs) <= set(NEEDS)
-    assert all(reason for reason in registry.LEFT_OUT.values())
+    assert all(reason for reason in asking.LEFT_OUT.values())
 
 
 def test_a_changed_default_is_caught(changed):
@@ -132,7 +133,7 @@ def test_an_effect_without_its_framework(without):
 
 def test_a_framework_that_is_not_there_at_all(monkeypatch):
     monkeypatch.setitem(NEEDS, "nothing", ("no_such_module",))
-    assert registry.absent("nothing") == "no_such_module is not installed"
+    assert asking.absent("nothing") == "no_such_module is not installed"
 
 
 @pytest.mark.parametrize("found, recorded, equal", [
@@ -167,7 +168,7 @@ def test_command(tmp_path):
 def test_brackets_are_shown():
     """Rich would take E[x²] for a style and leave it out."""
     known = REGISTRY["fast_variance"]
-    found = registry.Found(known, dict(known.expected), None, (), ())
+    found = asking.Found(known, dict(known.expected), None, (), ())
     out = Console(record=True, width=132, file=io.StringIO())
     differences.print_rows(out, [found])
     assert "E[x²] − E[x]²" in out.export_text()

@@ -1,0 +1,335 @@
+"""A question to the frameworks: how it is asked, and what was answered.
+
+A framework is imported inside an answer and nowhere else. One that is not
+installed leaves its answers unchecked, and the others stand.
+"""
+
+import dataclasses
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import math
+import os
+import warnings
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from parity import ports
+
+RECORDED, CHANGED, UNCHECKED = "as recorded", "changed", "not checked"
+
+#: A relative gap that a comparison in float32 may take for rounding.
+HIDDEN = 1e-5
+
+#: The first word of an answerer -> the modules that it needs.
+NEEDS = {
+    "numpy": (),
+    "reference": (),
+    "torch": ("torch",),
+    "keras": ("keras", "tensorflow"),
+    "tensorflow": ("tensorflow",),
+    "jax": ("jax",),
+    "flax": ("jax", "flax"),
+    "optax": ("jax", "optax"),
+    "onnx": ("onnx",),
+    "tokenizers": ("tokenizers",),
+}
+
+#: Those that need nothing beside NumPy, and so say nothing of a framework.
+OURS = ("numpy", "reference")
+
+TOPICS = ("normalisation", "activation", "attention", "layout", "embedding",
+          "initialisation", "dropout", "loss", "optimiser", "precision",
+          "decoding")
+
+#: What the registry leaves out, and why.
+LEFT_OUT = {
+    "TF32 products and convolutions": "a GPU has to compute them; the row "
+    "process_precision reads the switches",
+    "bfloat16 passes of a float32 product": "only a TPU has them",
+    "dropout and random streams of a GPU": "a GPU has to draw them",
+    "fused LayerNorm and attention kernels": "which kernel runs, and how it "
+    "rounds, depends on the processor",
+    "results that depend on the batch size": "they depend on the processor "
+    "and its BLAS",
+    "flash-attn's causal mask": "flash-attn runs on GPUs only",
+    "tables, smoothing and padding of Tensor2Tensor, Marian, fairseq and "
+    "OpenNMT": "they are not among this project's dependencies; the rows "
+    "position_divisor, position_layout and label_smoothing show their "
+    "arithmetic",
+    "keras_hub's layers and samplers": "it is not among this project's "
+    "dependencies",
+    "Hugging Face's length penalty, early stopping and caches":
+    "it is not among this project's dependencies",
+    "when a beam search stops": "none of these libraries searches with beams",
+    "the cache that follows its beam": "it is a fault of one search, not a "
+    "default of a library",
+    "ONNX's optimisers": "its reference evaluator runs them, and no port of "
+    "this project trains by ONNX",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """How far outputs part.
+
+    Attributes:
+        about: what is measured, in a few words.
+        measure: () -> {label: number}.
+        hidden: the labels whose number stays below HIDDEN; every other one is
+            above it.
+        needs: the frameworks that it runs.
+    """
+
+    about: str
+    measure: Callable
+    hidden: tuple = ()
+    needs: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """One known difference.
+
+    Attributes:
+        name: a short name.
+        topic: one of TOPICS.
+        about: what differs and what it does to a port.
+        answers: answerer -> () -> its answer: a word, a number, or a tuple of
+            them. An exception's name is an answer too. The answerer's first
+            word says whom it needs.
+        expected: answerer -> the answer recorded.
+        tolerance: the relative error that a number may have.
+        effect: an Effect, or None.
+    """
+
+    name: str
+    topic: str
+    about: str
+    answers: Mapping
+    expected: Mapping
+    tolerance: float = 1e-3
+    effect: Effect | None = None
+
+    def probe(self):
+        """{answerer: its answer now, or a NotChecked}."""
+        return {who: answer(who, ask) for who, ask in self.answers.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What demonstrate found.
+
+    Attributes:
+        known: the Known.
+        answers: answerer -> its answer, or a NotChecked.
+        effect: {label: number}, None where there is none, or a NotChecked.
+        changed: the answerers whose answer is not the one recorded.
+        missing: the answerers that could not be asked.
+        status: RECORDED, CHANGED, or UNCHECKED if anything was not asked and
+            nothing changed.
+    """
+
+    known: Known
+    answers: Mapping
+    effect: object
+    changed: tuple
+    missing: tuple
+
+    @property
+    def status(self):
+        if self.changed:
+            return CHANGED
+        return UNCHECKED if self.missing else RECORDED
+
+    @property
+    def checked(self):
+        """How many answers of frameworks were compared."""
+        return sum(framework(who) not in OURS
+                   for who in set(self.answers) - set(self.missing))
+
+    def reason(self):
+        """What changed, or what was not checked and why; else ""."""
+        if self.changed:
+            return "; ".join(
+                f"{who} from {shown(self.known.expected[who])} to "
+                f"{shown(self.answers[who])}" for who in self.changed)
+        reasons = {}
+        for who in self.missing:
+            reasons.setdefault(self.answers[who].reason, []).append(who)
+        return "; ".join(f"{', '.join(names)}: {reason}"
+                         for reason, names in reasons.items())
+
+    def as_json(self):
+        """Plain data; NaN and infinity as words."""
+        return {
+            "name": self.known.name, "topic": self.known.topic,
+            "about": self.known.about, "status": self.status,
+            "reason": self.reason(),
+            "answers": {
+                who: {"expected": plain(self.known.expected[who]),
+                      "found": None if who in self.missing
+                      else plain(self.answers[who]),
+                      "status": CHANGED if who in self.changed else
+                      UNCHECKED if who in self.missing else RECORDED}
+                for who in self.answers},
+            "effect": None if not isinstance(self.effect, dict) else {
+                "about": self.known.effect.about,
+                "values": plain(self.effect),
+                "hidden": list(self.known.effect.hidden)},
+        }
+
+
+def framework(answerer):
+    """The first word of an answerer: whom it needs."""
+    return answerer.split()[0]
+
+
+@functools.cache
+def absent(name):
+    """Why a framework cannot be asked, or None."""
+    for need in NEEDS[name]:
+        if importlib.util.find_spec(need) is None:
+            return f"{need} is not installed"
+    try:
+        if name in ("keras", "tensorflow"):
+            os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        for need in NEEDS[name]:
+            importlib.import_module(need)
+    except ImportError as error:
+        return f"it cannot be imported: {error}"
+    if name == "keras":
+        import keras
+        if keras.backend.backend() != "tensorflow":
+            return (f"Keras runs on {keras.backend.backend()} here, and what "
+                    "is recorded is TensorFlow's")
+    return None
+
+
+def answer(answerer, ask):
+    """An answer, the name of the exception raised, or a NotChecked.
+
+    JAX answers in its own default precision, whatever the process has set.
+    """
+    name = framework(answerer)
+    if reason := absent(name):
+        return ports.NotChecked(answerer, reason)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            if "jax" in NEEDS[name]:
+                with x64(False):
+                    return ask()
+            return ask()
+        except Exception as error:
+            return type(error).__name__
+
+
+def same(found, recorded, tolerance):
+    """Whether an answer is the recorded one: words and integers exactly."""
+    if isinstance(recorded, tuple):
+        return (isinstance(found, tuple) and len(found) == len(recorded)
+                and all(same(a, b, tolerance)
+                        for a, b in zip(found, recorded)))
+    if isinstance(recorded, float):
+        if type(found) not in (int, float):
+            return False
+        if math.isnan(recorded):
+            return math.isnan(found)
+        return math.isclose(found, recorded, rel_tol=tolerance, abs_tol=1e-15)
+    return type(found) is type(recorded) and found == recorded
+
+
+def demonstrate(known):
+    """Ask all answerers of a Known, measure its effect; a Found."""
+    answers = known.probe()
+    missing = tuple(who for who, found in answers.items()
+                    if isinstance(found, ports.NotChecked))
+    changed = tuple(
+        who for who, found in answers.items() if who not in missing
+        and not same(found, known.expected[who], known.tolerance))
+    return Found(known, answers, measured(known.effect), changed, missing)
+
+
+def measured(effect):
+    """An effect's numbers; None without one; a NotChecked where it cannot."""
+    if effect is None:
+        return None
+    for name in effect.needs:
+        if reason := absent(name):
+            return ports.NotChecked(name, reason)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if any("jax" in NEEDS[name] for name in effect.needs):
+            with x64(False):
+                return effect.measure()
+        return effect.measure()
+
+
+def versions(names):
+    """{distribution: version} of what these frameworks need and is here."""
+    found = {"numpy": np.__version__}
+    for name in names:
+        for need in NEEDS[name]:
+            for distribution in (need, f"{need}-cpu"):
+                try:
+                    found[need] = importlib.metadata.version(distribution)
+                    break
+                except importlib.metadata.PackageNotFoundError:
+                    continue
+    return found
+
+
+def frameworks(found):
+    """The frameworks asked, in the order of NEEDS."""
+    asked = {framework(who) for one in found for who in one.answers}
+    return [name for name in NEEDS if name in asked]
+
+
+def shown(value):
+    """An answer as people read it."""
+    if isinstance(value, ports.NotChecked):
+        return UNCHECKED
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(shown, value)) + ")"
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def plain(value):
+    """An answer as JSON holds it."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else str(value)
+    return value
+
+
+#: name -> Known, as the topics' files add them.
+ADDED = {}
+
+
+def add(name, topic, about, answers, tolerance=1e-3, effect=None):
+    """Register a row; ``answers`` is answerer -> (recorded, function)."""
+    assert name not in ADDED and topic in TOPICS, name
+    ADDED[name] = Known(
+        name, topic, about,
+        {who: ask for who, (_, ask) in answers.items()},
+        {who: recorded for who, (recorded, _) in answers.items()},
+        tolerance, effect)
+
+
+def x64(on):
+    """JAX with or without 64-bit numbers, for a while."""
+    import jax
+    try:
+        return jax.enable_x64(on)
+    except AttributeError:
+        from jax.experimental import enable_x64
+        return enable_x64(on)
