@@ -31,7 +31,7 @@ _ANY = re.compile(r"# \[\d+'?\]")
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class MarkedStep:
     """One marker and the statement that it names.
 
     Attributes:
@@ -99,7 +99,7 @@ def read_steps(path):
         owner = next((name for first, last, name in owners
                       if first <= number <= last), "")
         match = forward or backward
-        steps.append(Step(
+        steps.append(MarkedStep(
             owner=owner,
             number=int(match[1]),
             name=match[2],

@@ -9,7 +9,7 @@ import contextlib
 _open = None
 
 
-class Trace:
+class Recording:
     """The steps of one run, in the order in which they happened.
 
     Args:
@@ -43,7 +43,7 @@ def tap(module, name, value):
 def tracing(paths, watch=None):
     """Open a trace for the duration of a ``with`` block."""
     global _open
-    before, _open = _open, Trace(paths, watch)
+    before, _open = _open, Recording(paths, watch)
     try:
         yield _open
     finally:

@@ -18,7 +18,7 @@ from parity.commands import (
     compare, differences, faults, ledger, read, translate)
 from parity.commands import train as training
 from parity.commands.shell import MISSING, told_plainly
-from parity.numerics import tolerances
+from parity.numerics.dtypes import DTYPES
 from parity.render import overview, terminal
 
 app = typer.Typer(
@@ -61,8 +61,8 @@ def check(
         "repeat it or separate names by commas.  [default: all]")] = None,
     port: Port = None,
     dtype: Annotated[Words, typer.Option(
-        "--dtype", metavar="NAME", help=f"{', '.join(tolerances.DTYPES)} or "
-        "all.  [default: float64,float32]")] = None,
+        "--dtype", metavar="NAME", help=f"{', '.join(DTYPES)} or all."
+        "  [default: float64,float32]")] = None,
     device: Annotated[Words, typer.Option(
         "--device", metavar="NAME", help="cpu, cuda, mps, tpu, xpu or all "
         "that are here.  [default: cpu]")] = None,
@@ -98,7 +98,7 @@ def check(
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
         names = ports.split_words(port or ["all"], known, "port")
         dtypes = ports.split_words(
-            dtype or ["float64", "float32"], tolerances.DTYPES, "dtype")
+            dtype or ["float64", "float32"], DTYPES, "dtype")
         every = any("all" in words.replace(",", " ").split()
                     for words in device or ())
         devices = ports.split_words(

@@ -30,6 +30,11 @@ def known_ports():
     return (*first, *sorted(found - set(first)))
 
 
+def package(name):
+    """The folder of a port, or of the reference, as Python imports it."""
+    return "reference_numpy" if name == "numpy" else f"impl_{name}"
+
+
 @dataclasses.dataclass(frozen=True)
 class NotChecked:
     """A port that could not be compared, and why."""
@@ -60,12 +65,12 @@ def engine(name):
     imported is a NotChecked too, with the import's own words.
     """
     if name == "numpy":
-        return importlib.import_module("reference_numpy.engine")
+        return importlib.import_module(f"{package(name)}.engine")
     one_of(name, known_ports(), "port")
     if need := missing(name):
         return NotChecked(name, f"{need} is not installed")
     try:
-        module = importlib.import_module(f"impl_{name}.engine")
+        module = importlib.import_module(f"{package(name)}.engine")
     except ImportError as error:
         return NotChecked(name, f"its framework cannot be imported: {error}")
     return module

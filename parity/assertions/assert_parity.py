@@ -21,13 +21,9 @@ import ml_dtypes  # teaches NumPy bfloat16
 import numpy as np
 
 from contract.errors import InputError, one_of
-from parity.numerics import tolerances
+from parity.numerics import dtypes, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare, relative_error)
-
-#: Limits in eps where NumPy's own result in that dtype is not given. Sound
-#: components stay below 7 in float32 and below 2 in 16 bits.
-FIXED_EPS = {"float32": 16, "float16": 4, "bfloat16": 4}
 
 #: Between these an error in float64 is as large as float32's rounding.
 LEAK = 1e-9, 1e-6
@@ -37,7 +33,7 @@ LISTED = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison(Difference):
+class NamedDifference(Difference):
     """A Difference and what it is of.
 
     Attributes:
@@ -135,7 +131,7 @@ def dtype_name(dtype):
         word = (getattr(dtype, "name", None)
                 or getattr(dtype, "__name__", None)
                 or str(dtype).rpartition(".")[2])
-    return one_of(word, tolerances.DTYPES, "dtype")
+    return one_of(word, dtypes.DTYPES, "dtype")
 
 
 # What is handed over
@@ -163,7 +159,7 @@ def as_array(value, name="actual"):
             f"hand over one that holds numbers ({type(error).__name__}: "
             f"{words}).") from error
     if (array.dtype.kind not in "biuf"
-            and array.dtype.name not in tolerances.EPS):
+            and array.dtype.name not in dtypes.EPS):
         raise InputError(
             f"{name} has dtype {array.dtype.name}, which is not compared; "
             "hand over floating point, integers or booleans.")
@@ -280,11 +276,11 @@ def _nest(name, actual, expected, own, has_own, *rest):
 
 
 def _structural(name, reason):
-    return Comparison(None, 0.0, DIVERGENCE, reason, name=name or "actual")
+    return NamedDifference(None, 0.0, DIVERGENCE, reason, name=name or "actual")
 
 
 def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
-    """The Comparison of one array."""
+    """The NamedDifference of one array."""
     truth, _ = as_array(expected, f"expected {name}")
     array, framework = as_array(actual, name)
     exact = truth.dtype.kind in "biu"
@@ -302,7 +298,7 @@ def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
         if index is not None:
             values = array[index], truth[index]
         hint = _hint(array, truth, found, wanted, dtype, framework)
-    return Comparison(
+    return NamedDifference(
         *dataclasses.astuple(found), name=name, shape=truth.shape,
         dtype=wanted, framework=framework, index=index, values=values,
         hint=hint)
@@ -310,13 +306,11 @@ def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
 
 def _limit(dtype, own, truth, name):
     """The limit of an array; see assert_parity."""
-    if dtype not in tolerances.EPS:
+    if dtype not in dtypes.EPS:
         raise InputError(
             f"{name}: dtype {dtype} has no limit of its own; give limit=.")
     if own is None or dtype == "float64":
-        if dtype == "float64":
-            return tolerances.limit(dtype, None)
-        return FIXED_EPS[dtype] * tolerances.EPS[dtype]
+        return tolerances.fixed_limit(dtype)
     own, _ = as_array(own, f"own {name}")
     if own.shape != truth.shape:
         raise InputError(
@@ -366,8 +360,8 @@ def _hint(actual, expected, found, wanted, asked, framework):
     if actual.dtype.name != wanted and actual.shape == expected.shape:
         if framework == "jax" and wanted in ("float64", "int64"):
             return "JAX has no 64 bits until jax_enable_x64 is set"
-        if asked is None and actual.dtype.name in tolerances.EPS and (
-                wanted in tolerances.EPS):
+        if asked is None and actual.dtype.name in dtypes.EPS and (
+                wanted in dtypes.EPS):
             return (f"dtype={actual.dtype.name!r} would compare it at that "
                     "precision")
         return ""

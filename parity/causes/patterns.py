@@ -9,7 +9,7 @@ import numpy as np
 from parity.causes.faults.arrays import (
     DIFFERENT, GROUPED, MULTIPLE, ORDER, REVERSED, by_feature)
 from parity.causes.formulas.family import LOWER, rounded
-from parity.numerics.tolerances import EPS
+from parity.numerics.dtypes import EPS
 from parity.numerics.words import number
 
 #: What is said of parameters that cannot be counterparts.

@@ -10,7 +10,7 @@ from parity.causes.fit import FAMILIES, changes, fields_of, fits, misfit
 from parity.causes.formulas.family import rounded
 from parity.causes.hint import MOST_SEARCHED, Hint, held
 from parity.numerics.distance import strict_distance
-from parity.numerics.tolerances import EPS
+from parity.numerics.dtypes import EPS
 from parity.numerics.words import number
 from parity.tracing.trace import is_float
 

@@ -16,6 +16,7 @@ import numpy as np
 from contract.generation import CHOICES, GenerationConfig
 from parity.numerics import tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference, compare
+from parity.numerics.dtypes import BOTH
 
 #: How many limits apart two hypotheses must stand.
 GUARD = 64
@@ -28,7 +29,6 @@ BATCHES = (1, 3, 8)
 #: Name, settings, and the dtypes that can decide it: a model trained with
 #: label smoothing gives all wrong tokens nearly equal chances, so that in
 #: float32 a draw from among them is always near a tie.
-BOTH = tolerances.DTYPES[:2]
 SAMPLES = (
     ("sample", {"seed": 1}, BOTH),
     ("sample, temperature 0.7", {"seed": 2, "temperature": 0.7}, BOTH),
@@ -68,7 +68,7 @@ def some_searches(begin_id, end_id, max_tokens):
 
 
 @dataclasses.dataclass
-class Truth:
+class SearchTruth:
     """What the reference answers, for the rows that it decided clearly.
 
     Attributes:
@@ -87,7 +87,7 @@ class Truth:
 
 
 def truth_of(reference, low, source, settings, dtype):
-    """The Truth of a search.
+    """The truth of a search.
 
     Args:
         reference: an engine and model in float64.
@@ -109,8 +109,9 @@ def truth_of(reference, low, source, settings, dtype):
             own = np.inf
     near = GUARD * tolerances.limit(dtype, own, inner=True) * scale
     kept = np.flatnonzero(found["margins"] > near)
-    return Truth(found["tokens"][kept], found["scores"][kept], kept,
-                 tolerances.score_limit(dtype, own), len(source) - len(kept))
+    return SearchTruth(found["tokens"][kept], found["scores"][kept], kept,
+                       tolerances.score_limit(dtype, own),
+                       len(source) - len(kept))
 
 
 def searched(engine, model, source, settings, batch):

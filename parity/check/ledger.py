@@ -30,7 +30,7 @@ import typing
 
 from contract.errors import InputError
 from contract.files import write_whole
-from parity.numerics import tolerances
+from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE
 
 PATH = (pathlib.Path(__file__).resolve().parent.parent.parent
@@ -118,7 +118,7 @@ def floor(key):
     """What an entry counts as at least."""
     magnified = MAGNIFIED.search(key.case)
     times = int(magnified[1]) if magnified else 1
-    return FLOOR_EPS * math.sqrt(times) * tolerances.EPS[key.dtype]
+    return FLOOR_EPS * math.sqrt(times) * dtypes.EPS[key.dtype]
 
 
 def bound(key, recorded):
@@ -155,7 +155,7 @@ def problems(rows, recorded=None):
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class EntryChange:
     """An entry that a proposal changes, or would.
 
     Attributes:
@@ -204,16 +204,16 @@ def propose(found, recorded, allow_raise=False):
     made, changes = {}, []
     for key, old in recorded.items():
         if key.part in run and key not in found:
-            changes.append(Change(key, GONE, old, None))
+            changes.append(EntryChange(key, GONE, old, None))
         else:
             made[key] = old
     for key, one in found.items():
         new = float(written(one.error))
         if key not in recorded:
             made[key] = new
-            changes.append(Change(key, NEW, None, new))
+            changes.append(EntryChange(key, NEW, None, new))
             continue
-        change = Change(key, SAME, recorded[key], new)
+        change = EntryChange(key, SAME, recorded[key], new)
         if change.ratio > STEADY:
             changes.append(dataclasses.replace(change, kind=RAISED))
             made[key] = new if allow_raise else recorded[key]
@@ -268,7 +268,7 @@ def _key(words):
     if len(words) != len(Key._fields) or not all(words):
         return None
     key = Key(*words)
-    return key if key.dtype in tolerances.DTYPES else None
+    return key if key.dtype in dtypes.DTYPES else None
 
 
 def _error(word):

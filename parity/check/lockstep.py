@@ -19,13 +19,14 @@ import numpy as np
 from contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases
+from parity.numerics import tolerances, zero_gradients
 from parity.numerics.comparator import (
     DIVERGENCE, FREE, Difference, compare, within)
 
 #: What a step is compared by.
 KINDS = ("loss", "norm", "weights", "m", "v")
 
-LIMIT = 1e-10
+LIMIT = tolerances.LOCKSTEP_LIMIT
 
 #: All that a run can have: a schedule, clipping, and two batches a step.
 TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
@@ -55,7 +56,7 @@ def batches(config, step):
     return tuple(map(np.stack, zip(*found)))
 
 
-class Runner:
+class TrainingRunner:
     """One implementation's training run.
 
     Attributes:
@@ -83,7 +84,7 @@ class Runner:
 
 
 @dataclasses.dataclass
-class Truth:
+class TrainingTruth:
     """What the reference found in a step, and how far it may have walked."""
 
     steps: dict
@@ -109,13 +110,10 @@ class Truth:
         return worst
 
     def _compare_one(self, kind, name, found, expected, truth):
-        if not name.endswith(".key.bias"):
-            return compare(found, expected, LIMIT)
-        if kind == "weights":
+        if kind == "weights" and zero_gradients.is_zero(name):
             return within(found, expected, 2 * self.walked)
-        beside = truth[name.removesuffix("key.bias") + "query.bias"]
         return compare(found, expected, LIMIT,
-                       zero_scale=float(np.abs(beside).max()))
+                       zero_scale=zero_gradients.scale(name, truth))
 
 
 def compared(config, weights, engines, steps, device="cpu"):
@@ -124,11 +122,11 @@ def compared(config, weights, engines, steps, device="cpu"):
     A port that fails is a divergence from there on.
     """
     config = configured(config)
-    reference = Runner(ports.engine("numpy"), config, weights)
+    reference = TrainingRunner(ports.engine("numpy"), config, weights)
     runners, failed = {}, {}
     for name, engine in engines.items():
         try:
-            runners[name] = Runner(engine, config, weights, device)
+            runners[name] = TrainingRunner(engine, config, weights, device)
         except Exception as error:
             failed[name] = words_of(error)
     walked = 0.0
@@ -139,7 +137,7 @@ def compared(config, weights, engines, steps, device="cpu"):
         # times (1 - β₁) / √(1 - β₂), or than the rate.
         walked += reference.trainer.optimizer.settings(step)[0] * max(
             1, (1 - TRAINING.beta1) / (1 - TRAINING.beta2)**0.5)
-        truth = Truth(truth, walked)
+        truth = TrainingTruth(truth, walked)
         found = {}
         for name, runner in runners.items():
             if name not in failed:

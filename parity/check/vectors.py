@@ -19,6 +19,7 @@ from contract.training import TrainingConfig
 from contract.weights import finite, part
 from parity import ports
 from parity.check.run import Report, Row
+from parity.numerics import zero_gradients
 from parity.numerics.comparator import DIVERGENCE, Difference, compare, within
 from parity.numerics.tolerances import FLOAT64_LIMIT, gradient_limit
 from parity.ports import NotChecked
@@ -194,10 +195,9 @@ class Vector:
             return FLOAT64_LIMIT, None
         limit = gradient_limit("float64", 0.0, of_one=True)
         for ours, theirs in self.gradient_names().items():
-            if theirs == name and ours.endswith(".key.bias"):
-                beside = ours.removesuffix("key.bias") + "query.bias"
-                return limit, float(np.abs(
-                    truths[self.gradient_names()[beside]]).max())
+            if theirs == name and zero_gradients.is_zero(ours):
+                beside = self.gradient_names()[zero_gradients.beside(ours)]
+                return limit, float(np.abs(truths[beside]).max())
         return limit, None
 
     def _limit_of_final(self, name):
@@ -207,7 +207,7 @@ class Vector:
         size: it may go anywhere that a step's rate lets it.
         """
         ours = {theirs: ours for ours, theirs in self.names("final.").items()}
-        if ours[name].endswith(".key.bias"):
+        if zero_gradients.is_zero(ours[name]):
             return 2 * STEPS * TRAINING.rate, "wanders"
         return FLOAT64_LIMIT, None
 

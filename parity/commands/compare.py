@@ -12,7 +12,7 @@ import typer
 from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
 from parity.commands.shell import told_plainly
-from parity.numerics.tolerances import DTYPES
+from parity.numerics.dtypes import DTYPES
 
 FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx"}
 
@@ -165,8 +165,8 @@ def compare(
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
     from parity.matching import steps
-    from parity.render import comparison as pages
     from parity.render import terminal
+    from parity.render import comparison as pages
     from parity.tracing import folder
     with told_plainly():
         if dtype is not None:

@@ -7,7 +7,7 @@ from parity.matching.rearrangement import SAME, rearranged
 from parity.matching.steps import (
     NEAR, USER, VALUES, family, far_apart, words_of)
 from parity.numerics.comparator import DIVERGENCE, compare
-from parity.numerics.tolerances import EPS
+from parity.numerics.dtypes import EPS
 from parity.tracing.trace import WHOLE, is_float
 
 

@@ -24,7 +24,8 @@ from parity.comparison.result import (
 from parity.matching.rearrangement import SAME, rearranged
 from parity.matching.steps import CONVENTION, SHAPES, suggest
 from parity.numerics.comparator import DIVERGENCE, ZERO
-from parity.numerics.tolerances import DTYPES, EPS, model_limits
+from parity.numerics.dtypes import DTYPES, EPS
+from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, WHOLE, is_float
 
 

@@ -9,7 +9,7 @@ are believed only when they took effect.
 import numpy as np
 
 from contract import random
-from parity.numerics.tolerances import EPS
+from parity.numerics.dtypes import EPS
 
 SIZE = 256
 

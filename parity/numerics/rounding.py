@@ -6,15 +6,9 @@ each operation in float32 and rounds its result once, which is what a sound
 16-bit implementation does; its error is the measure that limits follow.
 """
 
-import ml_dtypes
 import numpy as np
 
-DTYPES = {
-    "float64": np.dtype(np.float64),
-    "float32": np.dtype(np.float32),
-    "float16": np.dtype(np.float16),
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}
+from parity.numerics.dtypes import NUMPY
 
 
 def rounded(array, dtype):
@@ -22,7 +16,7 @@ def rounded(array, dtype):
     array = np.asarray(array)
     if array.dtype.kind != "f":
         return array
-    return array.astype(DTYPES[dtype], copy=False)
+    return array.astype(NUMPY[dtype], copy=False)
 
 
 class _Rounded(np.ndarray):
@@ -51,16 +45,17 @@ class _Rounded(np.ndarray):
 class RoundedToBfloat16(_Rounded):
     """float32 arrays that round to bfloat16."""
 
-    stored = DTYPES["bfloat16"]
+    stored = NUMPY["bfloat16"]
 
 
 class RoundedToFloat16(_Rounded):
     """float32 arrays that round to float16."""
 
-    stored = DTYPES["float16"]
+    stored = NUMPY["float16"]
 
 
-_CLASSES = {"bfloat16": RoundedToBfloat16, "float16": RoundedToFloat16}
+_CLASSES = {made.stored.name: made
+            for made in (RoundedToBfloat16, RoundedToFloat16)}
 
 
 def emulated(array, dtype):

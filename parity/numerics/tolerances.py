@@ -16,22 +16,21 @@ under the cap, and in float64 at 1e-12.
 
 import math
 
-#: The distance from 1 to the next number.
-EPS = {
-    "float64": 2.0**-52,
-    "float32": 2.0**-23,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-}
-
-#: The dtypes that can be checked, most exact first.
-DTYPES = tuple(EPS)
+from parity.numerics.dtypes import DTYPES, EPS  # noqa: F401
 
 FLOAT64_LIMIT = 1e-12
 
 #: float64's limit of one gradient, which carries the rounding of all that lies
 #: behind it.
 FLOAT64_GRADIENT = 1e-10
+
+#: Limit of a weight, a moment or a loss after steps of training in lockstep: a
+#: rounding in a gradient is one in a weight, and so in the next gradient.
+LOCKSTEP_LIMIT = 1e-10
+
+#: Limits in eps where NumPy's own result in that dtype is not given. Sound
+#: components stay below 7 in float32 and below 2 in 16 bits.
+FIXED_EPS = {"float32": 16, "float16": 4, "bfloat16": 4}
 
 #: How many units of rounding two models of anybody may be apart: at a step in
 #: a model, at one alone on the same inputs, and in a gradient. NumPy's own
@@ -60,6 +59,13 @@ def limit(dtype, own_error, inner=False):
             if not math.isfinite(own_error):
                 own_error = 0.0
             return 2 * own_error + 2 * eps
+
+
+def fixed_limit(dtype):
+    """The limit where NumPy's own result in a dtype is not at hand."""
+    if dtype == "float64":
+        return FLOAT64_LIMIT
+    return FIXED_EPS[dtype] * EPS[dtype]
 
 
 def gradient_limit(dtype, own_error, of_one=False):

@@ -10,10 +10,11 @@ from contract.layouts import LAYOUTS, rows
 from parity.check import golden
 from parity.check.run import Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, ROW_SLACK, compare
-from parity.numerics.tolerances import EPS, FLOAT64_LIMIT, limit
+from parity.numerics.dtypes import EPS
+from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import errata, rulings, teaching, tree
 from parity.reading.known import of_causes, of_known
-from parity.reading.values import MAPS, OTHER, Run, reread
+from parity.reading.values import MAPS, OTHER, ModelRun, reread
 from parity.render import pictures
 from parity.render.maps import figures
 
@@ -244,9 +245,9 @@ def outputs(values):
 def tied(values):
     """One table's gradient, and the three that it is the sum of."""
     config = values.config.replace(tied=False)
-    apart = Run({"numpy": values.engines["numpy"]}, config,
-                reread(values.weights, config), values.dates.batch,
-                values.dates.labels)
+    apart = ModelRun({"numpy": values.engines["numpy"]}, config,
+                     reread(values.weights, config), values.dates.batch,
+                     values.dates.labels)
     g = apart.gradients["numpy"]
     parts = {name: g[name] for name in (
         "source_embedding.table", "target_embedding.table")}

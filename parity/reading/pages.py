@@ -213,7 +213,7 @@ class Site:
             "label_tokens": piece(labels[0])}
 
     def row(self, name, row):
-        """A Row as the template takes it."""
+        """A PageRow as the template takes it."""
         cells, forced = {}, []
         for column in sources.columns():
             cells[column] = self.cell(name, row, column)
@@ -287,7 +287,7 @@ class Site:
         return ""
 
     def cell(self, name, row, column):
-        """The code of a Row in one column."""
+        """The code of a PageRow in one column."""
         piece = row.pieces.get(column)
         if piece is None:
             return {"code": "", "forced": (), "note": self.absent(row, column)}
@@ -312,7 +312,7 @@ class Site:
         return f"{sources.title(column)} needs none"
 
     def shown(self, seen, label, small=False):
-        """A Seen as the template takes it."""
+        """A SeenArray as the template takes it."""
         summary = pictures.Summary.of(seen.array)
         shape = " × ".join(map(str, seen.array.shape)) or "one number"
         words = (f"{seen.name}, {shape}: mean {summary.mean}, spread "

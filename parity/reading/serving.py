@@ -19,7 +19,7 @@ from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
 from parity.reading.pages import Site
 from parity.reading.tree import tree_of
-from parity.reading.values import Run
+from parity.reading.values import ModelRun
 from parity.render.maps import figures
 
 ADDRESS = "127.0.0.1"
@@ -131,9 +131,9 @@ class Reading:
                 max_tokens=LONGEST))["tokens"][0]
         read = found[:, :-1].copy()
         read[read == tokenizer.end_id] = config.pad_id
-        run = Run(values.engines, config, values.weights,
-                  Batch.of_ids(source, read, config.pad_id),
-                  models=values.models)
+        run = ModelRun(values.engines, config, values.weights,
+                       Batch.of_ids(source, read, config.pad_id),
+                       models=values.models)
         return figures(run, tokenizer, 0, text,
                        tokenizer.decode(found[0]), 0) | {
                            "tree": tree_of(values, text)}

@@ -63,7 +63,7 @@ def title(column):
 
 def folder(column):
     """The folder that a column is read from."""
-    return "reference_numpy" if column == "numpy" else f"impl_{column}"
+    return ports.package(column)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Piece:
 
 
 @dataclasses.dataclass
-class Row:
+class PageRow:
     """What stands side by side.
 
     Attributes:
@@ -93,7 +93,7 @@ class Row:
         owner: the class or function.
         name: what it is called.
         prose: the reference's docstring, or a port's where it stands alone.
-        step: the contract's Step, for a step of either direction.
+        step: the contract's MarkedStep, for a step of either direction.
         pieces: column -> Piece.
         alone: the only column that has it, or "".
     """
@@ -114,7 +114,7 @@ class Method:
 
     Attributes:
         opening: (first, last) of the lines before the first marker, or of all.
-        steps: number -> (Step, statement's lines, lines behind it).
+        steps: number -> (MarkedStep, statement's lines, lines behind it).
     """
 
     name: str
@@ -228,7 +228,7 @@ class Source:
                       found, any(s.backward for s in inside))
 
     def forward_markers(self):
-        """(owner, number) -> Step, of the forward pass."""
+        """(owner, number) -> MarkedStep, of the forward pass."""
         return {(s.owner, s.number): s for s in self.steps if not s.backward}
 
 
@@ -282,7 +282,7 @@ def _same(step, other, here, there, root):
 
 
 def rows(name, root=ROOT):
-    """Every Row of a mirrored file, in order.
+    """Every PageRow of a mirrored file, in order.
 
     Raises:
         InputError: a step stands in the reference and not in a port, or in a
@@ -331,8 +331,8 @@ def _alone(pieces):
 def _plain(kind, name, found, ranges, prose="", owner="", row_id=""):
     pieces = {column: Piece(column, ((*lines, False),))
               for column, lines in ranges.items()}
-    return Row(kind, row_id or name, owner or name, name, prose, None, pieces,
-               _alone(pieces))
+    return PageRow(kind, row_id or name, owner or name, name, prose, None,
+                   pieces, _alone(pieces))
 
 
 def _unit_rows(name, found):
@@ -408,7 +408,8 @@ def _step_rows(owner, number, units, found, backward):
             pieces[column] = Piece(
                 column, (*elsewhere, (0, 0, False), *pieces[column].ranges),
                 "inside")
-    yield Row("step", f"{owner}-{number}", owner, step.name, "", step, pieces)
+    yield PageRow("step", f"{owner}-{number}", owner, step.name, "", step,
+                  pieces)
     sources = [units["numpy"], *([backward] if backward else [])]
     for unit in sources:
         for method in unit.methods.values():
@@ -417,9 +418,9 @@ def _step_rows(owner, number, units, found, backward):
                 ranges = [(*statement, True)]
                 if behind[0] <= behind[1]:
                     ranges.append((*behind, True))
-                yield Row("backward", f"{owner}-{number}-backward", owner,
-                          one.name, "", one,
-                          {"numpy": Piece("numpy", tuple(ranges))})
+                yield PageRow("backward", f"{owner}-{number}-backward", owner,
+                              one.name, "", one,
+                              {"numpy": Piece("numpy", tuple(ranges))})
 
 
 def _elsewhere(file, owner, number):

@@ -67,7 +67,7 @@ class Candidate:
 
 
 @dataclasses.dataclass
-class Search:
+class SearchTree:
     """A beam search of one source, as it went.
 
     Attributes:
@@ -106,7 +106,7 @@ def listening(module):
 
 
 def search(engine, model, source, settings):
-    """The Search of a source [1 S] by a beam, in the reference.
+    """The SearchTree of a source [1 S] by a beam, in the reference.
 
     Args:
         engine, model: the reference's engine and a Transformer of it.
@@ -154,7 +154,7 @@ def search(engine, model, source, settings):
     one = answers[0] if answers else None
     while one:
         one.won, one = True, one.parent
-    return Search(steps, answers)
+    return SearchTree(steps, answers)
 
 
 def clipped(row, settings):
@@ -211,7 +211,7 @@ def words(one):
 
 
 def drawing(found, tokenizer):
-    """A Search as SVG: a column a step, a box a candidate."""
+    """A SearchTree as SVG: a column a step, a box a candidate."""
     ranks = max(len(step) for step in found.steps)
     width = left_of(len(found.steps)) + WIDE + 4
     height = ABOVE + ranks * (TALL + BELOW)

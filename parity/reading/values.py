@@ -49,7 +49,7 @@ MOVED = "encoder.layers.0.self_attention.query.bias"
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class SeenArray:
     """One array, as the reference and the ports computed it.
 
     Attributes:
@@ -67,7 +67,7 @@ class Seen:
     label: str = ""
 
 
-class Run:
+class ModelRun:
     """One model on one batch, in the reference and in every port.
 
     Args:
@@ -124,17 +124,17 @@ class Run:
                 **{f"grad {name}": value for name, value in gradients.items()}}
 
     def seen(self, name, label=""):
-        """A step as Seen, or None if there is none of that name."""
+        """A step as SeenArray, or None if there is none of that name."""
         return self._seen(name, self.steps, name, label)
 
     def gradient(self, name, label=""):
-        """The gradient of a step or weight as Seen, or None."""
+        """The gradient of a step or weight as SeenArray, or None."""
         return self._seen(name, self.gradients, f"grad {name}", label)
 
     def _seen(self, name, arrays, key, label):
         if name not in arrays.get("numpy", {}):
             return None
-        return Seen(
+        return SeenArray(
             name, arrays["numpy"][name],
             {column: found[name] for column, found in arrays.items()
              if column != "numpy"},
@@ -143,7 +143,7 @@ class Run:
              if key in found}, label)
 
 
-class OneHead(Run):
+class OneHead(ModelRun):
     """The attention of one head alone, which stands in no model.
 
     The reference's gradients are those of half the sum of all squares of its
@@ -231,8 +231,8 @@ class Values:
             self.other = self._run(
                 other, reread(self.weights, other), EXAMPLE)
             on_part("attention")
-            self.maps = Run(self.engines, config, self.weights,
-                            self.pairs_batch(MAPS)[0])
+            self.maps = ModelRun(self.engines, config, self.weights,
+                                 self.pairs_batch(MAPS)[0])
             on_part("components")
             self.single = self._single()
             self.functions = self._functions()
@@ -265,7 +265,8 @@ class Values:
         return batch, whole.target[:, 1:]
 
     def _run(self, config, weights, source):
-        return Run(self.engines, config, weights, *self.pairs_batch([source]))
+        return ModelRun(self.engines, config, weights,
+                        *self.pairs_batch([source]))
 
     # What stands where
 
@@ -275,7 +276,7 @@ class Values:
         return self.dates, self.other
 
     def place(self, owner):
-        """(Run, path) where an owner is looked at; None if nowhere."""
+        """(ModelRun, path) where an owner is looked at; None if nowhere."""
         if owner == "SingleHeadAttention":
             return self.single, ""
         for run in self.runs:
@@ -284,7 +285,7 @@ class Values:
         return None
 
     def step(self, step):
-        """A marked step as Seen, or None where nothing is recorded."""
+        """A marked step as SeenArray, or None where nothing is recorded."""
         if step.owner in ("Adam", "AdamW"):
             return self.optimizer.get((step.owner, step.name))
         if found := self.place(step.owner):
@@ -293,7 +294,7 @@ class Values:
         return None
 
     def everywhere(self, step):
-        """The step at every place of its run, as Seen."""
+        """The step at every place of its run, as SeenArray."""
         found = self.place(step.owner)
         if not found or step.owner == "SingleHeadAttention":
             return []
@@ -303,7 +304,7 @@ class Values:
         return [one for one in seen if one is not None]
 
     def backward(self, step):
-        """[(name in the marker, Seen or None)] of a backward step."""
+        """[(name in the marker, SeenArray or None)] of a backward step."""
         owner = step.owner.removesuffix("_backward")
         found = self.place(owner)
         if not found:
@@ -330,7 +331,7 @@ class Values:
         return OneHead(self.engines, self.config, kernels, x)
 
     def _functions(self):
-        """(file, function) -> [Seen], of what is no step of a model."""
+        """(file, function) -> [SeenArray], of what is no step of a model."""
         batch, labels = self.dates.batch, self.dates.labels
         pad, smoothing = self.config.pad_id, (
             self.config.label_smoothing, self.config.smoothing)
@@ -384,12 +385,12 @@ class Values:
 
 
 def of_all(name, arrays, key, label=""):
-    """Seen of ``key`` in each column's arrays, compared at float64's limit."""
+    """``key`` in each column's arrays, compared at float64's limit."""
     truth = np.asarray(arrays["numpy"][key])
     theirs = {c: np.asarray(found[key]) for c, found in arrays.items()
               if c != "numpy"}
     exact = truth.dtype.kind in "biu"
-    return Seen(name, truth, theirs, {
+    return SeenArray(name, truth, theirs, {
         column: compare(value, truth, 0.0 if exact else FLOAT64_LIMIT)
         for column, value in theirs.items()}, label)
 

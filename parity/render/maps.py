@@ -23,7 +23,7 @@ def figures(run, tokenizer, row, source, target, number):
     """Everything about one string of a run.
 
     Args:
-        run: a values.Run.
+        run: a values.ModelRun.
         row: which row of its batch.
         source, target: the texts.
         number: the string's own, for anchors.

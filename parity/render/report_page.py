@@ -19,7 +19,7 @@ from contract.config import PRESETS
 from contract.files import write_whole
 from parity import ports
 from parity.check import golden, lockstep, run
-from parity.numerics import tolerances
+from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
 from parity.render import maps, markup, pictures
@@ -58,7 +58,7 @@ def page(report, port_names, findings=()):
     return environment.get_template("report.html").render(
         style=Markup((markup.STATIC / "style.css").read_text("utf-8")),
         report=report, ports=port_names, findings=findings,
-        reason=reason, dtypes=tolerances.DTYPES,
+        reason=reason, dtypes=dtypes.DTYPES,
         known_ports=ports.known_ports(), icons=icons(port_names),
         when=datetime.datetime.now(datetime.timezone.utc),
         hashes=hashes(report), charts=charts, left_out=left_out,
@@ -338,7 +338,7 @@ def first_wrong(rows, across, up):
 
 
 @dataclasses.dataclass
-class Cell:
+class MatrixCell:
     """What was found of one component, port, dtype and device."""
 
     count: int = 0
@@ -371,37 +371,38 @@ class Cell:
 
 
 def cells_of(report, name_of):
-    """{device: {name: {(dtype, port): Cell}}}."""
+    """{device: {name: {(dtype, port): MatrixCell}}}."""
     made = {}
     for row in report.rows:
         cells = made.setdefault(row.device, {}).setdefault(name_of(row), {})
         for port, found in row.found.items():
-            cells.setdefault((row.dtype, port), Cell()).add(found)
+            cells.setdefault((row.dtype, port), MatrixCell()).add(found)
     return made
 
 
 def matrices(report):
-    """[(device, [(component, [Cell, by dtype and port])])]."""
-    columns = [(dtype, port) for dtype in tolerances.DTYPES
+    """[(device, [(component, [MatrixCell, by dtype and port])])]."""
+    columns = [(dtype, port) for dtype in dtypes.DTYPES
                for port in ports.known_ports()]
     return [
-        (device, [(name, [cells.get(column, Cell()) for column in columns])
+        (device, [(name, [cells.get(column, MatrixCell())
+                          for column in columns])
                   for name, cells in found.items()])
         for device, found in cells_of(
             report, lambda row: row.component).items()]
 
 
 def models(report, port_names):
-    """[(model, dtype, device, [Cell, by port])]."""
+    """[(model, dtype, device, [MatrixCell, by port])]."""
     made = []
     found = cells_of(report, lambda row: row.preset + (
         ", full size" if row.case == run.FULL_SIZE_CASE else ""))
     for device, names in found.items():
         for name, cells in names.items():
-            for dtype in tolerances.DTYPES:
+            for dtype in dtypes.DTYPES:
                 if any(key[0] == dtype for key in cells):
                     made.append((name, dtype, device, [
-                        cells.get((dtype, port), Cell())
+                        cells.get((dtype, port), MatrixCell())
                         for port in port_names]))
     return made
 
@@ -409,7 +410,7 @@ def models(report, port_names):
 def left_unchecked(report):
     """What could be checked and was not, a sentence each."""
     known = {"ports": ports.known_ports(), "presets": tuple(PRESETS),
-             "dtypes": tolerances.DTYPES, "devices": run.DEVICES}
+             "dtypes": dtypes.DTYPES, "devices": run.DEVICES}
     rows = [row for row in report.rows if row.case != "precision canary"]
     seen = {"ports": {port for row in rows for port in row.found},
             "presets": {row.preset for row in rows},

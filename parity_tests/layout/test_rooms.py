@@ -86,3 +86,70 @@ def test_there_is_no_circle():
     graph = {module: set(imported(syntax(path))) - {module}
              for module, path in HARNESS.items()}
     graphlib.TopologicalSorter(graph).prepare()
+
+
+# What stands once
+
+def code(tree):
+    """The words of a file's strings that are no docstrings."""
+    prose = {id(node.value) for node in ast.walk(tree)
+             if isinstance(node, ast.Expr)}
+    return [node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and id(node) not in prose
+            and isinstance(node.value, str)]
+
+
+def test_ports_are_named_in_one_place():
+    """Elsewhere an engine is asked for by the port's name."""
+    def names(tree):
+        ours = modules(*FOUR)
+        return [*imported(tree, ours), *(
+            text for text in code(tree)
+            if text.startswith(("impl_", "reference_numpy")))]
+    naming = {module for module, path in HARNESS.items()
+              if names(syntax(path))}
+    assert naming == {"parity.ports"}
+
+
+#: The folders that are read side by side: what is called alike in them is.
+FOUR = tuple(sorted([ROOT / "reference_numpy", *ROOT.glob("impl_*")]))
+
+#: Three writings of one peer, likewise.
+PEERS = {f"benchmarks/peer_{name}.py" for name in ("jax", "keras", "torch")}
+
+
+def classes(*folders):
+    """{class: the files in which it stands, outside of functions}."""
+    found = {}
+    for path in modules(*folders).values():
+        for node in syntax(path).body:
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(
+                    str(path.relative_to(ROOT)))
+    return found
+
+
+def test_a_class_name_exists_once():
+    every = classes(*(ROOT / name for name in (
+        "contract", "parity", "benchmarks", "lessons", "parity_tests")))
+    twice = {name: files for name, files in every.items()
+             if len(files) > 1 and not set(files) <= PEERS}
+    assert twice == {}
+
+
+def test_a_mirrored_class_stands_in_one_file():
+    for name, files in classes(*FOUR).items():
+        assert len({pathlib.Path(file).name for file in files}) == 1, name
+
+
+def test_tolerances_and_dtypes_stand_once():
+    """No other file has a table by dtype's name."""
+    dtypes = {"float64", "float32", "float16", "bfloat16"}
+    tables = {
+        module for module, path in HARNESS.items()
+        for node in syntax(path).body
+        if isinstance(node, ast.Assign) and any(
+            len(dtypes & {key.value for key in each.keys
+                          if isinstance(key, ast.Constant)}) > 1
+            for each in ast.walk(node) if isinstance(each, ast.Dict))}
+    assert tables == {"parity.numerics.tolerances", "parity.numerics.dtypes"}

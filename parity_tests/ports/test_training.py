@@ -34,8 +34,8 @@ def test_a_hundred_steps_are_the_same(port, preset):
     config = small(preset)
     assert config.dropout == 0.1
     clipped = 0
-    runner = lockstep.Runner(ports.engine("numpy"), config,
-                             weights.initial_weights(config))
+    runner = lockstep.TrainingRunner(ports.engine("numpy"), config,
+                                     weights.initial_weights(config))
     for step in range(1, 4):
         norm = runner.step(*lockstep.batches(config, step))["norm"]["norm"]
         clipped += norm > lockstep.TRAINING.clip_norm
@@ -140,8 +140,8 @@ def test_free_is_not_said_of_anything_else():
     config = small()
     run = lockstep.compared(config, weights.initial_weights(config), {}, 1)
     assert {kind for _, kind, _, _ in run} == set(lockstep.KINDS)
-    truth = lockstep.Truth({"weights": {"a.key.bias": np.ones(3),
-                                        "b": np.ones(3)}}, 0.1)
+    truth = lockstep.TrainingTruth({"weights": {"a.key.bias": np.ones(3),
+                                                "b": np.ones(3)}}, 0.1)
     moved = {"a.key.bias": np.ones(3) + 0.15, "b": np.ones(3)}
     assert truth.compare("weights", moved).verdict != DIVERGENCE
     assert truth._compare_one("weights", "a.key.bias", *[

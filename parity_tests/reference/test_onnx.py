@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from parity.numerics.comparator import MATCH, compare
-from parity.numerics.tolerances import EPS
+from parity.numerics.dtypes import EPS
 from reference_numpy.attention import scaled_dot_product_attention, softmax
 from reference_numpy.dropout import Dropout
 from reference_numpy.feed_forward import gelu

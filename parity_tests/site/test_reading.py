@@ -239,9 +239,9 @@ def test_a_step_that_is_not_tapped_is_named_in_both(found, lacking):
 
     run = found.dates
     with pytest.raises(InputError) as error:
-        values.Run({column: Lacking(engine, column)
-                    for column, engine in found.engines.items()},
-                   run.config, run.weights, run.batch)
+        values.ModelRun({column: Lacking(engine, column)
+                         for column, engine in found.engines.items()},
+                        run.config, run.weights, run.batch)
     words = str(error.value)
     assert repr(name) in words and words.index(
         sources.folder(lacking)) > words.index("records")

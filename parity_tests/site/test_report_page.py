@@ -19,7 +19,7 @@ from parity.render import report_page
 MOST = 1_500_000
 
 
-class Reader(html.parser.HTMLParser):
+class ReportReader(html.parser.HTMLParser):
     """Collects ids, links, words, and what is fetched from elsewhere."""
 
     def __init__(self, text):
@@ -49,7 +49,7 @@ def checked(port_names=("torch",), **keywords):
     if isinstance(ports.engine("torch"), NotChecked):
         pytest.skip("not checked: torch is not installed")
     run = checking.Check(["lesson"], list(port_names), ["float64", "float32"],
-                      full_size=False, **keywords)
+                         full_size=False, **keywords)
     run.report.environment = {
         "python": "3", "platform": "here", "cores": 1, "blas": [],
         "ports": {"numpy": {"versions": {"numpy": np.__version__}}}}
@@ -73,7 +73,7 @@ def row(name="output", case="transformer", dtype="float64", error=1e-15,
 
 def test_page_stands_alone(report):
     text = report_page.page(report, ["torch"])
-    found = Reader(text)
+    found = ReportReader(text)
     assert len(text.encode()) < MOST
     assert all(address.startswith("data:") for address in found.fetched)
     assert "script" not in found.tags and "@import" not in text
@@ -94,7 +94,7 @@ def test_every_step_stands_in_a_picture_and_in_a_table(report):
 
 
 def test_what_was_not_checked_is_said(report):
-    words = Reader(report_page.page(report, ["torch"])).words
+    words = ReportReader(report_page.page(report, ["torch"])).words
     assert "the ports keras, jax: not asked for." in words
     assert "the dtypes float16, bfloat16: not asked for." in words
     device, rows = report_page.matrices(report)[0]
@@ -114,7 +114,7 @@ def test_a_device_that_is_not_here_is_said(tmp_path):
         "check", "--preset", "lesson", "--port", "torch", "--device", "xpu",
         "--html", str(path)])
     assert ran.exit_code == 4
-    words = Reader(path.read_text(encoding="utf-8")).words
+    words = ReportReader(path.read_text(encoding="utf-8")).words
     assert "Verdict: nothing compared" in words
     assert "torch, it has no device xpu here" in words
     assert ("the device xpu: asked for, but nothing could be compared there"
@@ -160,7 +160,7 @@ def test_a_fault_is_named_on_the_page(tmp_path):
             "check", "--preset", "lesson", "--port", "torch", "--dtype",
             "float64", "--no-full-size", "--html", str(path)])
     assert ran.exit_code == 1
-    words = Reader(path.read_text(encoding="utf-8")).words
+    words = ReportReader(path.read_text(encoding="utf-8")).words
     assert f"Cause: {fault.name}" in words
     assert "Verdict: divergence" in words
     assert words.index("The first divergence") < words.index("What it ran")
@@ -174,7 +174,7 @@ def test_texts_are_escaped(report):
                                reason=nasty)],
         not_checked=[NotChecked("keras", nasty)])
     text = report_page.page(bad, ["torch"])
-    assert "<img" not in text and nasty in Reader(text).words
+    assert "<img" not in text and nasty in ReportReader(text).words
 
 
 def test_odd_numbers_are_drawn():
@@ -194,7 +194,8 @@ def test_pictures_that_have_no_room_are_named(report, monkeypatch):
     kept, left_out = report_page.fitting(charts)
     assert len(kept) == len(left_out) == 1
     assert kept[0].worst == max(chart.worst for chart in charts)
-    assert left_out[0] in Reader(report_page.page(report, ["torch"])).words
+    assert left_out[0] in ReportReader(
+        report_page.page(report, ["torch"])).words
 
 
 def test_written_whole_or_not_at_all(report, tmp_path, monkeypatch):

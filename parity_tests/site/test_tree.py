@@ -29,7 +29,7 @@ def settings_of(found, **changes):
 
 
 def searched(found, text, **changes):
-    """The Search of a text, and what the engine answers by itself."""
+    """The SearchTree of a text, and what the engine answers by itself."""
     engine, model = found.engines["numpy"], found.models["numpy"]
     source = found.tokenizer.pad([found.tokenizer.encode(text)])
     settings = settings_of(found, **changes)

@@ -13,19 +13,15 @@ from unittest import mock
 import numpy as np
 
 from contract.trace import tap
+from parity import ports
 
 #: How a framework calls a module's own method.
 CALLS = {"numpy": "forward", "torch": "forward", "keras": "call"}
 
 
-def package_of(port):
-    """The package of a port, or of the reference."""
-    return "reference_numpy" if port == "numpy" else f"impl_{port}"
-
-
 def module_of(port, file):
     """A module of a port, or of the reference, by its file's name."""
-    return importlib.import_module(f"{package_of(port)}.{file}")
+    return importlib.import_module(f"{ports.package(port)}.{file}")
 
 
 def replaced(file, name, make):
@@ -54,7 +50,7 @@ def tabled(file, table, make):
     def put(port):
         old = getattr(module_of(port, file), table)
         new = {**old, **make(old, port)}
-        prefix = package_of(port) + "."
+        prefix = ports.package(port) + "."
         with contextlib.ExitStack() as stack:
             for name, module in list(sys.modules.items()):
                 if name.startswith(prefix) and vars(module).get(

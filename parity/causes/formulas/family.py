@@ -2,13 +2,12 @@
 
 import typing
 
-import ml_dtypes
 import numpy as np
 
+from parity.numerics.dtypes import NUMPY
 from parity.tracing.trace import is_float
 
-LOWER = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16,
-         "float16": np.float16}
+LOWER = ("float32", "bfloat16", "float16")
 
 
 def exact(array):
@@ -22,7 +21,7 @@ def rounded(array, dtype):
         bits = array.astype(np.float32).view(np.uint32)
         bits = bits + 0xFFF + ((bits >> 13) & 1) & ~np.uint32(0x1FFF)
         return bits.astype(np.uint32).view(np.float32).astype(np.float64)
-    return array if dtype == "" else array.astype(LOWER[dtype]).astype(
+    return array if dtype == "" else array.astype(NUMPY[dtype]).astype(
         np.float64)
 
 

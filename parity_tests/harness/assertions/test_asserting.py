@@ -13,9 +13,9 @@ from contract.errors import InputError
 from parity.assertions.assert_parity import as_array, assert_parity
 from parity.causes.formulas import activation, masks
 from parity.causes.formulas.tables import SINUSOIDS, sinusoids
-from parity.numerics import tolerances
+from parity.numerics import dtypes, tolerances
 
-EPS = tolerances.EPS
+EPS = dtypes.EPS
 
 
 def numbers(*shape, seed=0):

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from parity.check import cases
 from parity.check.run import Truth, compare_steps
-from parity.numerics import rounding, tolerances
+from parity.numerics import dtypes, rounding, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ZERO, compare, relative_error)
 
@@ -159,11 +159,11 @@ def test_missing_and_surplus_steps():
 
 
 def test_limits():
-    eps = tolerances.EPS["float32"]
+    eps = dtypes.EPS["float32"]
     assert eps == np.finfo(np.float32).eps
-    assert tolerances.EPS["float64"] == np.finfo(np.float64).eps
-    assert tolerances.EPS["float16"] == np.finfo(np.float16).eps
-    assert tolerances.EPS["bfloat16"] == float(
+    assert dtypes.EPS["float64"] == np.finfo(np.float64).eps
+    assert dtypes.EPS["float16"] == np.finfo(np.float16).eps
+    assert dtypes.EPS["bfloat16"] == float(
         ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
     assert tolerances.limit("float64", 1.0) == 1e-12
     assert tolerances.limit("float32", eps) == 6 * eps
@@ -180,7 +180,7 @@ def test_rounded_arrays_round_once_an_operation(dtype):
     """As float32 computes it, then to the nearest number of 16 bits."""
     x = rounding.rounded(cases.values("x", 6, 8), dtype)
     y = rounding.rounded(cases.values("y", 8, 5), dtype)
-    short = rounding.DTYPES[dtype]
+    short = dtypes.NUMPY[dtype]
     single = x.astype(np.float32), y.astype(np.float32)
     for function in (
         lambda a, b: a @ b, lambda a, b: np.exp(a), lambda a, b: a + a * 0.3,

@@ -12,10 +12,10 @@ from parity import cli, ports
 from parity.check import ledger, run
 from parity.check.ledger import Key
 from parity.check.run import Report, Row
-from parity.numerics import tolerances
+from parity.numerics import dtypes, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 
-EPS = tolerances.EPS["float64"]
+EPS = dtypes.EPS["float64"]
 PORT = next((name for name in ports.known_ports()
              if ports.missing(name) is None), None)
 KEY = Key("lesson", "transformer", "scores", "torch", "float64", "cpu")
@@ -99,7 +99,7 @@ def test_bounds():
     assert ledger.bound(KEY, 100 * EPS) == 400 * EPS
     assert ledger.bound(KEY, 0.0) == 8 * EPS
     short = KEY._replace(dtype="float32")
-    assert ledger.bound(short, 0.0) == 8 * tolerances.EPS["float32"]
+    assert ledger.bound(short, 0.0) == 8 * dtypes.EPS["float32"]
     for case, times in (("norm, mean 100 deviations", 10),
                         ("self_attention, logits times 1000", 1000**0.5),
                         ("positional_encoding, 5000 positions", 1),
