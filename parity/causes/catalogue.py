@@ -8,7 +8,7 @@ import contextlib
 import functools
 import importlib
 
-from parity.causes.cause import ANY, ARRAYS
+from parity.causes.cause import ANY, ARRAYS, OTHER
 
 #: The files, in the order in which their causes are tried.
 FILES = ("norms", "attention", "masks", "arrays", "tables", "network",
@@ -66,6 +66,7 @@ def values(of, setting):
         if of in cause.of and cause.explained and setting in cause.settings:
             for value in alternatives(cause.settings[setting]):
                 found.setdefault(value, cause)
+    found.pop(OTHER, None)
     return found
 
 
@@ -98,9 +99,9 @@ def named(of, found, sound):
         if not cause.explained or not {of, ARRAYS} & {*cause.of}:
             continue
         hits = _hits(cause.settings, found)
-        beside = {name for name in cause.beside if name in sound}
-        if hits and all(_is(sound[name], cause.beside[name])
-                        for name in beside):
+        beside = [(sound[one], value) for name, value in cause.beside.items()
+                  for one in sound if _called(one, name)]
+        if hits and all(_is(*each) for each in beside):
             fitting.append((len(hits), ANY not in cause.settings,
                             len(beside), cause, hits))
     left, chosen = set(found), []
@@ -116,12 +117,17 @@ def _hits(settings, found):
     """The settings that are a cause's; none unless all of its own are."""
     hits = set()
     for name, value in settings.items():
-        here = {one for one in (found if name == ANY else (name,))
-                if one in found and _is(found[one], value)}
+        here = {one for one in found
+                if _called(one, name) and _is(found[one], value)}
         if not here:
             return set()
         hits |= here
     return hits
+
+
+def _called(setting, name):
+    """Whether a setting is what a cause calls so; an input's is a value's."""
+    return name in (ANY, setting.removeprefix("input's "))
 
 
 def _is(value, wanted):

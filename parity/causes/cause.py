@@ -16,6 +16,9 @@ ARRAYS = "arrays"
 #: The setting of a parameter that is told by itself, whatever it is.
 ANY = "any array"
 
+#: Any value that has no cause of its own.
+OTHER = "another"
+
 #: How values of a run are made of those before them, between modules.
 BETWEEN = "values between modules"
 

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from parity.causes import catalogue
+from parity.causes.cause import OTHER
 
 UNIDENTIFIED = "not identified"
 
@@ -83,13 +84,15 @@ def give_names(told, of, found_a, found_b):
         found_a, found_b: {setting: value} of each model; all that is known of
             it, so that of what both are, each is beside the other.
     """
-    left = {each.cause for each in told}
-    for side, mine, other in (("b", found_b, found_a),
-                              ("a", found_a, found_b)):
+    left = {each.cause for each in told} & (found_a.keys() | found_b.keys())
+    left = left or found_a.keys() | found_b.keys()
+    others = dict.fromkeys(left, OTHER)
+    for side, mine, other in (("b", found_b, found_a), ("a", found_a, found_b),
+                              ("b", others, {})):
         for cause, hits in catalogue.named(of, {
                 name: value for name, value in mine.items()
                 if name in left}, other):
             left -= hits
             for each in told:
-                if each.cause in hits:
+                if each.cause in hits or len(told) == 1:
                     each.names[cause.name] = side

@@ -6,6 +6,7 @@ import typing
 import numpy as np
 
 from parity.causes import fit
+from parity.causes.cause import OTHER
 from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
@@ -250,7 +251,7 @@ class Joins:
                    any(place in self.places for place in value.places)
                    for value in left):
             return Told("input", in_words(mine), in_words(other),
-                        found_b={"input": "another"})
+                        found_b={"input": OTHER})
         return UNSURE
 
     @staticmethod

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 
 from contract.trace import tap
-from parity.causes.cause import Cause
+from parity.causes.cause import OTHER, Cause
 from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
     by_numpy, made_with, module_of, native_of, numpy_of, replaced)
@@ -188,7 +188,7 @@ CAUSES = (
                equivalent="sums of exponentials are shifted to the new maximum "
                "and added, which is the same sum"),
     Cause("another number of heads", "attention", "Rows are cut into more "
-          "heads, or fewer.", ATTENTION, {"heads": "another"},
+          "heads, or fewer.", ATTENTION, {"heads": OTHER},
           put=made_with(lambda config, weights: (
               config.replace(n_heads=4), weights)), case="self_attention",
           step="query"),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.causes.cause import ARRAYS, Cause
+from parity.causes.cause import ARRAYS, OTHER, Cause
 from parity.causes.faults.attention import weighed_by
 from parity.causes.faults.putting import native_of, numpy_of, replaced
 from parity.causes.formulas import masks
@@ -68,6 +68,10 @@ CAUSES = (
     of("mask's polarity turned round in attention", "True hides, and was "
        "meant to keep.", "turned round", masks.inverted,
        used_as(masks.inverted), USED),
+    Cause("another mask", "masks", "Other keys are hidden, by no rule that is "
+          "known.", ("attention", "attention without projections"),
+          {"mask": OTHER}, not_put="it stands for whatever mask is not "
+          "listed here"),
     Cause("padding mask for another id", "masks", "Another token than "
           "padding is hidden.", put=padding_by(
               lambda tokens, pad: tokens != pad + 1), **PADDING,

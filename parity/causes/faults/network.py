@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.causes.cause import ARRAYS, BETWEEN, Cause
+from parity.causes.cause import ARRAYS, BETWEEN, OTHER, Cause
 from parity.causes.faults.putting import by_numpy, tabled, worded
 from parity.causes.formulas import activation
 
@@ -110,8 +110,13 @@ CAUSES = (
     Cause("a summand more", "residual", "A sum has a value too many.",
           (BETWEEN,), {"summand": "there"}, not_put=NOT_OURS),
     Cause("another input", "residual", "A module is given another value.",
-          (BETWEEN,), {"input": "another"}, not_put="modules of ours are "
+          (BETWEEN,), {"input": OTHER}, not_put="modules of ours are "
           "tried one by one, each on inputs that are its case's"),
+    Cause("another factor", "residual", "A value is multiplied by another "
+          "number.", ("activation", "linear", "embedding",
+                      "position encoding", BETWEEN),
+          {"factor": OTHER}, not_put="it stands for whatever factor is not "
+          "listed here"),
     Cause("dropout left on", "dropout", "Numbers fall by chance, and the rest "
           "is larger.", (BETWEEN, ARRAYS), {"dropout": "on"},
           not_put="a run of ours drops what it is told to, bit by bit; an "

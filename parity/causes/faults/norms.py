@@ -1,6 +1,6 @@
 """What goes wrong in norms."""
 
-from parity.causes.cause import BETWEEN, Cause
+from parity.causes.cause import BETWEEN, OTHER, Cause
 from parity.causes.faults.arrays import ends, without
 from parity.causes.faults.putting import (
     after_init, all_of, made_with, numpy_of, replaced, tapped, worded)
@@ -74,6 +74,9 @@ def _final_eps(stack, eps):
 
 CAUSES = (
     *_epsilons(),
+    Cause("a norm's ε is another", "norm", "A number that no system has by "
+          "default.", ("norm",), {"epsilon": OTHER}, not_put="it stands for "
+          "whatever ε is not listed here"),
     of(LAYER, "layer norm's ε outside the root",
        "(x - mean) / (√variance + ε).", "normalized",
        {"epsilon's place": "outside the root"}),

@@ -166,10 +166,6 @@ class Attention(Family):
         """Whether a setting tells how this module's own arrays are meant."""
         return name in self.own or name.startswith("mask ")
 
-    def word(self, name, value):
-        """Any other number of heads is one cause."""
-        return "another" if name == "heads" else super().word(name, value)
-
     def mask(self, seen, settings, shape):
         """What is kept, [batch, 1, query, key], and what is added or None."""
         batch, queries, keys = shape

@@ -16,6 +16,7 @@ from parity.render.comparison import as_html
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
+from parity_tests.support.explanations import known
 
 D = 6
 RNG = np.random.default_rng(5)
@@ -27,7 +28,8 @@ def explained(a, b, port, x=X):
     give = usable(port).to_native
     a, b = (trace(model, give(x, "cpu")) for model in (a, b))
     found = compare(a, b)
-    return [(each.a, each.cause, each.in_b) for each in explain(found, a, b)]
+    return [(each.a, each.cause, each.in_b)
+            for each in known(explain(found, a, b))]
 
 
 # Norms, linear layers, activations
@@ -272,7 +274,8 @@ def told(a, b, given_a, given_b=None):
     a, b = trace(a, *given_a), trace(b, *(given_b or given_a))
     found = compare(a, b)
     return found.first and found.first.a, [
-        (each.a, each.cause, each.in_b) for each in explain(found, a, b)]
+        (each.a, each.cause, each.in_b)
+        for each in known(explain(found, a, b))]
 
 
 def fault(name):
