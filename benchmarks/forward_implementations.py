@@ -8,11 +8,11 @@ from benchmarks.workload import batch, config
 
 
 def numpy(config, weights, batch, threads):
-    """The reference, every step kept in its cache."""
+    """The reference's fast form, every step kept in its cache."""
     import numpy as np
 
     from contract.memory import keep_freed
-    from reference_numpy import engine
+    from reference_numpy.fast import engine
     keep_freed()
     model = engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
@@ -46,9 +46,9 @@ def peer(config, weights, batch, threads):
     import torch
 
     from benchmarks.peer_torch import PeerTransformer, load
-    from impl_torch.positional import TABLES
-    positions = TABLES[config.positions](
-        config.max_length, config.d_model).to(torch.float32)
+    from contract.sinusoids import TABLES
+    positions = torch.from_numpy(TABLES[config.positions](
+        config.max_length, config.d_model)).to(torch.float32)
     model = load(PeerTransformer(config, positions), weights).eval()
     source, target = (torch.from_numpy(ids)
                       for ids in (batch.source, batch.target))

@@ -104,9 +104,9 @@ def _engine(engine, config, weights, source, product, reordering, **changes):
                   functools.partial(reordering, model))
 
 
-def _timed_within(generate, model, run, clock):
+def _timed_within(search, model, run, clock):
     """The share of a run spent in ``reorder`` of a module, by a clock."""
-    reorder, spent = generate.reorder, 0
+    reorder, spent = search.reorder, 0
 
     def timed(*arguments):
         nonlocal spent
@@ -115,13 +115,13 @@ def _timed_within(generate, model, run, clock):
         spent += clock() - start
         return result
 
-    with mock.patch.object(generate, "reorder", timed):
+    with mock.patch.object(search, "reorder", timed):
         start = clock()
         run()
         return spent / (clock() - start)
 
 
-def _timed_without(generate, apart, model, run, clock):
+def _timed_without(search, apart, model, run, clock):
     """The share of a run that goes away with ``reorder`` of a module.
 
     ``apart`` (model) has what is compiled kept apart, so that runs with and
@@ -131,12 +131,12 @@ def _timed_without(generate, apart, model, run, clock):
         return cache
 
     def seconds(reorder, compiled):
-        with mock.patch.object(generate, "reorder", reorder), compiled:
+        with mock.patch.object(search, "reorder", reorder), compiled:
             start = clock()
             run()
             return clock() - start
 
-    forms = [(generate.reorder, apart(model)), (stay, apart(model))]
+    forms = [(search.reorder, apart(model)), (stay, apart(model))]
     times = [[seconds(*form) for form in forms] for _ in range(1 + TURNS)]
     kept, left = np.min(times[1:], axis=0)
     return 1 - left / kept
@@ -145,14 +145,14 @@ def _timed_without(generate, apart, model, run, clock):
 def numpy(config, weights, source, threads, **changes):
     """The reference."""
     from contract.memory import keep_freed
-    from reference_numpy import engine, generate
+    from reference_numpy.fast import engine, search
     keep_freed()
     return _engine(engine, config, weights, source, products.numpy,
-                   functools.partial(_timed_within, generate), **changes)
+                   functools.partial(_timed_within, search), **changes)
 
 
 def numpy_uncached(config, weights, source, threads):
-    """The reference without a cache."""
+    """The reference without a cache: its readable form."""
     return numpy(config, weights, source, threads, cached=False)
 
 
@@ -160,10 +160,10 @@ def torch(config, weights, source, threads):
     """Our port, eager."""
     import torch
 
-    from impl_torch import engine, generate
+    from impl_torch.fast import engine, search
     torch.set_num_threads(threads)
     return _engine(engine, config, weights, source, products.torch,
-                   functools.partial(_timed_within, generate))
+                   functools.partial(_timed_within, search))
 
 
 def torch_lesson(config, weights, source, threads, whole=False):
@@ -189,7 +189,8 @@ def torch_lesson(config, weights, source, threads, whole=False):
             if whole:
                 logits = model(source, target, source_mask, causal)[:, -1:]
             else:
-                decoded = model.decode(target, memory, source_mask, causal)
+                decoded = model.decode(
+                    target, memory, source_mask, causal, None)
                 logits = model.project(decoded[:, -1:])
             token = torch.argmax(logits, dim=-1)
             target = torch.cat([target, token], dim=1)
@@ -210,11 +211,11 @@ def keras(config, weights, source, threads):
     import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    from impl_keras import engine, generate
+    from impl_keras.fast import engine, search
     return _engine(
         engine, config, weights, source,
         functools.partial(products.tensorflow, False), functools.partial(
-            _timed_without, generate, lambda model: mock.patch.dict(
+            _timed_without, search, lambda model: mock.patch.dict(
                 vars(model), {"_compiled_functions": {}})))
 
 
@@ -222,12 +223,12 @@ def jax(config, weights, source, threads):
     """Our port; a search is under jit."""
     import jax
 
-    from impl_jax import engine, generate
+    from impl_jax.fast import engine, search
     return _engine(
         engine, config, weights, source, products.jax, functools.partial(
-            _timed_without, generate, lambda model: mock.patch.object(
-                generate, "_beam_search", jax.jit(
-                    generate._beam_search.__wrapped__,
+            _timed_without, search, lambda model: mock.patch.object(
+                search, "_beam_search", jax.jit(
+                    search._beam_search.__wrapped__,
                     static_argnums=(0, 3)))))
 
 

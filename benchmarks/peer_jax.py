@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 
-from impl_jax.positional import TABLES
+from contract.sinusoids import TABLES
 
 
 def _attention(config, rngs):

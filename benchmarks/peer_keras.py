@@ -7,7 +7,7 @@ import keras_hub
 import tensorflow as tf
 from keras import ops
 
-from impl_keras.positional import TABLES
+from contract.sinusoids import TABLES
 
 #: Parts of their weights' paths, and ours.
 NAMES = {

@@ -25,11 +25,11 @@ def config():
     return workload.config().replace(dropout=0.0)
 
 
-def _ours(engine, make, config, weights, batch, product):
+def _ours(engine, config, weights, batch, product):
     """A step by an engine's trainer; the weights' dtype is the model's."""
     model = engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
-    trainer = make(model, TRAINING)
+    trainer = engine.trainer(model, TRAINING)
     return Ready(lambda: engine.train_step(trainer, *batch)["loss"],
                  np.asarray, product, engine.versions(), STEPS)
 
@@ -39,7 +39,7 @@ def numpy(config, weights, batch, threads):
     from contract.memory import keep_freed
     from reference_numpy import engine
     keep_freed()
-    return _ours(engine, engine.trainer, config, weights, batch,
+    return _ours(engine, config, weights, batch,
                  products.numpy)
 
 
@@ -50,10 +50,9 @@ def numpy_fast(config, weights, batch, threads):
     from threadpoolctl import ThreadpoolController
 
     from contract.memory import keep_freed
-    from reference_numpy import engine
-    from reference_numpy.fast import FastTrainer
+    from reference_numpy.fast import engine
     keep_freed()
-    ready = _ours(engine, FastTrainer, config, weights, batch, products.numpy)
+    ready = _ours(engine, config, weights, batch, products.numpy)
     limit = ThreadpoolController().wrap(limits=1, user_api="blas")
     return dataclasses.replace(ready, run=limit(ready.run))
 
@@ -62,9 +61,9 @@ def torch(config, weights, batch, threads):
     """Our port, eager."""
     import torch
 
-    from impl_torch import engine
+    from impl_torch.fast import engine
     torch.set_num_threads(threads)
-    return _ours(engine, engine.trainer, config, weights, batch,
+    return _ours(engine, config, weights, batch,
                  products.torch)
 
 
@@ -73,10 +72,10 @@ def torch_peer(config, weights, batch, threads):
     import torch
 
     from benchmarks.peer_torch import PeerTransformer, load
-    from impl_torch.positional import TABLES
+    from contract.sinusoids import TABLES
     torch.set_num_threads(threads)
-    positions = TABLES[config.positions](
-        config.max_length, config.d_model).to(torch.float32)
+    positions = torch.from_numpy(TABLES[config.positions](
+        config.max_length, config.d_model)).to(torch.float32)
     model = load(PeerTransformer(config, positions), weights).train()
     source, target = (torch.from_numpy(ids[0]) for ids in batch)
     read, labels = target[:, :-1], target[:, 1:].flatten()
@@ -110,8 +109,8 @@ def _limit_tensorflow(threads):
 def keras(config, weights, batch, threads):
     """Our port on TensorFlow; its step is compiled by XLA."""
     _limit_tensorflow(threads)
-    from impl_keras import engine
-    return _ours(engine, engine.trainer, config, weights, batch,
+    from impl_keras.fast import engine
+    return _ours(engine, config, weights, batch,
                  functools.partial(products.tensorflow, True))
 
 
@@ -135,8 +134,8 @@ def keras_peer(config, weights, batch, threads):
 
 def jax(config, weights, batch, threads):
     """Our port; its step is under jit."""
-    from impl_jax import engine
-    return _ours(engine, engine.trainer, config, weights, batch, products.jax)
+    from impl_jax.fast import engine
+    return _ours(engine, config, weights, batch, products.jax)
 
 
 def jax_peer(config, weights, batch, threads):

@@ -23,6 +23,10 @@ AXES = {
     "K": "d_k, the width of one head",
     "F": "d_ff",
     "V": "vocabulary",
+    "N": "the most tokens of a target, its bos included",
+    "W": "width of a beam",
+    "R": "rows of a beam search, B · W",
+    "A": "accumulated batches",
 }
 
 _FORWARD = re.compile(r"# \[(\d+)\] (\w+) \[([^\]]*)\]: (.+)$")

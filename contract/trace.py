@@ -40,14 +40,22 @@ def tap(module, name, value):
 
 
 @contextlib.contextmanager
-def tracing(paths, watch=None):
-    """Open a trace for the duration of a ``with`` block."""
+def recording(recorder):
+    """Hand every tap of a ``with`` block to ``recorder.record``.
+
+    It is called with a module, a name and a value, and returns the value.
+    """
     global _open
-    before, _open = _open, Recording(paths, watch)
+    before, _open = _open, recorder
     try:
-        yield _open
+        yield recorder
     finally:
         _open = before
+
+
+def tracing(paths, watch=None):
+    """Open a Recording for the duration of a ``with`` block."""
+    return recording(Recording(paths, watch))
 
 
 def attention_weights(steps):

@@ -29,8 +29,9 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     scores = tap(owner, "scores", query @ key.mT / math.sqrt(query.shape[-1]))
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
+    dropped = dropout(weights)
     # [3] context [B H T K]: weights V  (eq. 1)
-    context = tap(owner, "context", dropout(weights) @ value)
+    context = tap(owner, "context", dropped @ value)
     return context
 
 
@@ -80,14 +81,19 @@ class MultiHeadAttention(nnx.Module):
         """Set the heads side by side again: [B H T K] to [B T D]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
-    def __call__(self, x, memory, mask):
-        """Let x [B T D] attend to memory [B S D] where mask allows."""
+    def __call__(self, x, memory, mask, cache):
+        """Let x [B T D] attend to memory [B S D] where mask allows.
+
+        With a cache, ``memory`` is a single new token; see cache.py.
+        """
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = tap(self, "query", self.split(self.query(x)))
         # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
         key = tap(self, "key", self.split(self.key(memory)))
         # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
         value = tap(self, "value", self.split(self.value(memory)))
+        if cache is not None:
+            key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.weights_dropout, self)
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)

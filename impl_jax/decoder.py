@@ -21,27 +21,26 @@ class DecoderLayer(nnx.Module):
         self.feed_forward = FeedForward(config, rngs=rngs)
         self.feed_forward_residual = Residual(config)
 
-    def __call__(self, x, memory, memory_mask, mask):
-        """Map x [B T D], reading memory [B S D]."""
+    def __call__(self, x, memory, memory_mask, mask, cache):
+        """Map x [B T D], reading memory [B S D].
 
-        def self_attention(x):
-            return self.self_attention(x, x, mask)
-
-        def cross_attention(x):
-            return self.cross_attention(x, memory, memory_mask)
-
-        def feed_forward(x):
-            return self.feed_forward(x)
-
+        With a cache, x is one token [B 1 D].
+        """
+        y = self.self_attention_residual.before(x)
+        y = self.self_attention(y, y, mask, cache)
         # [1] attended [B T D]: x and its self-attention, in a residual
-        attended = tap(self, "attended", self.self_attention_residual(
-            x, sublayer=self_attention))
+        attended = tap(self, "attended", self.self_attention_residual.after(
+            x, y))
+        y = self.cross_attention_residual.before(attended)
+        y = self.cross_attention(y, memory, memory_mask, None)
         # [2] informed [B T D]: attended and its cross-attention, in a residual
-        informed = tap(self, "informed", self.cross_attention_residual(
-            attended, sublayer=cross_attention))
+        informed = tap(self, "informed", self.cross_attention_residual.after(
+            attended, y))
+        y = self.feed_forward_residual.before(informed)
+        y = self.feed_forward(y)
         # [3] output [B T D]: informed and its feed-forward, in a residual
-        output = tap(self, "output", self.feed_forward_residual(
-            informed, sublayer=feed_forward))
+        output = tap(self, "output", self.feed_forward_residual.after(
+            informed, y))
         return output
 
 
@@ -55,10 +54,11 @@ class Decoder(nnx.Module):
         self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
                      if config.final_norm else NoNorm())
 
-    def __call__(self, x, memory, memory_mask, mask):
+    def __call__(self, x, memory, memory_mask, mask, caches):
         """Map x [B T D], reading memory [B S D]; masks as in a layer."""
-        for layer in self.layers:
-            x = layer(x, memory, memory_mask, mask)
+        for i, layer in enumerate(self.layers):
+            cache = None if caches is None else caches[i]
+            x = layer(x, memory, memory_mask, mask, cache)
         # [1] output [B T D]: the last layer's output, normed if R11 says so
         output = tap(self, "output", self.norm(x))
         return output

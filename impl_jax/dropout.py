@@ -22,17 +22,10 @@ def native_kept(key, shape, rate):
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool.
-
-    Places of one shape are drawn together, which asks less of a compiler.
-    """
-    drawn = {}
-    for shape in dict.fromkeys(places.values()):
-        names = [name for name in places if places[name] == shape]
-        keys = random.fold_in_each(key, names)
-        masks = (native_kept if native else kept)(keys, shape, rate)
-        drawn |= dict(zip(names, masks))
-    return drawn
+    """What a run keeps in every place: path -> bool."""
+    masks = native_kept if native else kept
+    return {name: masks(random.fold_in(key, name), shape, rate)
+            for name, shape in places.items()}
 
 
 class Dropout(nnx.Module):
@@ -44,4 +37,8 @@ class Dropout(nnx.Module):
     def __call__(self, x):
         """Drop values of x, of any shape, while a run is open."""
         mask = dropping.kept(self)
-        return x if mask is None else jnp.where(mask, x / (1 - self.rate), 0)
+        if mask is None:
+            return x
+        # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
+        left = jnp.where(mask, x / (1 - self.rate), 0)
+        return left

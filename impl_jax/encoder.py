@@ -21,19 +21,16 @@ class EncoderLayer(nnx.Module):
 
     def __call__(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""
-
-        def self_attention(x):
-            return self.self_attention(x, x, mask)
-
-        def feed_forward(x):
-            return self.feed_forward(x)
-
+        y = self.self_attention_residual.before(x)
+        y = self.self_attention(y, y, mask, None)
         # [1] attended [B S D]: x and its self-attention, in a residual
-        attended = tap(self, "attended", self.self_attention_residual(
-            x, sublayer=self_attention))
+        attended = tap(self, "attended", self.self_attention_residual.after(
+            x, y))
+        y = self.feed_forward_residual.before(attended)
+        y = self.feed_forward(y)
         # [2] output [B S D]: attended and its feed-forward, in a residual
-        output = tap(self, "output", self.feed_forward_residual(
-            attended, sublayer=feed_forward))
+        output = tap(self, "output", self.feed_forward_residual.after(
+            attended, y))
         return output
 
 

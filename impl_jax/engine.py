@@ -2,7 +2,7 @@
 
 import collections
 import contextlib
-import functools
+import inspect
 
 import flax
 import jax
@@ -12,50 +12,26 @@ import numpy as np
 from flax import nnx
 
 import contract.weights
+from contract import components
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_jax import random
-from impl_jax.attention import MultiHeadAttention, SingleHeadAttention
-from impl_jax.decoder import Decoder, DecoderLayer
 from impl_jax.dropout import draw
-from impl_jax.embedding import TokenEmbedding
-from impl_jax.encoder import Encoder, EncoderLayer
-from impl_jax.feed_forward import FeedForward
-from impl_jax.generate import METHODS
-from impl_jax.layer_norm import NORMS
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_jax.parameters import leaves, modules, paths
-from impl_jax.positional import PositionalEncoding
-from impl_jax.projection import Projection
-from impl_jax.residual import RESIDUALS
+from impl_jax.sample import Sample
+from impl_jax.search import Beam, Greedy
 from impl_jax.train import Trainer
-from impl_jax.transformer import Transformer
 
 NAME = "jax"
 
-#: How to make each component alone, from a config and random streams.
-COMPONENTS = {
-    "token_embedding": lambda c, rngs: TokenEmbedding(
-        c.source_vocab, c.d_model, rngs=rngs),
-    "positional_encoding": lambda c, rngs: PositionalEncoding(c),
-    "norm": lambda c, rngs: NORMS[c.norm](c.d_model, c.norm_eps),
-    "single_head_attention": lambda c, rngs: SingleHeadAttention(
-        c.d_model, rngs=rngs),
-    "multi_head_attention": MultiHeadAttention,
-    "feed_forward": FeedForward,
-    "residual": lambda c, rngs: RESIDUALS[c.residual](c),
-    "encoder_layer": EncoderLayer,
-    "decoder_layer": DecoderLayer,
-    "encoder": Encoder,
-    "decoder": Decoder,
-    "projection": lambda c, rngs: Projection(
-        c.d_model, c.target_vocab, rngs=rngs),
-    "transformer": Transformer,
-}
+#: The kinds of search, by a GenerationConfig's ``method``.
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
+
 
 def versions():
     """What computes here, by name."""
@@ -83,9 +59,7 @@ def devices():
 
 
 def to_native(value, device):
-    """An array as JAX's own copy, same dtype; functions stay as they are."""
-    if callable(value):
-        return value
+    """An array as JAX's own copy, same dtype."""
     return jnp.array(value, device=jax.devices(device)[0])
 
 
@@ -96,8 +70,14 @@ def to_numpy(array):
 
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
-    make = functools.partial(COMPONENTS[component], config)
-    module = nnx.eval_shape(lambda: make(rngs=nnx.Rngs(0)))
+    kind, arguments = components.component(__package__, component, config)
+
+    def make():
+        if "rngs" in inspect.signature(kind.__init__).parameters:
+            return kind(*arguments, rngs=nnx.Rngs(0))
+        return kind(*arguments)
+
+    module = nnx.eval_shape(make)
     for _, below in modules(module):
         below.home = device
     native = dict(leaves(module))
@@ -119,33 +99,49 @@ def export(module):
             for name, parameter in leaves(module)}
 
 
-def record(module, inputs, method, keywords):
+def record(module, call, *inputs):
     """Call a module; every step by name, in an order that jit keeps."""
     with tracing(paths(module)) as trace:
-        getattr(module, method)(*inputs, **keywords)
+        call(module, *inputs)
     return collections.OrderedDict(trace.values)
 
 
-def record_compiled(module, inputs, method, keywords):
+def record_compiled(module, call, *inputs):
     """``record`` under jit, compiled anew so that no patched code is missed."""
     graph, state = nnx.split(module)
 
     @jax.jit
-    def compute(state, inputs):
+    def compute(state, *inputs):
         traced = nnx.merge(graph, state)  # nnx: a new object, with new ids
-        return record(traced, inputs, method, keywords)
+        return record(traced, call, *inputs)
 
-    return compute(state, [
-        jax.tree_util.Partial(value) if callable(value) else value
-        for value in inputs])
+    return compute(state, *inputs)
+
+
+def recorded(module, call, inputs, compiled):
+    """The steps of a call on arrays, eager or compiled, as arrays by name."""
+    steps = (record_compiled if compiled else record)(
+        module, call, *(to_native(value, module.home) for value in inputs))
+    return {name: to_numpy(value) for name, value in steps.items()}
 
 
 def run(module, *inputs, method="__call__", compiled=False, **keywords):
-    """Run a module on arrays, eagerly or compiled; every step by name."""
-    inputs = [to_native(value, module.home) for value in inputs]
-    steps = (record_compiled if compiled else record)(
-        module, inputs, method, keywords)
-    return {name: to_numpy(value) for name, value in steps.items()}
+    """Run a module on arrays; see the reference's engine."""
+
+    def call(module, *inputs):
+        getattr(module, method)(*inputs, **keywords)
+
+    return recorded(module, call, inputs, compiled)
+
+
+def run_residual(residual, x, y, compiled=False):
+    """Run a residual around a sub-layer that makes y of x; as ``run``."""
+
+    def call(residual, x, y):
+        residual.before(x)
+        residual.after(x, y)
+
+    return recorded(residual, call, (x, y), compiled)
 
 
 def drawn(model, source, target, key):
@@ -188,7 +184,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
                              traced.config.smoothing)
 
     zeros = jax.tree.map(
-        jnp.zeros_like, dict(record(model, inputs, "__call__", {})))
+        jnp.zeros_like, dict(record(model, type(model).__call__, *inputs)))
     loss, (by_state, by_step) = jax.value_and_grad(
         loss_of, argnums=(0, 1))(state, zeros)
     return to_numpy(loss), {
@@ -209,28 +205,26 @@ def trainer(model, training):
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    loss, norm, rate = trainer.train_step(sources, targets)
+    loss, norm, rate = trainer.train_step(*(
+        to_native(ids, trainer.model.home) for ids in (sources, targets)))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(rate)}
 
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": array
+    return {f"{kind}.{name}": to_numpy(array)
             for kind, held in (("m", trainer.m), ("v", trainer.v))
-            for name, array in export(nnx.merge(trainer.graph, held)).items()}
+            for (name, _), array in zip(leaves(trainer.model), held)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, held in (("m", trainer.m), ("v", trainer.v)):
-        holder = nnx.merge(trainer.graph, held)
-        for name, parameter in leaves(holder):
-            parameter.set_value(to_native(
-                moments[f"{kind}.{name}"], trainer.model.home))
-        setattr(trainer, kind, nnx.state(holder))
-
+        for i, (name, _) in enumerate(leaves(trainer.model)):
+            held[i] = to_native(
+                moments[f"{kind}.{name}"], trainer.model.home)
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -244,30 +238,9 @@ def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
     with jax.enable_x64(True):  # scores are float64, the model's dtype or not
-        found, scores = METHODS[settings.method](
-            model, to_native(source, model.home), settings, rows)
-        return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
-
-
-def updates(training, d_model, weights, gradients, device="cpu"):
-    """Optimise a few arrays by themselves; see the reference's engine."""
-    optimizer = OPTIMIZERS[training.optimizer](training, d_model)
-    weights = [to_native(weight, device) for weight in weights]
-    moments, found = [(w * 0, w * 0) for w in weights], {}
-    for step, clipped in enumerate(gradients, start=1):
-        clipped, norm = clip_by_global_norm(
-            [to_native(g, device) for g in clipped], training.clip_norm)
-        settings = optimizer.settings(step)
-        found |= {f"norm, step {step}": norm,
-                  f"rate, step {step}": settings[0]}
-        for i, g in enumerate(clipped):
-            weights[i], *moments[i] = optimizer.update(
-                weights[i], g, *moments[i], *settings)
-            found |= {f"m {i}, step {step}": moments[i][0],
-                      f"v {i}, step {step}": moments[i][1],
-                      f"weight {i}, step {step}": weights[i]}
-    return {name: np.asarray(value) if isinstance(value, float)
-            else to_numpy(value) for name, value in found.items()}
+        tokens, scores = SEARCHES[settings.method](
+            model, to_native(source, model.home), settings, rows).run()
+        return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
 
 def masks(source, target, pad_id, device="cpu"):

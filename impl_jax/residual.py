@@ -14,11 +14,16 @@ class PreNorm(nnx.Module):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def __call__(self, x, sublayer):
-        """Add to x [B T D] what ``sublayer`` makes of its norm."""
+    def before(self, x):
+        """What the sub-layer reads: the norm of x [B T D]."""
         normed = self.norm(x)
+        return normed
+
+    def after(self, x, y):
+        """The sum of x and the sub-layer's y [B T D]."""
+        dropped = self.dropout(y)
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + self.dropout(sublayer(normed)))
+        output = tap(self, "output", x + dropped)
         return output
 
 
@@ -29,10 +34,15 @@ class PostNorm(nnx.Module):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def __call__(self, x, sublayer):
-        """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
+    def before(self, x):
+        """What the sub-layer reads: x [B T D] as it is."""
+        return x
+
+    def after(self, x, y):
+        """The norm of the sum of x and the sub-layer's y [B T D]."""
+        dropped = self.dropout(y)
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = tap(self, "summed", x + self.dropout(sublayer(x)))
+        summed = tap(self, "summed", x + dropped)
         output = self.norm(summed)
         return output
 

@@ -27,7 +27,7 @@ def masked_softmax(scores, mask):
 def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
-    For keys and values of a cache; MultiHeadAttention has Keras' own.
+    Written out to be read, and for fast/; MultiHeadAttention has Keras' own.
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
@@ -72,9 +72,13 @@ class SingleHeadAttention(keras.layers.Layer):
 class MultiHeadAttention(keras.layers.MultiHeadAttention):
     """H heads side by side. Self-attention when ``memory`` is ``x``.
 
-    The maths is all Keras': methods that it calls on the way are overridden
-    only to look. The sub-layers are query_dense, key_dense, value_dense and
-    output_dense.
+    The maths is that of Keras 3.15.1: the projections query_dense, key_dense,
+    value_dense and output_dense, and ``_compute_attention``. Overridden are
+
+    - ``call``, so that a cache can come between the two, and every step can
+      be seen. Keras' own does the same, once it has gathered masks;
+    - ``_masked_softmax``, to see scores and weights, and to drop the latter;
+    - ``build`` and ``compute_output_spec``, which take call's arguments.
     """
 
     def __init__(self, config):
@@ -90,7 +94,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         """Make the sub-layers (keras: named for the arguments of call)."""
         super().build(x_shape, memory_shape)
 
-    def compute_output_spec(self, x, memory, mask):
+    def compute_output_spec(self, x, memory, mask, cache):
         """What call returns (keras: as its own, but for the arguments)."""
         return keras.KerasTensor(x.shape, self.compute_dtype)
 
@@ -102,20 +106,6 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         """Give Keras its [B T H K] back: [B H T K] to [B T H K]."""
         return ops.swapaxes(x, 1, 2)
 
-    def _compute_attention(self, query, key, value, *settings):
-        # keras: calls this with the three projections, split into heads.
-        # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
-        query = tap(self, "query", self.split(query))
-        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
-        key = tap(self, "key", self.split(key))
-        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
-        value = tap(self, "value", self.split(value))
-        context, weights = super()._compute_attention(
-            self.merge(query), self.merge(key), self.merge(value), *settings)
-        # Step 3 of scaled_dot_product_attention.
-        context = tap(self, "context", self.split(context))
-        return self.merge(context), weights
-
     def _masked_softmax(self, scores, mask):
         # keras: calls this from its own _compute_attention.
         # Steps 1 and 2 of scaled_dot_product_attention.
@@ -123,13 +113,24 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         weights = tap(self, "weights", super()._masked_softmax(scores, mask))
         return self.weights_dropout(weights)
 
-    def call(self, x, memory, mask):
+    def call(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        checks.mask(mask, (
-            x.shape[0], self.n_heads, x.shape[1], memory.shape[1]))
+        # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
+        query = tap(self, "query", self.split(self.query_dense(x)))
+        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        key = tap(self, "key", self.split(self.key_dense(memory)))
+        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        value = tap(self, "value", self.split(self.value_dense(memory)))
+        if cache is not None:
+            key, value = cache.extend(key, value)
+        checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
         # keras: asked for its weights it takes the path that has them, on
         # which a query that may attend to nothing has weights 0 (R2).
+        context, _ = self._compute_attention(
+            self.merge(query), self.merge(key), self.merge(value), mask,
+            return_attention_scores=True)
+        # Step 3 of scaled_dot_product_attention.
+        context = tap(self, "context", self.split(context))
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
-        output = tap(self, "output", super().call(
-            x, memory, attention_mask=mask, return_attention_scores=True)[0])
+        output = tap(self, "output", self.output_dense(self.merge(context)))
         return output

@@ -21,17 +21,10 @@ def native_kept(key, shape, rate):
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool.
-
-    Places of one shape are drawn together, which asks less of a compiler.
-    """
-    drawn = {}
-    for shape in dict.fromkeys(places.values()):
-        names = [name for name in places if places[name] == shape]
-        keys = random.fold_in_each(key, names)
-        masks = (native_kept if native else kept)(keys, shape, rate)
-        drawn |= {name: masks[i] for i, name in enumerate(names)}
-    return drawn
+    """What a run keeps in every place: path -> bool."""
+    masks = native_kept if native else kept
+    return {name: masks(random.fold_in(key, name), shape, rate)
+            for name, shape in places.items()}
 
 
 class Dropout(keras.layers.Layer):
@@ -46,4 +39,8 @@ class Dropout(keras.layers.Layer):
     def call(self, x):
         """Drop values of x, of any shape, while a run is open."""
         mask = dropping.kept(self)
-        return x if mask is None else ops.where(mask, x / (1 - self.rate), 0)
+        if mask is None:
+            return x
+        # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
+        left = ops.where(mask, x / (1 - self.rate), 0)
+        return left

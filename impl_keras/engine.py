@@ -10,48 +10,26 @@ import numpy as np
 from keras import ops
 
 import contract.weights
+from contract import components
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_keras import random
-from impl_keras.attention import MultiHeadAttention, SingleHeadAttention
-from impl_keras.decoder import Decoder, DecoderLayer
 from impl_keras.dropout import draw
-from impl_keras.embedding import TokenEmbedding
-from impl_keras.encoder import Encoder, EncoderLayer
-from impl_keras.feed_forward import FeedForward
-from impl_keras.generate import METHODS
-from impl_keras.layer_norm import NORMS
+from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_keras.parameters import leaves, modules, paths
-from impl_keras.positional import PositionalEncoding
-from impl_keras.projection import Projection
-from impl_keras.residual import RESIDUALS
-from impl_keras.train import GRADIENTS, Trainer
-from impl_keras.transformer import Transformer
+from impl_keras.sample import Sample
+from impl_keras.search import Beam, Greedy
+from impl_keras.train import Trainer
 
 NAME = "keras"
 
-#: How to make each component alone, from a config.
-COMPONENTS = {
-    "token_embedding": lambda c: TokenEmbedding(c.source_vocab, c.d_model),
-    "positional_encoding": PositionalEncoding,
-    "norm": lambda c: NORMS[c.norm](c.d_model, c.norm_eps),
-    "single_head_attention": lambda c: SingleHeadAttention(c.d_model),
-    "multi_head_attention": MultiHeadAttention,
-    "feed_forward": FeedForward,
-    "residual": lambda c: RESIDUALS[c.residual](c),
-    "encoder_layer": EncoderLayer,
-    "decoder_layer": DecoderLayer,
-    "encoder": Encoder,
-    "decoder": Decoder,
-    "projection": lambda c: Projection(c.d_model, c.target_vocab),
-    "transformer": Transformer,
-}
-
+#: The kinds of search, by a GenerationConfig's ``method``.
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 #: Our names of devices -> Keras' names.
 DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}
@@ -118,8 +96,8 @@ def devices():
 
 
 @contextlib.contextmanager
-def _on(device):
-    """Work on a device."""
+def on(device):
+    """Where tensors are made, and no needless warning."""
     with keras.device(DEVICES[device]), warnings.catch_warnings():
         # keras: warns of a softmax over one key, whose weight is rightly 1.
         warnings.filterwarnings("ignore", "You are using a softmax over axis")
@@ -127,11 +105,9 @@ def _on(device):
 
 
 def to_native(value, device):
-    """An array as a tensor of the same dtype; functions stay as they are."""
-    if callable(value):
-        return value
+    """An array as a tensor of the same dtype."""
     value = np.ascontiguousarray(value)
-    with _on(device):
+    with on(device):
         return ops.convert_to_tensor(value, value.dtype.name)
 
 
@@ -148,10 +124,10 @@ def _call_once(module, config):
     x = ops.zeros((1, 1, config.d_model))
     mask = ops.ones((1, 1, 1, 1), "bool")
     tiny = {"tokens": ids, "source": ids, "target": ids, "x": x, "memory": x}
-    names = list(inspect.signature(module.call).parameters)
-    keywords = {"sublayer": lambda x: x} if "sublayer" in names else {}
-    module(*(tiny.get(name, mask) for name in names if name not in keywords),
-           **keywords)
+    others = {"start": 0, "cache": None, "caches": None}
+    names = inspect.signature(module.call).parameters
+    module(*(tiny.get(name, mask) for name in names if name not in others),
+           **{name: others[name] for name in names if name in others})
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
@@ -159,9 +135,12 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(dtype)
     try:
-        with _on(device):
-            module = COMPONENTS[component](config)
-            _call_once(module, config)
+        with on(device):
+            make, arguments = components.component(
+                __package__, component, config)
+            module = make(*arguments)
+            if component != "residual":  # it has no call, and made its own
+                _call_once(module, config)
     finally:
         keras.config.set_dtype_policy(before)
     for _, layer in modules(module):
@@ -184,9 +163,18 @@ def export(module):
 
 def run(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays; return every step by name."""
-    with _on(module.home), tracing(paths(module)) as trace:
+    with on(module.home), tracing(paths(module)) as trace:
         getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
+    return {name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def run_residual(residual, x, y):
+    """Run a residual around a sub-layer that makes y of x; as ``run``."""
+    with on(residual.home), tracing(paths(residual)) as trace:
+        x, y = (to_native(value, residual.home) for value in (x, y))
+        residual.before(x)
+        residual.after(x, y)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -212,66 +200,74 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """The loss and its gradient by everything; see the reference's engine."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
+    *inputs, labels = (to_native(value, model.home)
+                       for value in (*inputs, labels))
     weights = {name: (variable, convert)
                for name, variable, convert in leaves(model)}
-    with _on(model.home), dropping(
+    with on(model.home), dropping(
             paths(model), drawn(model, source, target, key)):
-        *inputs, labels = (to_native(value, model.home)
-                           for value in (*inputs, labels))
+        with tracing(paths(model)) as trace:
+            model(*inputs)
+        # A step's gradient is that by a zero which is added to it.
+        zeros = {name: keras.Variable(ops.zeros_like(step), dtype=step.dtype)
+                 for name, step in trace.values.items()}
 
-        def loss_of(watch):
-            with tracing(paths(model), watch) as trace:
+        def loss_of():
+            with tracing(paths(model), lambda name, step: (
+                    step + zeros[name].value)):
                 output = model(*inputs)
             return cross_entropy(
                 output, labels, model.config.pad_id,
-                model.config.label_smoothing, model.config.smoothing
-            ), trace.values
+                model.config.label_smoothing, model.config.smoothing)
 
-        loss, by_weight, by_step = GRADIENTS[keras.backend.backend()](
-            loss_of, [variable for variable, _ in weights.values()])
+        loss, found = value_and_gradients(loss_of, [
+            *(variable for variable, _ in weights.values()),
+            *zeros.values()])
     return to_numpy(loss), {
         **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
-           for (name, (_, convert)), gradient
-           in zip(weights.items(), by_weight)},
-        **{name: to_numpy(gradient) for name, gradient in by_step.items()}}
+           for (name, (_, convert)), gradient in zip(weights.items(), found)},
+        **{name: to_numpy(gradient)
+           for name, gradient in zip(zeros, found[len(weights):])}}
 
 
 def initial_weights(config, seed):
     """Weights to begin training with, drawn here: float64, by name."""
-    with _on("cpu"):
+    with on("cpu"):
         return contract.weights.initial_weights(config, seed, random)
 
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
-    with _on(model.home):
+    with on(model.home):
         return Trainer(model, training)
 
 
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    with _on(trainer.model.home):
-        loss, norm, rate = trainer.train_step(sources, targets)
+    home = trainer.model.home
+    with on(home):
+        loss, norm, rate = trainer.train_step(
+            to_native(sources, home), to_native(targets, home))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(rate)}
 
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(v.value)))
+    return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(array)))
             for kind, held in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), v in zip(leaves(trainer.model), held)}
+            for (name, _, convert), array in zip(leaves(trainer.model), held)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, held in (("m", trainer.m), ("v", trainer.v)):
-        for (name, _, _), variable in zip(leaves(trainer.model), held):
-            variable.assign(to_native(
+        for i, (name, variable, _) in enumerate(leaves(trainer.model)):
+            held[i] = to_native(
                 moments[f"{kind}.{name}"].reshape(variable.shape),
-                trainer.model.home))
+                trainer.model.home)
 
 
 
@@ -279,45 +275,24 @@ def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with _on(model.home):
+    with on(model.home):
         return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with _on(model.home):
-        found, scores = METHODS[settings.method](
-            model, to_native(source, model.home), settings, rows)
-        return {"tokens": to_numpy(found).astype(np.int64),
+    with on(model.home):
+        tokens, scores = SEARCHES[settings.method](
+            model, to_native(source, model.home), settings, rows).run()
+        return {"tokens": to_numpy(tokens).astype(np.int64),
                 "scores": to_numpy(scores)}
-
-
-def updates(training, d_model, weights, gradients, device="cpu"):
-    """Optimise a few arrays by themselves; see the reference's engine."""
-    optimizer = OPTIMIZERS[training.optimizer](training, d_model)
-    weights = [to_native(weight, device) for weight in weights]
-    moments, found = [(w * 0, w * 0) for w in weights], {}
-    for step, clipped in enumerate(gradients, start=1):
-        clipped, norm = clip_by_global_norm(
-            [to_native(g, device) for g in clipped], training.clip_norm)
-        settings = optimizer.settings(step)
-        found |= {f"norm, step {step}": norm,
-                  f"rate, step {step}": settings[0]}
-        for i, g in enumerate(clipped):
-            weights[i], *moments[i] = optimizer.update(
-                weights[i], g, *moments[i], *settings)
-            found |= {f"m {i}, step {step}": moments[i][0],
-                      f"v {i}, step {step}": moments[i][1],
-                      f"weight {i}, step {step}": weights[i]}
-    return {name: np.asarray(value) if isinstance(value, float)
-            else to_numpy(value) for name, value in found.items()}
 
 
 def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, device), to_native(target, device)
-    with _on(device):
+    with on(device):
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
             "target_mask": to_numpy(padding_mask(target, pad_id)
@@ -327,7 +302,7 @@ def masks(source, target, pad_id, device="cpu"):
 
 def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):
     """The mean cross-entropy of arrays, as an array."""
-    with _on(device):
+    with on(device):
         return to_numpy(cross_entropy(
             to_native(logits, device), to_native(labels, device), pad_id,
             label_smoothing, smoothing))

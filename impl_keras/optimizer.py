@@ -20,9 +20,8 @@ SCHEDULES = {"constant": constant, "inverse_sqrt": inverse_sqrt}
 def clip_by_global_norm(gradients, limit):
     """Scale all gradients so that their norm is at most ``limit`` (R28)."""
     norm = ops.sqrt(sum(ops.sum(g * g) for g in gradients))
-    if limit:
-        scale = ops.where(norm > limit, limit / norm, ops.ones_like(norm))
-        gradients = [g * scale for g in gradients]
+    if limit and norm > limit:
+        gradients = [g * (limit / norm) for g in gradients]
     return gradients, norm
 
 

@@ -16,11 +16,14 @@ class PreNorm(keras.layers.Layer):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def call(self, x, sublayer):
-        """Add to x [B T D] what ``sublayer`` makes of its norm."""
-        normed = self.norm(x)
+    def before(self, x):
+        """What the sub-layer reads: the norm of x [B T D]."""
+        return self.norm(x)
+
+    def after(self, x, y):
+        """The sum of x and the sub-layer's y [B T D]."""
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + self.dropout(sublayer(normed)))
+        output = tap(self, "output", x + self.dropout(y))
         return output
 
 
@@ -33,10 +36,14 @@ class PostNorm(keras.layers.Layer):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def call(self, x, sublayer):
-        """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
+    def before(self, x):
+        """What the sub-layer reads: x [B T D] as it is."""
+        return x
+
+    def after(self, x, y):
+        """The norm of the sum of x and the sub-layer's y [B T D]."""
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = tap(self, "summed", x + self.dropout(sublayer(x)))
+        summed = tap(self, "summed", x + self.dropout(y))
         output = self.norm(summed)
         return output
 

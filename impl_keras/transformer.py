@@ -34,18 +34,19 @@ class Transformer(keras.Model):
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
         x = self.source_embedding(source)
-        x = self.source_positions(x)
+        x = self.source_positions(x, start=0)
         # [1] memory [B S D]: the encoder's output
         memory = tap(self, "memory", self.encoder(x, source_mask))
         return memory
 
-    def decode(self, target, memory, source_mask, target_mask):
+    def decode(self, target, memory, source_mask, target_mask, caches):
         """Target tokens [B T], reading the memory, to vectors [B T D]."""
+        start = 0 if caches is None else caches[0].written
         x = self.target_embedding(target)
-        x = self.target_positions(x)
+        x = self.target_positions(x, start=start)
         # [2] decoded [B T D]: the decoder's output
         decoded = tap(self, "decoded", self.decoder(
-            x, memory, source_mask, target_mask))
+            x, memory, source_mask, target_mask, caches=caches))
         return decoded
 
     def project(self, decoded):
@@ -58,5 +59,6 @@ class Transformer(keras.Model):
     def call(self, source, target, source_mask, target_mask):
         """Score every next target token: [B T V]."""
         memory = self.encode(source, source_mask)
-        decoded = self.decode(target, memory, source_mask, target_mask)
+        decoded = self.decode(
+            target, memory, source_mask, target_mask, None)
         return self.project(decoded)

@@ -81,7 +81,7 @@ class MultiHeadAttention(nn.Module):
         """Set the heads side by side again: [B H T K] to [B T D]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
-    def forward(self, x, memory, mask):
+    def forward(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = tap(self, "query", self.split(self.query(x)))
@@ -89,6 +89,8 @@ class MultiHeadAttention(nn.Module):
         key = tap(self, "key", self.split(self.key(memory)))
         # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
         value = tap(self, "value", self.split(self.value(memory)))
+        if cache is not None:
+            key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.weights_dropout, self)
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)

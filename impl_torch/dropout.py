@@ -46,4 +46,6 @@ class Dropout(nn.Module):
         mask = dropping.kept(self)
         if mask is None:
             return x
-        return torch.where(mask, x / (1 - self.rate), 0)
+        # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
+        left = torch.where(mask, x / (1 - self.rate), 0)
+        return left

@@ -7,47 +7,26 @@ import numpy as np
 import torch
 
 import contract.weights
+from contract import components
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_torch import random
-from impl_torch.attention import MultiHeadAttention, SingleHeadAttention
-from impl_torch.decoder import Decoder, DecoderLayer
 from impl_torch.dropout import draw
-from impl_torch.embedding import TokenEmbedding
-from impl_torch.encoder import Encoder, EncoderLayer
-from impl_torch.feed_forward import FeedForward
-from impl_torch.generate import METHODS
-from impl_torch.layer_norm import NORMS
 from impl_torch.loss import cross_entropy
 from impl_torch.masks import causal_mask, padding_mask
 from impl_torch.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_torch.parameters import leaves, modules, paths
-from impl_torch.positional import PositionalEncoding
-from impl_torch.projection import Projection
-from impl_torch.residual import RESIDUALS
+from impl_torch.sample import Sample
+from impl_torch.search import Beam, Greedy
 from impl_torch.train import Trainer
-from impl_torch.transformer import Transformer
 
 NAME = "torch"
 
-#: How to make each component alone, from a config.
-COMPONENTS = {
-    "token_embedding": lambda c: TokenEmbedding(c.source_vocab, c.d_model),
-    "positional_encoding": PositionalEncoding,
-    "norm": lambda c: NORMS[c.norm](c.d_model, c.norm_eps),
-    "single_head_attention": lambda c: SingleHeadAttention(c.d_model),
-    "multi_head_attention": MultiHeadAttention,
-    "feed_forward": FeedForward,
-    "residual": lambda c: RESIDUALS[c.residual](c),
-    "encoder_layer": EncoderLayer,
-    "decoder_layer": DecoderLayer,
-    "encoder": Encoder,
-    "decoder": Decoder,
-    "projection": lambda c: Projection(c.d_model, c.target_vocab),
-    "transformer": Transformer,
-}
+#: The kinds of search, by a GenerationConfig's ``method``.
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
+
 
 def versions():
     """What computes here, by name."""
@@ -80,9 +59,7 @@ def devices():
 
 
 def to_native(value, device):
-    """An array as a tensor of the same dtype; functions stay as they are."""
-    if callable(value):
-        return value
+    """An array as a tensor of the same dtype."""
     value = np.ascontiguousarray(value)
     if value.dtype == ml_dtypes.bfloat16:
         tensor = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
@@ -99,10 +76,20 @@ def to_numpy(tensor):
     return tensor.numpy()
 
 
+def on(device):
+    """Where arrays are made that nothing is said of."""
+    # torch: this looks into every call, so it is left out where it can be
+    if torch.get_default_device().type == device:
+        return contextlib.nullcontext()
+    return torch.device(device)
+
+
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
     with torch.device("meta"):  # no first values: all are loaded
-        module = COMPONENTS[component](config)
+        make, arguments = components.component(
+            __package__, component, config)
+        module = make(*arguments)
     module = module.to(getattr(torch, dtype)).to_empty(device=device).eval()
     for _, below in modules(module):
         below.home = device
@@ -127,6 +114,15 @@ def run(module, *inputs, method="__call__", **keywords):
     with torch.no_grad(), tracing(paths(module)) as trace:
         getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
+    return {name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def run_residual(residual, x, y):
+    """Run a residual around a sub-layer that makes y of x; as ``run``."""
+    with torch.no_grad(), tracing(paths(residual)) as trace:
+        x, y = (to_native(value, residual.home) for value in (x, y))
+        residual.before(x)
+        residual.after(x, y)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -188,7 +184,10 @@ def trainer(model, training):
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    loss, norm, rate = trainer.train_step(sources, targets)
+    home = trainer.model.home
+    with on(home):
+        loss, norm, rate = trainer.train_step(
+            to_native(sources, home), to_native(targets, home))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(rate)}
 
@@ -218,48 +217,19 @@ def predict(model, source, target, source_mask, target_mask):
         return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 
-def _on(device):
-    """Where arrays are made that nothing is said of."""
-    # torch: this looks into every call, so it is left out where it can be
-    if torch.get_default_device().type == device:
-        return contextlib.nullcontext()
-    return torch.device(device)
-
-
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with torch.no_grad(), _on(model.home):
-        found, scores = METHODS[settings.method](
-            model, to_native(source, model.home), settings, rows)
-        return {"tokens": to_numpy(found), "scores": to_numpy(scores)}
-
-
-def updates(training, d_model, weights, gradients, device="cpu"):
-    """Optimise a few arrays by themselves; see the reference's engine."""
-    optimizer = OPTIMIZERS[training.optimizer](training, d_model)
-    weights = [to_native(weight, device) for weight in weights]
-    moments, found = [(w * 0, w * 0) for w in weights], {}
-    for step, clipped in enumerate(gradients, start=1):
-        clipped, norm = clip_by_global_norm(
-            [to_native(g, device) for g in clipped], training.clip_norm)
-        settings = optimizer.settings(step)
-        found |= {f"norm, step {step}": norm,
-                  f"rate, step {step}": settings[0]}
-        for i, g in enumerate(clipped):
-            weights[i], *moments[i] = optimizer.update(
-                weights[i], g, *moments[i], *settings)
-            found |= {f"m {i}, step {step}": moments[i][0],
-                      f"v {i}, step {step}": moments[i][1],
-                      f"weight {i}, step {step}": weights[i]}
-    return {name: np.asarray(value) if isinstance(value, float)
-            else to_numpy(value) for name, value in found.items()}
+    with torch.no_grad(), on(model.home):
+        tokens, scores = SEARCHES[settings.method](
+            model, to_native(source, model.home), settings, rows).run()
+        return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
 
 def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, device), to_native(target, device)
-    with _on(device):
+    with on(device):
         causal = causal_mask(target.shape[1])
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),

@@ -1,33 +1,9 @@
 """Cross-entropy over the tokens that are not padding."""
 
-import math
-
 import torch
 
+from contract.smoothing import SMOOTHINGS
 from impl_torch.projection import log_softmax
-
-
-def uniform(label_smoothing, vocab):
-    """q of the right token, of another, of padding; and Σ q log q or 0."""
-    other = label_smoothing / vocab
-    return 1 - label_smoothing + other, other, other, 0.0
-
-
-def others(label_smoothing, vocab):
-    """The same four numbers, for "others"."""
-    other = label_smoothing / (vocab - 1)
-    return 1 - label_smoothing, other, other, 0.0
-
-
-def kl(label_smoothing, vocab):
-    """The same four numbers, for "kl"; 0 log 0 is 0."""
-    right, other = 1 - label_smoothing, label_smoothing / (vocab - 2)
-    negative_entropy = right * math.log(right) + (
-        label_smoothing * math.log(other) if other else 0.0)
-    return right, other, 0.0, negative_entropy
-
-
-SMOOTHINGS = {"uniform": uniform, "others": others, "kl": kl}
 
 
 def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
@@ -38,11 +14,17 @@ def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
     """
     right, other, padding, negative_entropy = SMOOTHINGS[smoothing](
         label_smoothing, logits.shape[-1])
+    # [1] log_probs [B T V]: log p
     log_probs = log_softmax(logits)
     at_label = torch.gather(log_probs, -1, labels[..., None])[..., 0]
-    losses = negative_entropy - (
+    # [2] q_log_p [B T]: Σ q log p over V  (R22)
+    q_log_p = (
         (right - other) * at_label + other * torch.sum(log_probs, dim=-1)
         + (padding - other) * log_probs[..., pad_id])
+    # [3] kept [B T]: the labels that are not padding
     kept = labels != pad_id
+    # [4] count []: how many they are; 1 if there are none  (R23)
     count = torch.clamp(torch.sum(kept), min=1).to(logits.dtype)
-    return torch.sum(torch.where(kept, losses, 0)) / count
+    # [5] loss []: the mean of Σ q log q - Σ q log p over those kept
+    loss = torch.sum(torch.where(kept, negative_entropy - q_log_p, 0)) / count
+    return loss

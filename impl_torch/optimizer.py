@@ -42,15 +42,13 @@ class Adam:
     def update(self, weight, gradient, m, v, rate, correction1, correction2):
         """One step of one weight: the new weight, m and v."""
         # [1] m [*]: β₁ m + (1 - β₁) g
-        m = torch.lerp(gradient, m, self.beta1)  # torch: fewer passes
+        m = self.beta1 * m + (1 - self.beta1) * gradient
         # [2] v [*]: β₂ v + (1 - β₂) g²
-        v = torch.addcmul(
-            self.beta2 * v, gradient, gradient, value=1 - self.beta2)
+        v = self.beta2 * v + (1 - self.beta2) * (gradient * gradient)
         # [3] direction [*]: m̂ / (√v̂ + ε)  (R26)
-        direction = (m / correction1).div_(
-            (v / correction2).sqrt_().add_(self.eps))
+        direction = (m / correction1) / (torch.sqrt(v / correction2) + self.eps)
         # [4] weight [*]: weight - rate · direction
-        weight = torch.sub(weight, direction, alpha=rate)
+        weight = weight - rate * direction
         return weight, m, v
 
 

@@ -15,11 +15,14 @@ class PreNorm(nn.Module):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x, sublayer):
-        """Add to x [B T D] what ``sublayer`` makes of its norm."""
-        normed = self.norm(x)
+    def before(self, x):
+        """What the sub-layer reads: the norm of x [B T D]."""
+        return self.norm(x)
+
+    def after(self, x, y):
+        """The sum of x and the sub-layer's y [B T D]."""
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + self.dropout(sublayer(normed)))
+        output = tap(self, "output", x + self.dropout(y))
         return output
 
 
@@ -31,10 +34,14 @@ class PostNorm(nn.Module):
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x, sublayer):
-        """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
+    def before(self, x):
+        """What the sub-layer reads: x [B T D] as it is."""
+        return x
+
+    def after(self, x, y):
+        """The norm of the sum of x and the sub-layer's y [B T D]."""
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = tap(self, "summed", x + self.dropout(sublayer(x)))
+        summed = tap(self, "summed", x + self.dropout(y))
         output = self.norm(summed)
         return output
 

@@ -14,19 +14,25 @@ from impl_torch.parameters import leaves, paths
 def loss_and_gradients(model, source, target, key, native):
     """The loss of one batch, and its gradient by every weight, a list."""
     config = model.config
-    read, labels = target[:, :-1], target[:, 1:]
+    # [1] read [B T]: the target without its last token
+    read = target[:, :-1]
+    # [2] labels [B T]: the target without its first token
+    labels = target[:, 1:]
+    source_mask = padding_mask(source, config.pad_id)
+    # [3] target_mask [B 1 T T]: no padding, and no later token
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
     drawn = draw(key, places(config, *source.shape, read.shape[1]),
                  config.dropout, native)
-    source_mask = padding_mask(source, config.pad_id)
-    with target.device:
-        target_mask = (padding_mask(read, config.pad_id)
-                       & causal_mask(read.shape[1]))
+    convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with torch.enable_grad(), dropping(paths(model), drawn):
         output = model(source, read, source_mask, target_mask)
-        loss = cross_entropy(output, labels, config.pad_id,
-                             config.label_smoothing, config.smoothing)
+        # [4] loss []: cross-entropy of the output with the labels
+        loss = cross_entropy(output, labels, *convention)
     weights = [weight for _, weight, _ in leaves(model)]
-    return loss.detach(), list(torch.autograd.grad(loss, weights))
+    # [5] gradients [*]: of the loss, by each weight
+    gradients = list(torch.autograd.grad(loss, weights))
+    return loss.detach(), gradients
 
 
 class Trainer:
@@ -46,24 +52,26 @@ class Trainer:
         training, pad_id = self.training, self.model.config.pad_id
         key = random.fold_in(random.fold_in(
             random.key(training.seed), "dropout"), self.step)
-        counts = (targets[:, :, 1:] != pad_id).sum(axis=(1, 2))
-        shares = counts / max(counts.sum(), 1)
-        home = self.m[0].device
-        key, sources, targets = (
-            torch.as_tensor(x, device=home) for x in (key, sources, targets))
+        counts = torch.sum(targets[:, :, 1:] != pad_id, dim=(1, 2))
+        # [1] shares [A]: each batch's share of the tokens to predict  (R30)
+        shares = counts.to(self.m[0].dtype) / max(int(torch.sum(counts)), 1)
         loss, gradients = 0, [0] * len(self.m)
-        for i, share in enumerate(shares.tolist()):
+        for i, share in enumerate(shares):
             loss_i, gradients_i = loss_and_gradients(
                 self.model, sources[i], targets[i], random.fold_in(key, i),
                 training.masks == "native")
+            # [2] loss []: the sum of share · loss
             loss = loss + share * loss_i
-            gradients = [g_i.mul_(share).add_(g)  # torch: in their place
-                         for g, g_i in zip(gradients, gradients_i)]
+            # [3] gradients [*]: the sum of share · gradient, by each weight
+            gradients = [
+                g + share * g_i for g, g_i in zip(gradients, gradients_i)]
+        # [4] norm []: of all gradients as one vector, then clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        with torch.no_grad():
-            for i, (_, weight, _) in enumerate(leaves(self.model)):
-                new, self.m[i], self.v[i] = self.optimizer.update(
-                    weight, gradients[i], self.m[i], self.v[i], *settings)
-                weight.copy_(new)
+        for i, (_, parameter, _) in enumerate(leaves(self.model)):
+            # [5] weight [*]: one step of the optimiser
+            weight, self.m[i], self.v[i] = self.optimizer.update(
+                parameter.detach(), gradients[i], self.m[i], self.v[i],
+                *settings)
+            parameter.data.copy_(weight)
         return loss, norm, settings[0]

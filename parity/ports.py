@@ -20,6 +20,10 @@ NEEDS = {
     "jax": ("jax", "flax"),
 }
 
+#: What is meant to be read, and what is made for speed, as a port's folder
+#: has them.
+FORMS = {"readable": "", "fast": "fast."}
+
 
 def known_ports():
     """The names of the ``impl_*`` folders beside this one, in fixed order."""
@@ -58,31 +62,36 @@ def _keras_backend():
 
 
 @functools.cache
-def engine(name):
+def engine(name, form="readable"):
     """The engine of a port, or NotChecked if its framework is not installed.
 
     ``numpy`` is the reference. A framework that is installed and cannot be
     imported is a NotChecked too, with the import's own words.
+
+    Args:
+        name: the port's.
+        form: one of FORMS.
     """
-    if name == "numpy":
-        return importlib.import_module(f"{package(name)}.engine")
-    one_of(name, known_ports(), "port")
+    one_of(form, FORMS, "form")
+    if name != "numpy":
+        one_of(name, known_ports(), "port")
     if need := missing(name):
         return NotChecked(name, f"{need} is not installed")
     try:
-        module = importlib.import_module(f"{package(name)}.engine")
+        module = importlib.import_module(
+            f"{package(name)}.{FORMS[form]}engine")
     except ImportError as error:
         return NotChecked(name, f"its framework cannot be imported: {error}")
     return module
 
 
-def ready(name, device="cpu"):
+def ready(name, device="cpu", form="readable"):
     """The engine of a port or of the reference, its precision set.
 
     Raises:
         InputError: it cannot run here, or has no such device.
     """
-    found = engine(name)
+    found = engine(name, form)
     if isinstance(found, NotChecked):
         raise InputError(
             f"{name} cannot run here: {found.reason}; install it or choose "

@@ -79,6 +79,14 @@ def engine(request):
     return usable(request.param)
 
 
+@pytest.fixture(params=[
+    (name, form) for name in ("numpy", *ports.known_ports())
+    for form in ports.FORMS], ids="-".join)
+def engine_of_each_form(request):
+    """Each of them in turn, in its readable and in its fast form."""
+    return usable(*request.param)
+
+
 @pytest.fixture
 def one_length(monkeypatch):
     """Pad every batch of a run to one length, so that it compiles once."""

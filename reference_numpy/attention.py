@@ -17,10 +17,8 @@ from reference_numpy.linear import Linear, LinearWithoutBias, under
 
 def softmax(x):
     """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
-    e = x - np.max(x, axis=-1, keepdims=True)
-    np.exp(e, out=e)
-    e /= np.sum(e, axis=-1, keepdims=True)
-    return e
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
 
 
 def masked_softmax(scores, mask):
@@ -32,9 +30,7 @@ def masked_softmax(scores, mask):
     the mask is False once more: its context is 0 (R2).
     """
     lowest = np.finfo(scores.dtype).min
-    weights = softmax(np.where(mask, scores, lowest))
-    np.copyto(weights, 0, where=~mask)
-    return weights
+    return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
 
 
 def softmax_backward(dweights, weights):
@@ -170,8 +166,13 @@ class MultiHeadAttention:
         """Set the heads side by side again: [B H T K] to [B T D]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
-    def forward(self, x, memory, mask):
-        """Let x [B T D] attend to memory [B S D] where mask allows."""
+    def forward(self, x, memory, mask, cache):
+        """Let x [B T D] attend to memory [B S D] where mask allows.
+
+        With a cache, ``memory`` is a single new token, and x also attends to
+        the keys and values that the cache has kept of those before it; without
+        one, ``cache`` is None.
+        """
         c = {"inputs": (x, memory, mask)}
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = c["query"] = self.split(self.query(x))
@@ -179,6 +180,8 @@ class MultiHeadAttention:
         key = c["key"] = self.split(self.key(memory))
         # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
         value = c["value"] = self.split(self.value(memory))
+        if cache is not None:
+            key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.weights_dropout, c)
         # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)

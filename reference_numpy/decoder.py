@@ -22,76 +22,65 @@ class DecoderLayer:
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
 
-    def forward(self, x, memory, memory_mask, mask):
+    def forward(self, x, memory, memory_mask, mask, cache):
         """Map x [B T D], reading memory [B S D].
 
         ``memory_mask`` [B 1 1 S] says which of the memory may be read, ``mask``
-        [B 1 T T] which of x.
+        [B 1 T T] which of x. With a cache, x is one token [B 1 D], and ``mask``
+        [B 1 1 N] says which of those that the cache keeps.
         """
         c = {}
-
-        def self_attention(x):
-            y, c["self_attention"] = self.self_attention.forward(x, x, mask)
-            return y
-
-        def cross_attention(x):
-            y, c["cross_attention"] = self.cross_attention.forward(
-                x, memory, memory_mask)
-            return y
-
-        def feed_forward(x):
-            y, c["feed_forward"] = self.feed_forward.forward(x)
-            return y
-
+        y, c["self_attention_residual"] = self.self_attention_residual.before(x)
+        y, c["self_attention"] = self.self_attention.forward(y, y, mask, cache)
         # [1] attended [B T D]: x and its self-attention, in a residual
-        attended, c["self_attention_residual"] = (
-            self.self_attention_residual.forward(x, self_attention))
-        c["attended"] = attended
+        attended = c["attended"] = self.self_attention_residual.after(
+            x, y, c["self_attention_residual"])
+        y, c["cross_attention_residual"] = (
+            self.cross_attention_residual.before(attended))
+        y, c["cross_attention"] = self.cross_attention.forward(
+            y, memory, memory_mask, None)
         # [2] informed [B T D]: attended and its cross-attention, in a residual
-        informed, c["cross_attention_residual"] = (
-            self.cross_attention_residual.forward(attended, cross_attention))
-        c["informed"] = informed
+        informed = c["informed"] = self.cross_attention_residual.after(
+            attended, y, c["cross_attention_residual"])
+        y, c["feed_forward_residual"] = self.feed_forward_residual.before(
+            informed)
+        y, c["feed_forward"] = self.feed_forward.forward(y)
         # [3] output [B T D]: informed and its feed-forward, in a residual
-        output, c["feed_forward_residual"] = (
-            self.feed_forward_residual.forward(informed, feed_forward))
-        c["output"] = output
+        output = c["output"] = self.feed_forward_residual.after(
+            informed, y, c["feed_forward_residual"])
         return output, c
 
     def backward(self, doutput, c):
         """From doutput [B T D]: dx, dmemory and g."""
         g = {"output": doutput}
-
-        def self_attention(dy):
-            dx, dx_memory, g["self_attention"] = self.self_attention.backward(
-                dy, c["self_attention"])
-            return dx + dx_memory
-
-        def cross_attention(dy):
-            nonlocal dmemory
-            dx, dmemory, g["cross_attention"] = self.cross_attention.backward(
-                dy, c["cross_attention"])
-            return dx
-
-        def feed_forward(dy):
-            dx, g["feed_forward"] = self.feed_forward.backward(
-                dy, c["feed_forward"])
-            return dx
-
-        dmemory = None
         # [3'] informed: output = informed and its feed-forward, in a residual
-        dinformed, g["feed_forward_residual"] = (
-            self.feed_forward_residual.backward(
-                doutput, c["feed_forward_residual"], feed_forward))
-        g["informed"] = dinformed
+        dinformed, dy, g["feed_forward_residual"] = (
+            self.feed_forward_residual.after_backward(
+                doutput, c["feed_forward_residual"]))
+        dy, g["feed_forward"] = self.feed_forward.backward(
+            dy, c["feed_forward"])
+        dinformed = g["informed"] = (
+            dinformed + self.feed_forward_residual.before_backward(
+                dy, c["feed_forward_residual"], g["feed_forward_residual"]))
         # [2'] attended: informed = attended and its cross-attention, likewise
-        dattended, g["cross_attention_residual"] = (
-            self.cross_attention_residual.backward(
-                dinformed, c["cross_attention_residual"], cross_attention))
-        g["attended"] = dattended
+        dattended, dy, g["cross_attention_residual"] = (
+            self.cross_attention_residual.after_backward(
+                dinformed, c["cross_attention_residual"]))
+        dy, dmemory, g["cross_attention"] = self.cross_attention.backward(
+            dy, c["cross_attention"])
+        dattended = g["attended"] = (
+            dattended + self.cross_attention_residual.before_backward(
+                dy, c["cross_attention_residual"],
+                g["cross_attention_residual"]))
         # [1'] x: attended = x and its self-attention, in a residual
-        dx, g["self_attention_residual"] = (
-            self.self_attention_residual.backward(
-                dattended, c["self_attention_residual"], self_attention))
+        dx, dy, g["self_attention_residual"] = (
+            self.self_attention_residual.after_backward(
+                dattended, c["self_attention_residual"]))
+        dy, dy_memory, g["self_attention"] = self.self_attention.backward(
+            dy, c["self_attention"])
+        dx = dx + self.self_attention_residual.before_backward(
+            dy + dy_memory, c["self_attention_residual"],
+            g["self_attention_residual"])
         return dx, dmemory, g
 
 
@@ -107,11 +96,16 @@ class Decoder:
         self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
                      if config.final_norm else NoNorm())
 
-    def forward(self, x, memory, memory_mask, mask):
-        """Map x [B T D], reading memory [B S D]; masks as in a layer."""
+    def forward(self, x, memory, memory_mask, mask, caches):
+        """Map x [B T D], reading memory [B S D]; masks as in a layer.
+
+        ``caches`` has a cache for each layer; None where all of x is given.
+        """
         c = {}
         for i, layer in enumerate(self.layers):
-            x, c[f"layers.{i}"] = layer.forward(x, memory, memory_mask, mask)
+            cache = None if caches is None else caches[i]
+            x, c[f"layers.{i}"] = layer.forward(
+                x, memory, memory_mask, mask, cache)
         # [1] output [B T D]: the last layer's output, normed if R11 says so
         output, c["norm"] = self.norm.forward(x)
         c["output"] = output

@@ -53,10 +53,12 @@ class Dropout:
         mask = dropping.kept(self)
         if mask is None:
             return x, (x, None)
+        # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
         left = np.where(mask, x / (1 - self.rate), 0)
         return left, (left, mask)
 
     def backward(self, dy, c):
         """From dy: dx. What was dropped has no gradient."""
         _, mask = c
+        # [1'] x: left = x / (1 - rate) where kept, else 0
         return dy if mask is None else np.where(mask, dy / (1 - self.rate), 0)

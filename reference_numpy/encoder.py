@@ -23,48 +23,40 @@ class EncoderLayer:
     def forward(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""
         c = {}
-
-        def self_attention(x):
-            y, c["self_attention"] = self.self_attention.forward(x, x, mask)
-            return y
-
-        def feed_forward(x):
-            y, c["feed_forward"] = self.feed_forward.forward(x)
-            return y
-
+        y, c["self_attention_residual"] = self.self_attention_residual.before(x)
+        y, c["self_attention"] = self.self_attention.forward(y, y, mask, None)
         # [1] attended [B S D]: x and its self-attention, in a residual
-        attended, c["self_attention_residual"] = (
-            self.self_attention_residual.forward(x, self_attention))
-        c["attended"] = attended
+        attended = c["attended"] = self.self_attention_residual.after(
+            x, y, c["self_attention_residual"])
+        y, c["feed_forward_residual"] = self.feed_forward_residual.before(
+            attended)
+        y, c["feed_forward"] = self.feed_forward.forward(y)
         # [2] output [B S D]: attended and its feed-forward, in a residual
-        output, c["feed_forward_residual"] = (
-            self.feed_forward_residual.forward(attended, feed_forward))
-        c["output"] = output
+        output = c["output"] = self.feed_forward_residual.after(
+            attended, y, c["feed_forward_residual"])
         return output, c
 
     def backward(self, doutput, c):
         """From doutput [B S D]: dx and g."""
         g = {"output": doutput}
-
-        def self_attention(dy):
-            dx, dx_memory, g["self_attention"] = self.self_attention.backward(
-                dy, c["self_attention"])
-            return dx + dx_memory
-
-        def feed_forward(dy):
-            dx, g["feed_forward"] = self.feed_forward.backward(
-                dy, c["feed_forward"])
-            return dx
-
         # [2'] attended: output = attended and its feed-forward, in a residual
-        dattended, g["feed_forward_residual"] = (
-            self.feed_forward_residual.backward(
-                doutput, c["feed_forward_residual"], feed_forward))
-        g["attended"] = dattended
+        dattended, dy, g["feed_forward_residual"] = (
+            self.feed_forward_residual.after_backward(
+                doutput, c["feed_forward_residual"]))
+        dy, g["feed_forward"] = self.feed_forward.backward(
+            dy, c["feed_forward"])
+        dattended = g["attended"] = (
+            dattended + self.feed_forward_residual.before_backward(
+                dy, c["feed_forward_residual"], g["feed_forward_residual"]))
         # [1'] x: attended = x and its self-attention, in a residual
-        dx, g["self_attention_residual"] = (
-            self.self_attention_residual.backward(
-                dattended, c["self_attention_residual"], self_attention))
+        dx, dy, g["self_attention_residual"] = (
+            self.self_attention_residual.after_backward(
+                dattended, c["self_attention_residual"]))
+        dy, dmemory, g["self_attention"] = self.self_attention.backward(
+            dy, c["self_attention"])
+        dx = dx + self.self_attention_residual.before_backward(
+            dy + dmemory, c["self_attention_residual"],
+            g["self_attention_residual"])
         return dx, g
 
 

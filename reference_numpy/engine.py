@@ -4,47 +4,23 @@ import numpy as np
 
 import contract.weights
 from contract.batch import check_inputs, check_pairs, check_search
+from contract import components
 from contract.dropping import dropping, places
 from contract.weights import check
 from reference_numpy import random
-from reference_numpy.attention import (
-    MultiHeadAttention, SingleHeadAttention)
-from reference_numpy.decoder import Decoder, DecoderLayer
 from reference_numpy.dropout import draw
-from reference_numpy.embedding import TokenEmbedding
-from reference_numpy.encoder import Encoder, EncoderLayer
-from reference_numpy.feed_forward import FeedForward
-from reference_numpy.generate import METHODS
-from reference_numpy.layer_norm import NORMS
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
-from reference_numpy.margins import watching
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
 from reference_numpy.parameters import flatten, leaves, modules, paths
-from reference_numpy.positional import PositionalEncoding
-from reference_numpy.projection import Projection
-from reference_numpy.residual import RESIDUALS
+from reference_numpy.sample import Sample
+from reference_numpy.search import Beam, Greedy
 from reference_numpy.train import Trainer
-from reference_numpy.transformer import Transformer
 
 NAME = "numpy"
 
-#: How to make each component alone, from a config.
-COMPONENTS = {
-    "token_embedding": lambda c: TokenEmbedding(c.source_vocab, c.d_model),
-    "positional_encoding": PositionalEncoding,
-    "norm": lambda c: NORMS[c.norm](c.d_model, c.norm_eps),
-    "single_head_attention": lambda c: SingleHeadAttention(c.d_model),
-    "multi_head_attention": MultiHeadAttention,
-    "feed_forward": FeedForward,
-    "residual": lambda c: RESIDUALS[c.residual](c),
-    "encoder_layer": EncoderLayer,
-    "decoder_layer": DecoderLayer,
-    "encoder": Encoder,
-    "decoder": Decoder,
-    "projection": lambda c: Projection(c.d_model, c.target_vocab),
-    "transformer": Transformer,
-}
+#: The kinds of search, by a GenerationConfig's ``method``.
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -62,11 +38,21 @@ def devices():
     return ["cpu"]
 
 
+def to_native(value, device):
+    """A value as it is: NumPy's arrays are the harness' own."""
+    return value
+
+
+def to_numpy(array):
+    """An array as it is."""
+    return array
+
+
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights.
 
     Args:
-        component: a key of COMPONENTS.
+        component: a key of contract.components.COMPONENTS.
         config: a TransformerConfig.
         weights: the component's arrays by canonical name.
         dtype: what to compute in.
@@ -75,7 +61,9 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     Raises:
         InputError: an array is missing, surplus, misshapen or not finite.
     """
-    module = COMPONENTS[component](config)
+    make, arguments = components.component(
+        __package__, component, config)
+    module = make(*arguments)
     for _, below in modules(module):
         below.home = device
     check(weights, {name: getattr(owner, leaf).shape
@@ -91,8 +79,18 @@ def export(module):
 
 
 def run(module, *inputs, method="forward", **keywords):
-    """Run a module on arrays; return every step by name."""
+    """Run a module on arrays; return every step by name.
+
+    ``keywords`` are what the method takes besides arrays.
+    """
     _, cache = getattr(module, method)(*inputs, **keywords)
+    return flatten(cache)
+
+
+def run_residual(residual, x, y):
+    """Run a residual around a sub-layer that makes y of x; as ``run``."""
+    _, cache = residual.before(x)
+    residual.after(x, y, cache)
     return flatten(cache)
 
 
@@ -208,47 +206,9 @@ def generate(model, source, settings, rows=None):
         length rule's penalty; -∞ where a beam has fewer than W.
     """
     rows = check_search(model.config, source, settings, rows)
-    found, scores = METHODS[settings.method](model, source, settings, rows)
-    return {"tokens": found, "scores": scores}
-
-
-def margins(model, source, settings, rows=None):
-    """As generate, with "margins": how near each row came to another answer.
-
-    float64 [B], the narrowest decision, in units of log p or of probability.
-    """
-    with watching(len(source)) as watched:
-        found = generate(model, source, settings, rows)
-    return {**found, "margins": watched.narrowest}
-
-
-def updates(training, d_model, weights, gradients, device="cpu"):
-    """Optimise a few arrays by themselves.
-
-    Args:
-        training: a TrainingConfig.
-        d_model: what the schedule is scaled by.
-        weights: arrays of any shapes.
-        gradients: for each step, their gradients.
-
-    Returns:
-        Every array after every step: norm, rate, m, v and weight.
-    """
-    optimizer = OPTIMIZERS[training.optimizer](training, d_model)
-    moments = [(np.zeros_like(w), np.zeros_like(w)) for w in weights]
-    found, weights = {}, list(weights)
-    for step, clipped in enumerate(gradients, start=1):
-        clipped, norm = clip_by_global_norm(clipped, training.clip_norm)
-        settings = optimizer.settings(step)
-        found |= {f"norm, step {step}": norm,
-                  f"rate, step {step}": settings[0]}
-        for i, g in enumerate(clipped):
-            weights[i], *moments[i] = optimizer.update(
-                weights[i], g, *moments[i], *settings)
-            found |= {f"m {i}, step {step}": moments[i][0],
-                      f"v {i}, step {step}": moments[i][1],
-                      f"weight {i}, step {step}": weights[i]}
-    return {name: np.asarray(value) for name, value in found.items()}
+    tokens, scores = SEARCHES[settings.method](
+        model, source, settings, rows).run()
+    return {"tokens": tokens, "scores": scores}
 
 
 def masks(source, target, pad_id, device="cpu"):

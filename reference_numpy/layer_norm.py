@@ -37,13 +37,12 @@ class LayerNorm:
         # [2] centered [B T D]: x - mean
         centered = c["centered"] = x - mean
         # [3] variance [B T 1]: Σ centered² / D  (R3)
-        variance = c["variance"] = (
-            np.vecdot(centered, centered)[..., None] / x.shape[-1])
+        variance = c["variance"] = np.mean(
+            centered * centered, axis=-1, keepdims=True)
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)
         normalized = c["normalized"] = centered / np.sqrt(variance + self.eps)
         # [5] output [B T D]: normalized · scale + bias
-        output = c["output"] = normalized * self.scale
-        output += self.bias
+        output = c["output"] = normalized * self.scale + self.bias
         return output, c
 
     def backward(self, doutput, c):
@@ -89,13 +88,12 @@ class StdLayerNorm:
         # [2] centered [B T D]: x - mean
         centered = c["centered"] = x - mean
         # [3] std [B T 1]: √(Σ centered² / (D - 1))  (R4)
-        std = c["std"] = np.sqrt(
-            np.vecdot(centered, centered)[..., None] / (x.shape[-1] - 1))
+        std = c["std"] = np.sqrt(np.sum(
+            centered * centered, axis=-1, keepdims=True) / (x.shape[-1] - 1))
         # [4] normalized [B T D]: centered / (std + ε)  (R4)
         normalized = c["normalized"] = centered / (std + self.eps)
         # [5] output [B T D]: normalized · scale + bias
-        output = c["output"] = normalized * self.scale
-        output += self.bias
+        output = c["output"] = normalized * self.scale + self.bias
         return output, c
 
     def backward(self, doutput, c):

@@ -7,9 +7,6 @@ class Linear:
     """An affine map of the last axis.
 
     Parameters: ``kernel`` [in out] and ``bias`` [out].
-
-    All leading axes are flattened into one, so that the work is a single
-    two-dimensional product, which NumPy hands to BLAS whole.
     """
 
     def __init__(self, d_in, d_out):
@@ -18,20 +15,17 @@ class Linear:
 
     def __call__(self, x):
         """Map x [... in] to [... out]."""
-        y = x.reshape(-1, x.shape[-1]) @ self.kernel
-        y += self.bias
-        return y.reshape(*x.shape[:-1], y.shape[-1])
+        return x @ self.kernel + self.bias
 
     def backward(self, dy, x):
         """From dy [... out] and the input x: dx and g, by parameter.
 
         Every row of x met the same kernel, so its gradient is a sum over rows,
-        which is one product again: dW = xᵀ dy.
+        which is one product: dW = xᵀ dy.
         """
-        flat = dy.reshape(-1, dy.shape[-1])
-        g = {"kernel": x.reshape(-1, x.shape[-1]).T @ flat,
-             "bias": flat.sum(axis=0)}
-        return (flat @ self.kernel.T).reshape(x.shape), g
+        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+        g = {"kernel": rows.T @ drows, "bias": drows.sum(axis=0)}
+        return dy @ self.kernel.T, g
 
 
 class LinearWithoutBias:

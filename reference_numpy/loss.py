@@ -1,45 +1,17 @@
 """Cross-entropy over the tokens that are not padding.
 
-    loss = mean over kept tokens of -Σ q log p
+    loss = mean over kept tokens of Σ q log q - Σ q log p
 
-p is the softmax of the logits. Label smoothing (section 5.4; Szegedy et al.
-2016, section 7) moves a share ε of q from the right token to others, and
-systems disagree on which others (R22)::
-
-    uniform   ε / V on each of all V tokens, the right one included
-    others    ε / (V - 1) on each token but the right one
-    kl        ε / (V - 2) on each token but the right one and padding, and the
-              loss is the divergence Σ q (log q - log p)
+p is the softmax of the logits, and q what it should be: without label smoothing
+1 for the right token and 0 for all others. With it q follows one of three
+conventions (``contract.smoothing``, R22), in each of which it has one value for
+the right token, one for padding and one for every other.
 """
-
-import math
 
 import numpy as np
 
+from contract.smoothing import SMOOTHINGS
 from reference_numpy.projection import log_softmax
-
-
-def uniform(label_smoothing, vocab):
-    """q of the right token, of another, of padding; and Σ q log q or 0."""
-    other = label_smoothing / vocab
-    return 1 - label_smoothing + other, other, other, 0.0
-
-
-def others(label_smoothing, vocab):
-    """The same four numbers, for "others"."""
-    other = label_smoothing / (vocab - 1)
-    return 1 - label_smoothing, other, other, 0.0
-
-
-def kl(label_smoothing, vocab):
-    """The same four numbers, for "kl"; 0 log 0 is 0."""
-    right, other = 1 - label_smoothing, label_smoothing / (vocab - 2)
-    negative_entropy = right * math.log(right) + (
-        label_smoothing * math.log(other) if other else 0.0)
-    return right, other, 0.0, negative_entropy
-
-
-SMOOTHINGS = {"uniform": uniform, "others": others, "kl": kl}
 
 
 def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
@@ -57,14 +29,20 @@ def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
     """
     right, other, padding, negative_entropy = SMOOTHINGS[smoothing](
         label_smoothing, logits.shape[-1])
+    # [1] log_probs [B T V]: log p
     log_probs = log_softmax(logits)
     at_label = np.take_along_axis(log_probs, labels[..., None], axis=-1)[..., 0]
-    losses = negative_entropy - (
+    # [2] q_log_p [B T]: Σ q log p over V  (R22)
+    q_log_p = (
         (right - other) * at_label + other * np.sum(log_probs, axis=-1)
         + (padding - other) * log_probs[..., pad_id])
+    # [3] kept [B T]: the labels that are not padding
     kept = labels != pad_id
+    # [4] count []: how many they are; 1 if there are none  (R23)
     count = np.maximum(np.sum(kept), 1).astype(logits.dtype)
-    return np.sum(np.where(kept, losses, 0)) / count
+    # [5] loss []: the mean of Σ q log q - Σ q log p over those kept
+    loss = np.sum(np.where(kept, negative_entropy - q_log_p, 0)) / count
+    return loss
 
 
 def cross_entropy_backward(logits, labels, pad_id, label_smoothing, smoothing):

@@ -3,42 +3,13 @@
     PE[pos, 2i]     = sin(pos / 10000^(2i / d_model))
     PE[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))
 
-The table is computed in float64 and only then rounded to the input's dtype
-(R7): an angle of 5000 radians has no sine to speak of in float32.
+The table is computed in float64 (``contract.sinusoids``) and only then rounded
+to the input's dtype (R7).
 """
 
-import functools
-
-import numpy as np
-
 from contract import checks
+from contract.sinusoids import TABLES
 from reference_numpy.dropout import Dropout
-
-
-@functools.cache
-def angles(max_length, d_model):
-    """pos / 10000^(2i / d_model) for every position and pair: [T D/2]."""
-    position = np.arange(max_length, dtype=np.float64)
-    pair = np.arange(0, d_model, 2, dtype=np.float64)
-    return position[:, None] / 10000.0 ** (pair / d_model)
-
-
-@functools.cache
-def interleaved_table(max_length, d_model):
-    """Sine on even features, cosine on odd ones (R6): float64 [T D]."""
-    angle = angles(max_length, d_model)
-    both = np.stack([np.sin(angle), np.cos(angle)], axis=-1)
-    return both.reshape(max_length, d_model)
-
-
-@functools.cache
-def halves_table(max_length, d_model):
-    """All sines, then all cosines (R6): float64 [T D]."""
-    angle = angles(max_length, d_model)
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
-
-
-TABLES = {"interleaved": interleaved_table, "halves": halves_table}
 
 
 class PositionalEncoding:
@@ -49,12 +20,16 @@ class PositionalEncoding:
         self.table = TABLES[config.positions](config.max_length, config.d_model)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x):
-        """Add positions 0, 1, 2, … (R10) to x [B T D]."""
-        checks.length(x.shape[1], self.max_length)
+    def forward(self, x, start):
+        """Add positions start, start + 1, … (R10) to x [B T D].
+
+        A whole sequence starts at 0.
+        """
+        end = start + x.shape[1]
+        checks.length(end, self.max_length)
         c = {"inputs": (x,)}
         # [1] positions [T D]: sin and cos of pos / 10000^(2i/d)  (§3.5, R6)
-        positions = c["positions"] = self.table[:x.shape[1]].astype(x.dtype)
+        positions = c["positions"] = self.table[start:end].astype(x.dtype)
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = c["positioned"] = x + positions
         dropped, c["dropout"] = self.dropout.forward(positioned)

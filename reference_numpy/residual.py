@@ -2,7 +2,11 @@
 
 The paper norms the sum, ``norm(x + Sublayer(x))``; most later models norm the
 sub-layer's input, ``x + Sublayer(norm(x))``, which trains more steadily when
-stacks are deep. ``sublayer`` is a function of one array.
+stacks are deep. A residual is in two parts, with the sub-layer between them::
+
+    y = residual.before(x)
+    y = sublayer(y)
+    output = residual.after(x, y)
 """
 
 from reference_numpy.dropout import Dropout
@@ -16,26 +20,34 @@ class PreNorm:
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x, sublayer):
-        """Add to x [B T D] what ``sublayer`` makes of its norm."""
+    def before(self, x):
+        """What the sub-layer reads: the norm of x [B T D]."""
         c = {}
         normed, c["norm"] = self.norm.forward(x)
-        dropped, c["dropout"] = self.dropout.forward(sublayer(normed))
+        return normed, c
+
+    def after(self, x, y, c):
+        """The sum of x and the sub-layer's y [B T D]; c is before's."""
+        dropped, c["dropout"] = self.dropout.forward(y)
         # [1] output [B T D]: x + Sublayer(norm(x))
         output = c["output"] = x + dropped
-        return output, c
+        return output
 
-    def backward(self, doutput, c, sublayer):
-        """From doutput [B T D]: dx and g.
+    def after_backward(self, doutput, c):
+        """From doutput [B T D]: dx, dy and g.
 
-        ``sublayer`` takes the gradient of its output to that of its input. The
-        sum hands doutput on unchanged beside it, however deep the stack is.
+        The sum hands doutput on unchanged to x, however deep the stack is.
         """
         g = {"output": doutput}
-        # [1'] x: output = x + Sublayer(norm(x))
-        dsublayer = self.dropout.backward(doutput, c["dropout"])
-        dx, g["norm"] = self.norm.backward(sublayer(dsublayer), c["norm"])
-        return doutput + dx, g
+        # [1'] x, y: output = x + Sublayer(norm(x))
+        dx = doutput
+        dy = self.dropout.backward(doutput, c["dropout"])
+        return dx, dy, g
+
+    def before_backward(self, dnormed, c, g):
+        """From dnormed [B T D]: dx; the norm's gradients are put into g."""
+        dx, g["norm"] = self.norm.backward(dnormed, c["norm"])
+        return dx
 
 
 class PostNorm:
@@ -45,23 +57,31 @@ class PostNorm:
         self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x, sublayer):
-        """Norm the sum of x [B T D] and what ``sublayer`` makes of it."""
-        c = {}
-        dropped, c["dropout"] = self.dropout.forward(sublayer(x))
+    def before(self, x):
+        """What the sub-layer reads: x [B T D] as it is."""
+        return x, {}
+
+    def after(self, x, y, c):
+        """The norm of the sum of x and the sub-layer's y [B T D]."""
+        dropped, c["dropout"] = self.dropout.forward(y)
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
         summed = c["summed"] = x + dropped
         output, c["norm"] = self.norm.forward(summed)
-        return output, c
+        return output
 
-    def backward(self, doutput, c, sublayer):
-        """From doutput [B T D]: dx and g; ``sublayer`` as in PreNorm."""
+    def after_backward(self, doutput, c):
+        """From doutput [B T D]: dx, dy and g."""
         g = {}
         dsummed, g["norm"] = self.norm.backward(doutput, c["norm"])
         g["summed"] = dsummed
-        # [1'] x: summed = x + Sublayer(x)
-        dsublayer = self.dropout.backward(dsummed, c["dropout"])
-        return dsummed + sublayer(dsublayer), g
+        # [1'] x, y: summed = x + Sublayer(x)
+        dx = dsummed
+        dy = self.dropout.backward(dsummed, c["dropout"])
+        return dx, dy, g
+
+    def before_backward(self, dx, c, g):
+        """From dx [B T D]: itself."""
+        return dx
 
 
 RESIDUALS = {"pre": PreNorm, "post": PostNorm}

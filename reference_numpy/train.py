@@ -30,19 +30,26 @@ def loss_and_gradients(model, source, target, key, native):
         a list in the order of ``leaves``.
     """
     config = model.config
-    read, labels = target[:, :-1], target[:, 1:]
-    drawn = draw(key, places(config, *source.shape, read.shape[1]),
-                 config.dropout, native)
+    # [1] read [B T]: the target without its last token
+    read = target[:, :-1]
+    # [2] labels [B T]: the target without its first token
+    labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
+    # [3] target_mask [B 1 T T]: no padding, and no later token
     target_mask = (padding_mask(read, config.pad_id)
                    & causal_mask(read.shape[1]))
+    drawn = draw(key, places(config, *source.shape, read.shape[1]),
+                 config.dropout, native)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with dropping(paths(model), drawn):
         output, cache = model.forward(source, read, source_mask, target_mask)
+    # [4] loss []: cross-entropy of the output with the labels
     loss = cross_entropy(output, labels, *convention)
     g = flatten(model.backward(
         cross_entropy_backward(output, labels, *convention), cache))
-    return loss, [g[name] for name, _, _ in leaves(model)]
+    # [5] gradients [*]: of the loss, by each weight
+    gradients = [g[name] for name, _, _ in leaves(model)]
+    return loss, gradients
 
 
 class Trainer:
@@ -79,19 +86,24 @@ class Trainer:
         training, pad_id = self.training, self.model.config.pad_id
         key = random.fold_in(random.fold_in(
             random.key(training.seed), "dropout"), self.step)
-        counts = (targets[:, :, 1:] != pad_id).sum(axis=(1, 2))
-        shares = counts / max(counts.sum(), 1)
+        counts = np.sum(targets[:, :, 1:] != pad_id, axis=(1, 2))
+        # [1] shares [A]: each batch's share of the tokens to predict  (R30)
+        shares = counts.astype(self.m[0].dtype) / max(int(np.sum(counts)), 1)
         loss, gradients = 0, [0] * len(self.m)
-        for i, share in enumerate(shares.astype(self.m[0].dtype)):
+        for i, share in enumerate(shares):
             loss_i, gradients_i = loss_and_gradients(
                 self.model, sources[i], targets[i], random.fold_in(key, i),
                 training.masks == "native")
+            # [2] loss []: the sum of share · loss
             loss = loss + share * loss_i
+            # [3] gradients [*]: the sum of share · gradient, by each weight
             gradients = [
                 g + share * g_i for g, g_i in zip(gradients, gradients_i)]
+        # [4] norm []: of all gradients as one vector, then clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
         for i, (_, owner, leaf) in enumerate(leaves(self.model)):
+            # [5] weight [*]: one step of the optimiser
             weight, self.m[i], self.v[i] = self.optimizer.update(
                 getattr(owner, leaf), gradients[i], self.m[i], self.v[i],
                 *settings)

@@ -37,20 +37,25 @@ class Transformer:
         """Source tokens [B S] to the memory, [B S D]."""
         c = {}
         x, c["source_embedding"] = self.source_embedding.forward(source)
-        x, c["source_positions"] = self.source_positions.forward(x)
+        x, c["source_positions"] = self.source_positions.forward(x, 0)
         # [1] memory [B S D]: the encoder's output
         memory, c["encoder"] = self.encoder.forward(x, source_mask)
         c["memory"] = memory
         return memory, c
 
-    def decode(self, target, memory, source_mask, target_mask):
-        """Target tokens [B T], reading the memory, to vectors [B T D]."""
+    def decode(self, target, memory, source_mask, target_mask, caches):
+        """Target tokens [B T], reading the memory, to vectors [B T D].
+
+        With ``caches`` (see cache.py) target is the next token alone, [B 1],
+        at the position that they have reached; else ``caches`` is None.
+        """
         c = {}
+        start = 0 if caches is None else caches[0].written
         x, c["target_embedding"] = self.target_embedding.forward(target)
-        x, c["target_positions"] = self.target_positions.forward(x)
+        x, c["target_positions"] = self.target_positions.forward(x, start)
         # [2] decoded [B T D]: the decoder's output
         decoded, c["decoder"] = self.decoder.forward(
-            x, memory, source_mask, target_mask)
+            x, memory, source_mask, target_mask, caches)
         c["decoded"] = decoded
         return decoded, c
 
@@ -73,7 +78,7 @@ class Transformer:
         """
         memory, encoding = self.encode(source, source_mask)
         decoded, decoding = self.decode(
-            target, memory, source_mask, target_mask)
+            target, memory, source_mask, target_mask, None)
         output, projecting = self.project(decoded)
         return output, {**encoding, **decoding, **projecting}
 

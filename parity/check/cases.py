@@ -14,6 +14,7 @@ import numpy as np
 
 from contract import random
 from contract.batch import Batch
+from contract.components import WHOLE
 from contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
 from contract.training import TrainingConfig
@@ -30,13 +31,12 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "masks", "loss", "optimizer" or
+        kind: "run" (a component), "residual", "masks", "loss", "optimizer" or
             "gradients".
-        component: a key of an engine's COMPONENTS.
+        component: a key of contract.components.COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
         method: which method to run; None for the call itself.
-        sublayer: the function that a residual is tried around.
         nested: whether steps of components inside are compared too.
         tiers: the dtypes it is meant for. Inputs that only float64 can tell
             from their rounding are left out elsewhere.
@@ -53,7 +53,6 @@ class Case:
     kind: str = "run"
     path: str = ""
     method: str | None = None
-    sublayer: object = None
     nested: bool = True
     tiers: tuple = ALL_TIERS
     alone: bool = False
@@ -61,6 +60,12 @@ class Case:
     smoothing: tuple = (0.0, "uniform")
     training: TrainingConfig | None = None
     weights: int = 0
+
+    @property
+    def keywords(self):
+        """What the call takes besides arrays: all is given at once."""
+        method = {"method": self.method} if self.method else {}
+        return method | WHOLE.get(self.method or self.component, {})
 
 
 def values(name, *shape, scale=1.0):
@@ -92,11 +97,6 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     sources[3] = pad
     targets[4, :target // 4] = targets[4, -(target // 4) or target:] = pad
     return Batch.of_ids(sources, targets, pad)
-
-
-def square(x):
-    """The sub-layer that residuals are tried around."""
-    return x * x
 
 
 def component_cases(config):
@@ -140,7 +140,7 @@ def component_cases(config):
                         inputs=(s * root, s * root, masks[0]), tiers=exact)
     yield Case("feed_forward", "feed_forward", (x,),
                path=f"{layer}.feed_forward")
-    yield Case("residual", "residual", (x,), sublayer=square,
+    yield Case("residual", "residual", (x, x * x), kind="residual",
                path=f"{layer}.self_attention_residual")
     yield Case("encoder_layer", "encoder_layer", (s, masks[0]), path=layer,
                nested=False)

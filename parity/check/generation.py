@@ -14,6 +14,7 @@ import dataclasses
 import numpy as np
 
 from contract.generation import CHOICES, GenerationConfig
+from parity.check.margins import margins
 from parity.numerics import tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference, compare
 from parity.numerics.dtypes import BOTH
@@ -95,7 +96,7 @@ def truth_of(reference, low, source, settings, dtype):
     """
     settings = settings.replace(cached=False)
     engine, model = reference
-    found = engine.margins(model, source, settings)
+    found = margins(engine, model, source, settings)
     finite = np.isfinite(found["scores"])
     scale = max(1.0, np.abs(found["scores"][finite]).max(initial=0))
     own = 0.0

@@ -241,14 +241,13 @@ class Runner:
             return self._gradients(case, inputs)
         if case.kind == "optimizer":
             weights = inputs[:case.weights]
-            return self.engine.updates(
-                case.training, self.config.d_model, weights,
+            return optimizer_steps(
+                self.engine, case.training, self.config.d_model, weights,
                 [inputs[i:i + case.weights] for i in range(
                     case.weights, len(inputs), case.weights)], self.device)
-        keywords = {"sublayer": case.sublayer} if case.sublayer else {}
-        if case.method:
-            keywords["method"] = case.method
-        steps = self.engine.run(self.module(case), *inputs, **keywords)
+        if case.kind == "residual":
+            return self.engine.run_residual(self.module(case), *inputs)
+        steps = self.engine.run(self.module(case), *inputs, **case.keywords)
         if case.nested:
             return steps
         return {name: value for name, value in steps.items()
@@ -262,6 +261,38 @@ class Runner:
         return {"loss": loss,
                 **{f"grad {name}": array for name, array in found.items()},
                 "all weights": np.concatenate(everything)}
+
+
+def optimizer_steps(engine, training, d_model, weights, gradients, device):
+    """Optimise a few arrays by themselves, with what an engine optimises by.
+
+    Args:
+        engine: an engine.
+        training: a TrainingConfig.
+        d_model: what the schedule is scaled by.
+        weights: arrays of any shapes.
+        gradients: for each step, their gradients.
+        device: where.
+
+    Returns:
+        Every array after every step: norm, rate, m, v and weight.
+    """
+    optimizer = engine.OPTIMIZERS[training.optimizer](training, d_model)
+    weights = [engine.to_native(weight, device) for weight in weights]
+    moments, steps = [(weight * 0, weight * 0) for weight in weights], {}
+    for step, arrays in enumerate(gradients, start=1):
+        clipped, norm = engine.clip_by_global_norm(
+            [engine.to_native(g, device) for g in arrays], training.clip_norm)
+        settings = optimizer.settings(step)
+        steps[f"norm, step {step}"] = engine.to_numpy(norm)
+        steps[f"rate, step {step}"] = np.asarray(settings[0])
+        for i, gradient in enumerate(clipped):
+            weights[i], *moments[i] = optimizer.update(
+                weights[i], gradient, *moments[i], *settings)
+            for what, array in zip(
+                    ("m", "v", "weight"), (*moments[i], weights[i])):
+                steps[f"{what} {i}, step {step}"] = engine.to_numpy(array)
+    return {name: np.asarray(array) for name, array in steps.items()}
 
 
 @dataclasses.dataclass

@@ -14,6 +14,7 @@ import time
 import numpy as np
 
 from contract import layouts, weights
+from contract.components import WHOLE
 from contract.errors import InputError
 from contract.training import TrainingConfig
 from contract.weights import finite, part
@@ -130,7 +131,8 @@ class Vector:
         """Our answers under their names, as an engine computes them."""
         module = engine.build(
             self.table.component, self.config, self.weights)
-        steps = engine.run(module, *self.inputs())
+        steps = engine.run(module, *self.inputs(), **WHOLE.get(
+            self.table.component, {}))
         found = {**self._gradients(engine, module), **self._training(engine)}
         for name in self.answers:
             if name == "loss":

@@ -125,7 +125,7 @@ def train(
             settings = settings_from(given, task or str(data), chosen)
         if data is not None:
             chosen.check(settings.config)
-        engine = ports.ready(port, device)
+        engine = ports.ready(port, device, "fast")
         run = training.Run(engine, chosen, settings, folder, device)
         if resume:
             run.load()

@@ -57,7 +57,8 @@ def address(name):
 
 
 #: The tests of what one of the four has for itself, by file.
-OWN = {"generate": "test_generate.py", "train": "test_training.py",
+OWN = {"search": "test_generate.py", "sample": "test_generate.py",
+       "train": "test_training.py",
        "random": "test_random.py", "parameters": "test_weights.py",
        "cache": "test_generate.py", "dropout": "test_dropout.py"}
 

@@ -5,10 +5,7 @@ The search is the reference's own. While it runs, its two choices, ``top`` and
 that go on and those that have ended.
 """
 
-import contextlib
 import dataclasses
-import importlib
-from unittest import mock
 
 import numpy as np
 from markupsafe import Markup
@@ -79,30 +76,30 @@ class SearchTree:
     answers: list
 
 
-@contextlib.contextmanager
-def listening(module):
-    """A list that fills with what ``top`` and ``best`` chose meanwhile."""
-    heard, inside = [], []
-    top, best = module.top, module.best
+def listening(kind):
+    """A kind of beam search that also lists what it chose, as ``heard``."""
 
-    def top_heard(*args):
-        chosen = top(*args)
-        if not inside:
-            heard.append(chosen)
-        return chosen
+    class Listening(kind):
+        """Lists what ``top`` and ``best`` answer, but not top within best."""
 
-    def best_heard(*args):
-        inside.append(True)
-        try:
-            chosen = best(*args)
-        finally:
-            inside.pop()
-        heard.append(chosen)
-        return chosen
+        def __init__(self, *given):
+            super().__init__(*given)
+            self.heard, self.inside = [], False
 
-    with (mock.patch.object(module, "top", top_heard),
-          mock.patch.object(module, "best", best_heard)):
-        yield heard
+        def top(self, *given):
+            chosen = super().top(*given)
+            if not self.inside:
+                self.heard.append(chosen)
+            return chosen
+
+        def best(self, *given):
+            self.inside = True
+            chosen = super().best(*given)
+            self.inside = False
+            self.heard.append(chosen)
+            return chosen
+
+    return Listening
 
 
 def search(engine, model, source, settings):
@@ -113,12 +110,11 @@ def search(engine, model, source, settings):
         source: int [1 S].
         settings: a GenerationConfig whose method is "beam".
     """
-    module = importlib.import_module(f"{engine.__package__}.generate")
-    with listening(module) as heard:
-        engine.generate(model, source, settings)
+    beam = listening(engine.SEARCHES["beam"])(model, source, settings, None)
+    beam.run()
     vocab = model.config.target_vocab
     living, steps, ended = [None], [], []
-    *rounds, (scores, tokens) = heard
+    *rounds, (scores, tokens) = beam.heard
     for step, (grown, found, going) in enumerate(
             zip(rounds[::3], rounds[1::3], rounds[2::3]), start=1):
         made = []

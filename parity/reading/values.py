@@ -359,7 +359,7 @@ class Values:
             ("train", "loss_and_gradients"): [of_all(
                 "loss", {c: {"loss": v}
                          for c, v in self.dates.losses.items()}, "loss")],
-            ("generate", "one_by_one"): [
+            ("search", "Greedy"): [
                 of_all("tokens", found, "tokens"),
                 of_all("scores", found, "scores", "log p of the answer")],
         }

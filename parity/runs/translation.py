@@ -146,7 +146,7 @@ class Translator:
     """
 
     def __init__(self, port, model, dtype="float64", device="cpu"):
-        engine = ports.ready(port, device)
+        engine = ports.ready(port, device, "fast")
         self.port, self.engine, self.model = port, engine, model
         # Small products gain nothing from a second thread, and on a busy
         # machine the threads wait for one another.

@@ -25,6 +25,9 @@ FORCED = {
     ("jax", "projection.py"): set(),
 }
 
+#: Files that one framework forces: Keras asks its backend for gradients.
+FORCED_FILES = {"keras": {"gradients.py"}}
+
 #: Helpers of the hand-written backward pass, and of NumPy's lack of erfc.
 NUMPY_ONLY = {"sum_to", "normal_cdf", "flatten"}
 
@@ -90,7 +93,7 @@ def public(path):
 @pytest.mark.parametrize("port", PORTS)
 def test_same_files(port):
     there = {path.name for path in PORTS[port].glob("*.py")}
-    assert there == set(MIRRORED)
+    assert there == set(MIRRORED) | FORCED_FILES.get(port, set())
 
 
 @pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
@@ -109,7 +112,9 @@ def test_same_names_and_signatures(port, name):
                if not n.endswith((".backward", ".table", "_backward"))}
     assert not extra and not lacking
     for qualified in ours.keys() & theirs.keys():
-        assert theirs[qualified] == ours[qualified], qualified
+        # A method of the reference may also be given the cache.
+        assert theirs[qualified] in (ours[qualified], ours[qualified] and [
+            name for name in ours[qualified] if name != "owner"]), qualified
 
 
 @pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
@@ -130,7 +135,8 @@ def engine_functions(path):
 FACE = {"versions", "set_precision", "devices", "build", "export",
         "run", "forward", "gradients", "predict", "generate",
         "initial_weights", "trainer",
-        "train_step", "moments", "resume", "updates", "masks", "loss", "matmul"}
+        "train_step", "moments", "resume", "run_residual", "masks", "loss",
+        "matmul", "to_native", "to_numpy"}
 
 
 @pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
@@ -168,7 +174,7 @@ def test_markers_are_numbered_and_name_what_follows(path):
 def test_there_are_markers():
     """The tests above are not passed by files without markers."""
     count = sum(len(markers(REFERENCE / name)) for name in READ_SIDE_BY_SIDE)
-    assert count == 49
+    assert count == 90
 
 
 def dims_of_steps():

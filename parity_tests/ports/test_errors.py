@@ -61,7 +61,7 @@ def test_a_sequence_longer_than_the_position_table(engine):
         engine.forward(model(engine), *long)
     module = engine.build("positional_encoding", CONFIG, {})
     with pytest.raises(InputError, match="65 tokens.*64 rows"):
-        engine.run(module, np.ones((1, 65, CONFIG.d_model)))
+        engine.run(module, np.ones((1, 65, CONFIG.d_model)), start=0)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
@@ -77,7 +77,7 @@ def test_mask_must_be_boolean(engine, kind):
         if name.startswith("encoder.layers.0.self_attention.")})
     x = np.ones((5, 11, CONFIG.d_model))
     with pytest.raises(InputError, match="True where a query may attend"):
-        engine.run(attention, x, x, given[2].astype(kind))
+        engine.run(attention, x, x, given[2].astype(kind), cache=None)
 
 
 @pytest.mark.parametrize("name, shape", [

@@ -82,8 +82,9 @@ def test_the_searches_differ():
 
 @pytest.mark.long
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda s: s.name)
-def test_every_search_is_the_references(engine, search):
+def test_every_search_is_the_references(engine_of_each_form, search):
     """Tokens equal, scores to 1e-12; cached and not, alone and in a batch."""
+    engine = engine_of_each_form
     found = generation.compared(
         engine, _kept(engine), SOURCE, search.settings,
         truth(search.settings), BATCHES)
@@ -95,14 +96,15 @@ _models = {}
 
 def _kept(engine):
     """One model an engine: what it compiled is used again."""
-    if engine.NAME not in _models:
-        _models[engine.NAME] = built(engine)
-    return _models[engine.NAME]
+    if engine.__name__ not in _models:
+        _models[engine.__name__] = built(engine)
+    return _models[engine.__name__]
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_beam_1_is_greedy(engine, rule):
+def test_beam_1_is_greedy(engine_of_each_form, rule):
     """The same tokens; the score, divided by the rule's penalty."""
+    engine = engine_of_each_form
     greedy = GenerationConfig(end_id=END, max_tokens=MOST)
     beam = greedy.replace(method="beam", beam=1, length_rule=rule)
     one, other = (engine.generate(_kept(engine), SOURCE, settings)
@@ -205,16 +207,17 @@ def test_fewer_targets_than_the_beam_is_wide(engine):
 
 @pytest.mark.parametrize("vocab", [7, 128, 5000, 20000])
 @pytest.mark.parametrize("count", [1, 5, 7])
-def test_top_is_a_stable_sort(engine, vocab, count):
+def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
     """Also among many equals, and where all but a few are impossible."""
+    engine = engine_of_each_form
     draws = random.uniform(random.key(vocab), (3, vocab), 0.0, 1.0)
     scores = np.stack([
         draws[0], np.round(draws[1] * 4), np.where(
             draws[2] < 3 / vocab, draws[2], -np.inf)])
-    top = importlib.import_module(f"{FOLDERS[engine.NAME]}.generate").top
-    native = (scores if engine.NAME == "numpy"
-              else engine.to_native(scores, "cpu"))
-    found, places = map(np.asarray, top(native, count))
+    search = engine.SEARCHES["beam"]
+    top = getattr(search, "top", None) or importlib.import_module(
+        search.__module__).top
+    found, places = map(np.asarray, top(engine.to_native(scores, "cpu"), count))
     truth = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
     np.testing.assert_array_equal(places, truth)
     np.testing.assert_array_equal(
@@ -325,40 +328,30 @@ FOLDERS = {"numpy": "reference_numpy", "torch": "impl_torch",
 def rewritten(engine, old, new):
     """The engine's searches, with one piece of their source replaced."""
     folder = FOLDERS[engine.NAME]
-    original = importlib.import_module(f"{folder}.generate")
+    original = importlib.import_module(f"{folder}.search")
     path = pathlib.Path(original.__file__)
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1, (path, old)
     module = types.ModuleType(original.__name__)
     exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
-    return mock.patch.object(importlib.import_module(f"{folder}.engine"),
-                             "METHODS", module.METHODS)
+    return mock.patch.dict(importlib.import_module(f"{folder}.engine").SEARCHES,
+                           {"greedy": module.Greedy, "beam": module.Beam})
 
-
-ALIVE = {
-    "numpy": ("np.where(np.arange(w) == 0, 0.0, -np.inf)", "np.zeros(w)"),
-    "torch": ("living[:, 0] = 0 ", "living[:, :] = 0 "),
-    "keras": ("ops.where(ops.arange(w) == 0, np.float64(0), ended)",
-              "ops.zeros_like(ended)"),
-    "jax": ("ended.at[:, 0].set(0)", "jnp.zeros_like(ended)"),
-}
 
 FAULTS = {
     "the cache is not reordered": (
-        {name: ("reorder(self.cache, parents, written)", "self.cache")
-         for name in FOLDERS}
-        | {name: ("reorder(self.state, parents, written)", "self.state")
-           for name in ("keras", "jax")},
+        {name: ("cache.reorder(parents)", "pass") for name in FOLDERS},
         "beam 4, paper", "tokens, cached",
         "only with the cache: keys and values are not those of the "
         "hypothesis"),
     "a beam grows after its end": (
-        {name: ("ends = words == settings.end_id", "ends = words == -1")
+        {name: ("ends = token == settings.end_id", "ends = token == -1")
          for name in FOLDERS},
         "beam 4, paper", "tokens, uncached",
         "a target goes on after its end"),
     "all are alive at the first step": (
-        ALIVE, "beam 4, paper", "tokens, uncached",
+        {name: ("arange(w) == 0", "arange(w) >= 0") for name in FOLDERS},
+        "beam 4, paper", "tokens, uncached",
         "one hypothesis stands twice"),
 }
 
@@ -389,8 +382,8 @@ def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     """Padding is attended to where any neighbour has none."""
     settings = GenerationConfig(end_id=END, max_tokens=MOST)
     right = truth(settings)
-    line = "    source_mask = padding_mask(source, model.config.pad_id)\n"
-    with rewritten(engine, line, line + "    source_mask = "
+    line = "        source_mask = padding_mask(source, self.pad_id)\n"
+    with rewritten(engine, line, line + "        source_mask = "
                    f"{NEIGHBOURS[engine.NAME]}\n"):
         found = generation.compared(
             engine, built(engine), SOURCE, settings, right, (1, 3))
@@ -401,18 +394,17 @@ def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
 def test_one_token_is_read_a_step():
     """With the cache, the work of a step does not grow with what is written."""
     engine = ports.engine("numpy")
-    from reference_numpy import generate
-    lengths = []
-    old = generate.decode_one
+    lengths, model = [], _kept(engine)
+    old = model.decode
 
-    def watched(model, token, *args):
-        lengths.append(token.shape)
-        return old(model, token, *args)
+    def watched(target, *given):
+        lengths.append(target.shape)
+        return old(target, *given)
 
-    with mock.patch.object(generate, "decode_one", watched):
-        engine.generate(_kept(engine), SOURCE, GenerationConfig(
+    with mock.patch.object(model, "decode", watched):
+        engine.generate(model, SOURCE, GenerationConfig(
             max_tokens=MOST, end_id=5))
-    assert set(lengths) == {(3,)}
+    assert set(lengths) == {(3, 1)}
     assert len(lengths) == MOST
 
 

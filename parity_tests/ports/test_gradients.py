@@ -8,6 +8,7 @@ leave no single derivative unseen.
 import numpy as np
 import pytest
 
+from contract import components
 from contract.config import CHOICES, PRESETS
 from contract.steps import assigned, read_steps
 from contract.weights import probe_weights
@@ -76,7 +77,9 @@ def case_of(component, config):
     memory = cases.values("gm", 3, 7, config.d_model)
     mask = np.ones((3, 1, 5, 7), bool)
     mask[0, :, :, 4:] = mask[1, :, 2] = False
-    build = reference.COMPONENTS[component](config)
+    make, arguments = components.component(
+        "reference_numpy", component, config)
+    build = make(*arguments)
     for name, owner, leaf in reference.leaves(build):
         shape = getattr(owner, leaf).shape
         setattr(owner, leaf, cases.values(f"w {name}", *shape) + 0.1)
@@ -106,13 +109,13 @@ def test_cross_attention_by_both_inputs():
     """x and memory have gradients of their own; masked rows are among them."""
     module, x, memory, mask = case_of(
         "multi_head_attention", cases.test_size("complete"))
-    y, c = module.forward(x, memory, mask)
+    y, c = module.forward(x, memory, mask, None)
     dy = cases.values("dy", *y.shape)
     dx, dmemory, _ = module.backward(dy, c)
     u, v = cases.values("u", *x.shape), cases.values("v", *memory.shape)
 
     def moved(t):
-        return float((module.forward(x + t * u, memory + t * v, mask)[0]
+        return float((module.forward(x + t * u, memory + t * v, mask, None)[0]
                       * dy).sum())
     expected = float((dx * u).sum() + (dmemory * v).sum())
     assert slope(moved, 1e-4) == pytest.approx(expected, rel=1e-8)
@@ -235,7 +238,7 @@ def test_backward_steps_quote_the_forward_ones():
                 assert step.text.startswith(f"{forward[step.number]} = "), step
                 assert assigned(step) or "return" in step.code, step
                 count += 1
-    assert count == 43
+    assert count == 44
 
 
 def test_a_wrong_derivative_is_seen(port, monkeypatch):

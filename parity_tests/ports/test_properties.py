@@ -245,9 +245,9 @@ def test_a_query_without_keys_answers_the_output_bias(engine):
     mask = np.ones((cases.BATCH, 1, cases.TARGET, cases.SOURCE), bool)
     alone = np.zeros((cases.BATCH, cases.TARGET), bool)
     alone[1, 4] = alone[2] = alone[4, 0] = True
-    truth = engine.run(attention, x, memory, mask)
+    truth = engine.run(attention, x, memory, mask, cache=None)
     mask[:, 0][alone] = False
-    found = engine.run(attention, x, memory, mask)
+    found = engine.run(attention, x, memory, mask, cache=None)
     for step in ("weights", "context"):
         assert not found[step].swapaxes(1, 2)[alone].any()
         assert truth[step].swapaxes(1, 2)[alone].all()
@@ -266,7 +266,7 @@ def test_its_parts_make_the_model(engine, name):
     encoded = engine.run(
         whole, batch.source, batch.source_mask, method="encode")
     decoded = engine.run(whole, batch.target, encoded["memory"], *masks,
-                         method="decode")
+                         method="decode", caches=None)
     projected = engine.run(whole, decoded["decoded"], method="project")
     parts = encoded | decoded | projected
     assert parts.keys() == steps.keys()

@@ -10,7 +10,8 @@ from parity.check import cases, lockstep
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
-from reference_numpy.fast import FastTrainer, parts
+from reference_numpy.fast import engine as fast_engine
+from reference_numpy.fast.train import parts
 
 #: Sums of the same numbers in another order.
 LIMIT = 1e-12
@@ -28,8 +29,9 @@ VARIANTS = {
 def pair(config, training, threads):
     """The engine's trainer and a fast one, of equal models."""
     plain, fast = (
-        kind(engine.build("transformer", config, probe_weights(config)),
-             training) for kind in (engine.trainer, FastTrainer))
+        form.trainer(form.build(
+            "transformer", config, probe_weights(config)), training)
+        for form in (engine, fast_engine))
     fast.threads = threads
     return plain, fast
 
@@ -96,7 +98,7 @@ def test_resumes():
     plain, fast = pair(config, lockstep.TRAINING, threads=2)
     pairs = lockstep.batches(config, 1)
     engine.train_step(plain, *pairs)
-    again = FastTrainer(engine.build(
+    again = fast_engine.trainer(fast_engine.build(
         "transformer", config, engine.export(plain.model)), lockstep.TRAINING)
     engine.resume(again, 1, engine.moments(plain))
     assert_equal_step(plain, again, *lockstep.batches(config, 2))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.config import CHOICES, PRESETS
+from contract.sinusoids import halves_table, interleaved_table
 from contract.weights import probe_weights
 from parity.check import cases, golden
 from reference_numpy import engine
@@ -23,7 +24,6 @@ from reference_numpy.layer_norm import NORMS
 from reference_numpy.linear import Linear
 from reference_numpy.loss import cross_entropy
 from reference_numpy.masks import causal_mask, padding_mask
-from reference_numpy.positional import halves_table, interleaved_table
 from reference_numpy.projection import log_softmax
 from reference_numpy.residual import PostNorm, PreNorm
 
@@ -78,7 +78,7 @@ def test_fully_masked_row():
     x = cases.values("x", 2, 3, config.d_model)
     mask = np.ones((2, 1, 3, 3), bool)
     mask[1, 0, 2] = False
-    y, c = attention.forward(x, x, mask)
+    y, c = attention.forward(x, x, mask, None)
     assert not c["weights"][1, :, 2].any() and not c["context"][1, :, 2].any()
     np.testing.assert_array_equal(y[1, 2], weights["output.bias"])
     assert np.allclose(c["weights"].sum(axis=-1)[0], 1, rtol=0, atol=4 * EPS)
@@ -252,7 +252,7 @@ def test_heads_are_column_slices():
     x, memory = (cases.values(n, 2, t, config.d_model)
                  for n, t in (("x", 4), ("m", 7)))
     mask = np.ones((2, 1, 1, 7), bool)
-    y, c = module.forward(x, memory, mask)
+    y, c = module.forward(x, memory, mask, None)
     heads = []
     for h in range(config.n_heads):
         own = slice(h * config.d_k, (h + 1) * config.d_k)
@@ -305,10 +305,14 @@ def test_residuals_written_out():
 
     def normed(x):
         return norm.forward(x)[0]
-    pre, _ = PreNorm(config).forward(x, cases.square)
-    post, _ = PostNorm(config).forward(x, cases.square)
-    np.testing.assert_array_equal(pre, x + cases.square(normed(x)))
-    np.testing.assert_array_equal(post, normed(x + cases.square(x)))
+
+    def square(residual):
+        y, c = residual.before(x)
+        return residual.after(x, y * y, c)
+    np.testing.assert_array_equal(
+        square(PreNorm(config)), x + normed(x)**2)
+    np.testing.assert_array_equal(
+        square(PostNorm(config)), normed(x + x * x))
 
 
 def test_tied_model():

@@ -10,9 +10,9 @@ from parity import ports
 from parity.ports import NotChecked
 
 
-def usable(name):
+def usable(name, form="readable"):
     """An engine with its precision set; skips where it cannot run."""
-    engine = ports.engine(name)
+    engine = ports.engine(name, form)
     if isinstance(engine, NotChecked):
         pytest.skip(f"not checked: {engine.reason}")
     engine.set_precision()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from contract import weights
+from contract.components import WHOLE
 from parity import ports
 from parity.check import cases, golden
 from parity.numerics.comparator import MATCH, compare, relative_error
@@ -33,7 +34,8 @@ jax_only = pytest.mark.parametrize("port", ["jax"], indirect=True)
 def reference(component, *inputs, config=CONFIG, arrays=ATTENTION):
     """The steps of a component of the reference."""
     engine = ports.engine("numpy")
-    return engine.run(engine.build(component, config, arrays), *inputs)
+    return engine.run(engine.build(component, config, arrays), *inputs,
+                      **WHOLE.get(component, {}))
 
 
 def equal(found, truth, limit=FLOAT64_LIMIT):

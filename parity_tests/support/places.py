@@ -13,7 +13,7 @@ REFERENCE = ROOT / "reference_numpy"
 PORTS = {name: ROOT / f"impl_{name}" for name in ports.known_ports()}
 
 #: In the reference alone: a framework has its own, or needs none.
-REFERENCE_ONLY = {"bpe.py", "fast.py", "linear.py", "margins.py"}
+REFERENCE_ONLY = {"bpe.py", "linear.py"}
 
 #: engine.py has the same functions, but talks to its framework.
 MIRRORED = sorted(path.name for path in REFERENCE.glob("*.py")

@@ -1,8 +1,7 @@
 """The training step of train.py, made for speed.
 
-The plain form defines what is computed; this one computes the same, to
-rounding, and a test holds the two together. What makes it fast would cost the
-reader in the files of the components, and so stands here:
+The readable form defines what is computed; this one computes the same, to
+rounding. What makes it fast:
 
 - The rows of a batch are shared out to threads, as many as there are
   processors, since NumPy lets go of Python's lock while it computes. Whoever
@@ -25,11 +24,11 @@ import os
 import numpy as np
 
 from contract.dropping import places
+from contract.smoothing import SMOOTHINGS
 from reference_numpy import random
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.dropout import draw
 from reference_numpy.layer_norm import LayerNorm, NoNorm, sum_to
-from reference_numpy.loss import SMOOTHINGS
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.optimizer import OPTIMIZERS
 from reference_numpy.parameters import PARAMETERS, leaves, modules, paths
@@ -430,8 +429,8 @@ class Pairs:
     n_shares: int
 
 
-class FastTrainer:
-    """A Trainer for speed: the same arguments, the same attributes."""
+class Trainer:
+    """See reference_numpy.train; the same arguments and attributes."""
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0

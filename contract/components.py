@@ -1,0 +1,61 @@
+"""How each component is made from a config; the same in all four.
+
+A component is named by its file and its class, or by the table in which the
+config chooses its class, and by what the class is given.
+"""
+
+import importlib
+
+#: Component -> file, class or (table, field of the config), and arguments.
+COMPONENTS = {
+    "token_embedding": ("embedding", "TokenEmbedding",
+                        lambda c: (c.source_vocab, c.d_model)),
+    "positional_encoding": ("positional", "PositionalEncoding",
+                            lambda c: (c,)),
+    "norm": ("layer_norm", ("NORMS", "norm"),
+             lambda c: (c.d_model, c.norm_eps)),
+    "single_head_attention": ("attention", "SingleHeadAttention",
+                              lambda c: (c.d_model,)),
+    "multi_head_attention": ("attention", "MultiHeadAttention",
+                             lambda c: (c,)),
+    "feed_forward": ("feed_forward", "FeedForward", lambda c: (c,)),
+    "residual": ("residual", ("RESIDUALS", "residual"), lambda c: (c,)),
+    "encoder_layer": ("encoder", "EncoderLayer", lambda c: (c,)),
+    "decoder_layer": ("decoder", "DecoderLayer", lambda c: (c,)),
+    "encoder": ("encoder", "Encoder", lambda c: (c,)),
+    "decoder": ("decoder", "Decoder", lambda c: (c,)),
+    "projection": ("projection", "Projection",
+                   lambda c: (c.d_model, c.target_vocab)),
+    "transformer": ("transformer", "Transformer", lambda c: (c,)),
+}
+
+#: What a component's call, or a model's method, takes besides arrays where a
+#: whole sequence is given at once, from position 0 and without a cache.
+WHOLE = {
+    "positional_encoding": {"start": 0},
+    "multi_head_attention": {"cache": None},
+    "decoder_layer": {"cache": None},
+    "decoder": {"caches": None},
+    "decode": {"caches": None},
+}
+
+
+def component(package, name, config):
+    """The class of a component, and the arguments that make one.
+
+    Args:
+        package: the folder of an implementation, such as "impl_torch".
+        name: a key of COMPONENTS.
+        config: a TransformerConfig.
+
+    Returns:
+        The class, as the config chooses it, and a tuple.
+    """
+    file, choice, arguments = COMPONENTS[name]
+    module = importlib.import_module(f"{package}.{file}")
+    if isinstance(choice, str):
+        chosen = getattr(module, choice)
+    else:
+        table, field = choice
+        chosen = getattr(module, table)[getattr(config, field)]
+    return chosen, arguments(config)

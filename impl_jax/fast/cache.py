@@ -1,0 +1,96 @@
+"""Keys and values that are kept, those of the memory too, and written in place.
+
+nnx: rows and heads stand as one dimension, R·H. A dimension of size 1, as of
+one row, XLA drops, and then copies the whole cache for every token.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from impl_jax.attention import scaled_dot_product_attention
+
+_BLOCK = 32  # tokens that are moved together
+
+
+def keys_and_values(attention, memory):
+    """An attention's key and value of memory [R S D]: [R·H S K] each."""
+    return (_joined(attention.split(attention.key(memory))),
+            _joined(attention.split(attention.value(memory))))
+
+
+def _joined(heads):
+    """Rows and heads as one dimension: [R H T K] to [R·H T K]."""
+    return heads.reshape(-1, *heads.shape[2:])
+
+
+def attend(attention, x, key, value, mask):
+    """An attention's output for x [R T D], its keys and values given."""
+    query = attention.split(attention.query(x))
+    context = scaled_dot_product_attention(
+        _joined(query), key, value, mask, attention.weights_dropout, attention)
+    return attention.output(attention.merge(context.reshape(query.shape)))
+
+
+def new_cache(model, memory, length):
+    """Room for ``length`` tokens, and the memory's keys and values."""
+    length += -length % _BLOCK
+    shape = (len(memory) * model.config.n_heads, length, model.config.d_k)
+    return [((jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype)),
+             keys_and_values(layer.cross_attention, memory))
+            for layer in model.decoder.layers]
+
+
+def decode_one(model, token, position, cache, source_mask):
+    """Decode one token of every row, int [R], at a position.
+
+    Returns its vector [R 1 D], and the cache with its key and value.
+    """
+    embedded = model.target_embedding(token[:, None])
+    length = cache[0][0][0].shape[1]
+    table = jnp.asarray(
+        model.target_positions.table[:length].astype(embedded.dtype))
+    x = embedded + table[position]
+    mask = (jnp.arange(length) <= position)[None, None]
+    memory_mask = jnp.repeat(
+        source_mask[:, 0], model.config.n_heads, axis=0)  # [R·H 1 S]
+    new = []
+    for layer, (kept, memory) in zip(model.decoder.layers, cache):
+        y = layer.self_attention_residual.before(x)
+        kept = tuple(
+            jax.lax.dynamic_update_slice_in_dim(old, one, position, axis=1)
+            for old, one in zip(
+                kept, keys_and_values(layer.self_attention, y)))
+        y = attend(layer.self_attention, y, *kept, mask)
+        x = layer.self_attention_residual.after(x, y)
+        y = layer.cross_attention_residual.before(x)
+        y = attend(layer.cross_attention, y, *memory, memory_mask)
+        x = layer.cross_attention_residual.after(x, y)
+        y = layer.feed_forward_residual.before(x)
+        y = layer.feed_forward(y)
+        x = layer.feed_forward_residual.after(x, y)
+        new.append((kept, memory))
+    return model.decoder.norm(x), new
+
+
+def reorder(cache, parents, written):
+    """The cache of rows that go on from other rows: parents, int [R].
+
+    What is not written stays where it is, block by block.
+    """
+    heads = len(cache[0][0][0]) // len(parents)
+    rows = (parents[:, None] * heads + jnp.arange(heads)).reshape(-1)
+
+    def move(block, kept):
+        old = jax.lax.dynamic_slice_in_dim(
+            kept, block * _BLOCK, _BLOCK, axis=1)
+        return jax.lax.dynamic_update_slice_in_dim(
+            kept, old[rows], block * _BLOCK, axis=1)
+
+    kept = jax.lax.fori_loop(
+        0, -(-written // _BLOCK),
+        lambda block, kept: jax.tree.map(
+            functools.partial(move, block), kept),
+        [kept for kept, _ in cache])
+    return [(kept, memory) for kept, (_, memory) in zip(kept, cache)]

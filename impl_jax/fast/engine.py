@@ -1,0 +1,32 @@
+"""The fast form's face: what has no fast form is the readable engine's."""
+
+import jax
+
+from contract.batch import check_search
+from impl_jax import engine
+from impl_jax.fast.search import SEARCHES
+from impl_jax.fast.train import Trainer
+
+
+def __getattr__(name):
+    return getattr(engine, name)
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    return Trainer(model, training)
+
+
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the reference's engine.
+
+    Without a cache it is the readable form's own search.
+    """
+    if not settings.cached:
+        return engine.generate(model, source, settings, rows)
+    rows = check_search(model.config, source, settings, rows)
+    with jax.enable_x64(True):  # scores are float64, the model's dtype or not
+        tokens, scores = SEARCHES[settings.method](
+            model, engine.to_native(source, model.home), settings, rows)
+        return {"tokens": engine.to_numpy(tokens),
+                "scores": engine.to_numpy(scores)}

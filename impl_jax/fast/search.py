@@ -1,0 +1,204 @@
+"""Whole searches as one compiled function each.
+
+All shapes are fixed: what is not written yet is padding, which nothing attends
+to. What only enters a formula is an argument, so that another temperature or
+penalty needs no compiling.
+"""
+
+import functools
+import typing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from impl_jax import search
+from impl_jax.fast.cache import decode_one, new_cache, reorder
+from impl_jax.sample import uniforms
+from impl_jax.search import follow
+
+_BLOCK = 128  # ids whose highest score stands for them at first
+
+
+class _Numbers(typing.NamedTuple):
+    """What of a GenerationConfig only enters formulas, by the same names."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    penalties: jax.Array
+    bounds: jax.Array
+
+
+def _parted(settings, vocab):
+    """Settings that decide what is compiled, and those that do not."""
+    # What depends on the length is looked up, by what is written.
+    penalties, bounds = (
+        np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
+        for rule in (settings.penalty, settings.bound))
+    waits = settings.length_rule != "hf_true"
+    return settings.replace(
+        temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
+        length_rule="none" if waits else "hf_true"), _Numbers(
+            settings.temperature, settings.top_k or vocab, settings.top_p,
+            penalties, bounds)
+
+
+class Cached(search.Beam):
+    """What all searches ask, answered from a cache; see impl_jax.search.
+
+    Attributes:
+        kept: what a loop carries.
+    """
+
+    def __init__(self, model, source, settings):
+        super().__init__(model, source, settings.replace(cached=False), None)
+        self.kept = new_cache(model, self.memory, self.length)
+
+    def next(self, tokens, written):
+        """log p of what follows the first ``written`` of tokens [R N]."""
+        token = jax.lax.dynamic_index_in_dim(
+            tokens, written - 1, axis=1, keepdims=False)
+        decoded, self.kept = decode_one(
+            self.model, token, written - 1, self.kept, self.source_mask)
+        return self.answer(decoded)
+
+    def reorder(self, parents, written):
+        """Let each row go on from another one of its source: int [R]."""
+        self.kept = reorder(self.kept, parents, written)
+
+    @staticmethod
+    def top(scores, count):
+        """The ``count`` highest of scores [B n], and their places: [B count].
+
+        XLA sorts whole rows of float64. So first the ``count`` blocks that
+        have the highest: none of the highest can stand in any other.
+        """
+        vocab = scores.shape[-1]
+        if vocab <= count * _BLOCK:
+            return jax.lax.top_k(scores, count)
+        blocks = jnp.pad(
+            scores, ((0, 0), (0, -vocab % _BLOCK)), constant_values=-jnp.inf)
+        blocks = blocks.reshape(len(scores), -1, _BLOCK)
+        _, which = Cached.top(jnp.max(blocks, axis=-1), count)
+        which = jnp.sort(which, axis=-1)
+        scores, places = jax.lax.top_k(
+            follow(blocks, which).reshape(len(scores), -1), count)
+        which = jnp.take_along_axis(which, places // _BLOCK, axis=-1)
+        return scores, which * _BLOCK + places % _BLOCK
+
+
+def most_likely(log_probs, numbers, draw):
+    """The token of the highest probability; of equals, the first: [B]."""
+    # XLA's argmax goes from number to number.
+    return Cached.top(log_probs, 1)[1][:, 0]
+
+
+def sampled(log_probs, numbers, draw):
+    """The token into whose share draw [B], in [0, 1), falls: [B]."""
+    vocab = log_probs.shape[-1]
+    scores, which = Cached.top(log_probs / numbers.temperature, vocab)
+    p = jnp.exp(scores - scores[:, :1])
+    p = p / jnp.sum(p, axis=-1, keepdims=True)
+    before = jnp.cumsum(p, axis=-1) - p
+    kept = (jnp.arange(vocab) < numbers.top_k) & (before < numbers.top_p)
+    reached = jnp.cumsum(jnp.where(kept, p, 0), axis=-1)
+    rank = jnp.sum(reached <= draw[:, None] * reached[:, -1:], axis=-1)
+    rank = jnp.minimum(rank, jnp.sum(kept, axis=-1) - 1)
+    return jnp.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
+
+
+CHOOSERS = {"greedy": most_likely, "sample": sampled}
+
+
+def one_by_one(model, source, settings, rows):
+    """Greedy search and sampling: one token after the other."""
+    length = 1 + settings.max_tokens
+    draws = (uniforms(settings.seed, rows, length)
+             if settings.method == "sample" else None)
+    fixed, numbers = _parted(settings, model.config.target_vocab)
+    return _one_by_one(*nnx.split(model), source, draws, fixed, numbers)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def _one_by_one(graph, weights, source, draws, settings, numbers):
+    cached = Cached(nnx.merge(graph, weights), source, settings)
+    choose, length = CHOOSERS[settings.method], cached.length
+    tokens = jnp.full((len(source), length), cached.pad_id)
+    tokens = tokens.at[:, 0].set(settings.begin_id)
+
+    def goes_on(state):
+        written, _, _, finished, _ = state
+        return (written < length) & ~jnp.all(finished)
+
+    def write(state):
+        written, tokens, scores, finished, cached.kept = state
+        log_probs = cached.next(tokens, written)
+        token = choose(log_probs, numbers,
+                       None if draws is None else draws[:, written])
+        log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
+        scores = scores + jnp.where(finished, 0, log_p[:, 0])
+        token = jnp.where(finished, cached.pad_id, token)
+        tokens = tokens.at[:, written].set(token)
+        finished = finished | (token == settings.end_id)
+        return written + 1, tokens, scores, finished, cached.kept
+
+    _, tokens, scores, _, _ = jax.lax.while_loop(goes_on, write, (
+        1, tokens, jnp.zeros(len(source)), jnp.zeros(len(source), bool),
+        cached.kept))
+    return tokens[:, None], scores[:, None]
+
+
+def beam_search(model, source, settings, rows):
+    """Beam search: the W best hypotheses side by side."""
+    fixed, numbers = _parted(settings, model.config.target_vocab)
+    return _beam_search(*nnx.split(model), source, fixed, numbers)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3))
+def _beam_search(graph, weights, source, settings, numbers):
+    cached = Cached(nnx.merge(graph, weights), source, settings)
+    b, w, length = len(source), settings.beam, cached.length
+    vocab = cached.model.config.target_vocab
+    # One hypothesis has one continuation: a beam of 1 is greedy search.
+    count = 1 if w == 1 else min(2 * w, w * vocab)
+    tokens = jnp.full((b, w, length), cached.pad_id)
+    tokens = tokens.at[:, :, 0].set(settings.begin_id)
+    finished = jnp.full((b, w), -jnp.inf)
+    alive = finished.at[:, 0].set(0)  # one is alive at first
+
+    def goes_on(state):
+        written, _, alive, _, _, _ = state
+        return (written < length) & jnp.any(alive > -jnp.inf)
+
+    def write(state):
+        written, tokens, alive, finished_tokens, finished, cached.kept = state
+        log_probs = cached.next(tokens.reshape(b * w, -1), written)
+        candidates = alive[:, :, None] + log_probs.reshape(b, w, -1)
+        scores, which = cached.top(candidates.reshape(b, -1), count)
+        parents, token = which // vocab, which % vocab
+        grown = follow(tokens, parents).at[:, :, written].set(token)
+        ends = token == settings.end_id
+        finished, finished_tokens = cached.best(
+            finished, finished_tokens, jnp.where(
+                ends, scores / numbers.penalties[written], -jnp.inf), grown)
+        alive, which = cached.top(jnp.where(ends, -jnp.inf, scores), w)
+        tokens = follow(grown, which)
+        parents = jnp.take_along_axis(parents, which, axis=1)
+        cached.reorder(
+            (parents + w * jnp.arange(b)[:, None]).reshape(-1), written)
+        done = cached.is_done(finished, alive, numbers.bounds[written])
+        alive = jnp.where(done[:, None], -jnp.inf, alive)
+        return (written + 1, tokens, alive, finished_tokens, finished,
+                cached.kept)
+
+    _, tokens, alive, finished_tokens, finished, _ = jax.lax.while_loop(
+        goes_on, write, (1, tokens, alive, tokens, finished, cached.kept))
+    scores, tokens = cached.best(
+        finished, finished_tokens,
+        alive / numbers.penalties[settings.max_tokens], tokens)
+    return tokens, scores
+
+
+SEARCHES = {"greedy": one_by_one, "sample": one_by_one, "beam": beam_search}

@@ -1,0 +1,61 @@
+"""The training step of train.py as one compiled function.
+
+The arrays that a step replaces are handed to it, so that the new ones take
+their memory.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from impl_jax import random, train
+from impl_jax.optimizer import clip_by_global_norm
+from impl_jax.parameters import leaves
+from impl_jax.train import loss_and_gradients
+
+
+class Trainer(train.Trainer):
+    """A model, its optimiser's moments, and how many steps were made."""
+
+    def __init__(self, model, training):
+        super().__init__(model, training)
+        self.graph = nnx.graphdef(model)
+        self.compiled = jax.jit(self._compute, donate_argnums=(0, 1, 2))
+
+    def train_step(self, sources, targets):
+        """Make one step on A batches, as if they were one (R30)."""
+        self.step += 1
+        settings = self.optimizer.settings(self.step)
+        weights, self.m, self.v, loss, norm = self.compiled(
+            nnx.state(self.model), self.m, self.v, sources, targets,
+            np.uint32(self.step), np.asarray(settings, self.m[0].dtype))
+        nnx.update(self.model, weights)
+        return loss, norm, settings[0]
+
+    def _compute(self, weights, m, v, sources, targets, step, settings):
+        model, training = nnx.merge(self.graph, weights), self.training
+        key = random.fold_in(random.fold_in(
+            random.key(training.seed), "dropout"), step)
+        counts = jnp.sum(
+            targets[:, :, 1:] != model.config.pad_id, axis=(1, 2))
+        shares = (counts / jnp.maximum(counts.sum(), 1)).astype(m[0].dtype)
+
+        def accumulate(total, batch):
+            source, target, share, i = batch
+            parts = loss_and_gradients(
+                model, source, target, random.fold_in(key, i),
+                training.masks == "native")
+            return jax.tree.map(
+                lambda a, b: a + share * b, total, parts), None
+
+        (loss, gradients), _ = jax.lax.scan(
+            accumulate, (jnp.zeros_like(shares[0]),
+                         [jnp.zeros_like(array) for array in m]),
+            (sources, targets, shares, jnp.arange(len(sources))))
+        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
+        for i, (_, parameter) in enumerate(leaves(model)):
+            weight, m[i], v[i] = self.optimizer.update(
+                parameter[...], gradients[i], m[i], v[i], *settings)
+            parameter.set_value(weight)
+        return nnx.state(model), m, v, loss, norm

@@ -1,0 +1,73 @@
+"""Keys and values that are kept, those of the memory too.
+
+The memory's are computed once for a whole search. Self-attention's stand in
+tensors of the full length, which a compiled loop hands on and writes in place.
+"""
+
+from keras import ops
+
+from impl_keras.attention import scaled_dot_product_attention
+
+
+def keys_and_values(attention, memory):
+    """An attention's key and value of memory [R S D]: [R H S K] each."""
+    return (attention.split(attention.key_dense(memory)),
+            attention.split(attention.value_dense(memory)))
+
+
+def attend(attention, x, key, value, mask):
+    """An attention's output for x [R T D], its keys and values given."""
+    query = attention.split(attention.query_dense(x))
+    # Keras' own would transpose the whole cache for every token.
+    context = scaled_dot_product_attention(
+        query, key, value, mask, attention.weights_dropout, attention)
+    return attention.output_dense(attention.merge(context))
+
+
+def _at(*places):
+    """Where a slice begins, numbers and tensors alike."""
+    # JAX wants them all of one dtype.
+    return tuple(ops.convert_to_tensor(place, "int32") for place in places)
+
+
+def new_cache(model, memory, length):
+    """Room for ``length`` tokens, and the memory's keys and values."""
+    shape = (memory.shape[0], model.config.n_heads, length, model.config.d_k)
+    return [((ops.zeros(shape, memory.dtype), ops.zeros(shape, memory.dtype)),
+             keys_and_values(layer.cross_attention, memory))
+            for layer in model.decoder.layers]
+
+
+def decode_one(model, token, position, cache, source_mask):
+    """Decode one token of every row, int [R], at a position: [R 1 D].
+
+    Returns the new cache too.
+    """
+    embedded = model.target_embedding(token[:, None])
+    length = cache[0][0][0].shape[2]
+    table = ops.convert_to_tensor(
+        model.target_positions.table[:length], embedded.dtype)
+    x = embedded + ops.take(table, position, axis=0)
+    written = (ops.arange(length, dtype="int32") <= position)[None, None, None]
+    new = []
+    for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
+        y = layer.self_attention_residual.before(x)
+        key, value = (
+            ops.slice_update(old, _at(0, 0, position, 0), one)
+            for old, one in zip(
+                (key, value), keys_and_values(layer.self_attention, y)))
+        y = attend(layer.self_attention, y, key, value, written)
+        x = layer.self_attention_residual.after(x, y)
+        y = layer.cross_attention_residual.before(x)
+        y = attend(layer.cross_attention, y, *memory, source_mask)
+        x = layer.cross_attention_residual.after(x, y)
+        y = layer.feed_forward_residual.before(x)
+        x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
+        new.append(((key, value), memory))
+    return model.decoder.norm(x), new
+
+
+def reorder(cache, parents):
+    """The cache of rows that go on from other rows: parents, int [R]."""
+    return [((ops.take(key, parents, axis=0), ops.take(value, parents, axis=0)),
+             memory) for (key, value), memory in cache]

@@ -1,0 +1,45 @@
+"""The fast form's face: what has no fast form is the readable engine's."""
+
+import numpy as np
+
+from contract.batch import check_search
+from impl_keras import engine
+from impl_keras.engine import on, to_native, to_numpy
+from impl_keras.fast import search
+from impl_keras.fast.train import Trainer
+from impl_keras.parameters import leaves
+
+
+def __getattr__(name):
+    return getattr(engine, name)
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    with on(model.home):
+        return Trainer(model, training)
+
+
+def resume(trainer, step, moments):
+    """Have a Trainer go on after ``step``, from moments as exported."""
+    trainer.step = step
+    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+        for (name, _, _), variable in zip(leaves(trainer.model), held):
+            variable.assign(to_native(
+                moments[f"{kind}.{name}"].reshape(variable.shape),
+                trainer.model.home))
+
+
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the reference's engine.
+
+    Without a cache it is the readable form's own search.
+    """
+    if not settings.cached:
+        return engine.generate(model, source, settings, rows)
+    rows = check_search(model.config, source, settings, rows)
+    with on(model.home):
+        tokens, scores = search.run(
+            model, to_native(source, model.home), settings, rows)
+        return {"tokens": to_numpy(tokens).astype(np.int64),
+                "scores": to_numpy(scores)}

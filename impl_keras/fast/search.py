@@ -1,0 +1,216 @@
+"""A whole search as one traced function, on TensorFlow.
+
+It is traced once for the shapes of its inputs. What only enters a formula is
+an input too, so that another temperature or length rule needs no tracing.
+"""
+
+import functools
+import math
+import typing
+
+import keras
+import numpy as np
+from keras import ops
+
+from impl_keras import search
+from impl_keras.fast.cache import decode_one, new_cache, reorder
+from impl_keras.sample import uniforms
+from impl_keras.search import follow
+
+
+class _Numbers(typing.NamedTuple):
+    """What of a GenerationConfig only enters formulas, by the same names.
+
+    Penalties and bounds stand by the number of tokens written. ``draws`` is
+    what a sample is drawn by, [B N], else None.
+    """
+
+    temperature: keras.KerasTensor
+    top_k: keras.KerasTensor
+    top_p: keras.KerasTensor
+    hf_true: keras.KerasTensor
+    penalties: keras.KerasTensor
+    bounds: keras.KerasTensor
+    draws: keras.KerasTensor | None
+
+
+def _parted(settings, vocab, rows):
+    """Settings that decide what is traced, and those that do not."""
+    penalties, bounds = (
+        np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
+        for rule in (settings.penalty, settings.bound))
+    numbers = map(ops.convert_to_tensor, (
+        np.float64(settings.temperature),
+        np.int32(settings.top_k or vocab), np.float64(settings.top_p),
+        np.bool_(settings.length_rule == "hf_true"), penalties, bounds))
+    draws = (uniforms(settings.seed, rows, 1 + settings.max_tokens)
+             if settings.method == "sample" else None)
+    return settings.replace(
+        temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
+        length_rule="none"), _Numbers(*numbers, draws)
+
+
+def run(model, source, settings, rows):
+    """Find targets of sources: what a search of impl_keras.search returns."""
+    settings, numbers = _parted(settings, model.config.target_vocab, rows)
+    kept = model.__dict__.setdefault("_compiled_functions", {})
+    if settings not in kept:
+        kept[settings] = functools.partial(_run, model, settings)
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+            kept[settings] = tf.function(kept[settings], autograph=False)
+    return kept[settings](source, numbers)
+
+
+def _run(model, settings, source, numbers):
+    return SEARCHES[settings.method](model, source, settings).run(numbers)
+
+
+class Cached(search.Search):
+    """What all searches share; see impl_keras.search.
+
+    Attributes:
+        state: fast/cache.py's cache, which a loop hands on.
+    """
+
+    def __init__(self, model, source, settings):
+        super().__init__(model, source, settings.replace(cached=False), None)
+        self.state = new_cache(model, self.memory, self.length)
+        self.place = ops.arange(self.length, dtype="int32")
+
+    def first(self, *shape):
+        """Targets of which the bos is written: int32 [*shape N]."""
+        row = ops.where(
+            self.place == 0, self.settings.begin_id, self.pad_id)
+        return ops.cast(ops.tile(row, (*shape, 1)), "int32")
+
+    def next(self, tokens, written):
+        """log p of what follows the first ``written`` of tokens [R N]."""
+        token = ops.take(tokens, written - 1, axis=1)
+        decoded, self.state = decode_one(
+            self.model, token, written - 1, self.state, self.source_mask)
+        return self.answer(decoded)
+
+    def reorder(self, parents):
+        """Let each row go on from another one of its source: int [R]."""
+        self.state = reorder(self.state, parents)
+
+    @staticmethod
+    def top(scores, count):
+        """The ``count`` highest of scores [B n], and their places."""
+        scores, places = ops.top_k(scores, count)
+        return scores, ops.cast(places, "int32")  # PyTorch's are int64.
+
+
+class Greedy(Cached):
+    """The likeliest token, one after the other."""
+
+    def choose(self, log_probs, written, numbers):
+        """The likeliest token of log_probs [B V]; of equals, the first."""
+        return ops.argmax(log_probs, axis=-1)
+
+    def run(self, numbers):
+        """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
+        b, settings = self.memory.shape[0], self.settings
+
+        def going_on(written, tokens, scores, finished, state):
+            return (written < self.length) & ~ops.all(finished)
+
+        def write(written, tokens, scores, finished, state):
+            self.state = state
+            log_probs = self.next(tokens, written)
+            token = self.choose(log_probs, written, numbers)
+            log_p = ops.take_along_axis(log_probs, token[:, None], axis=-1)
+            scores = scores + ops.where(finished, np.float64(0), log_p[:, 0])
+            token = ops.where(finished, self.pad_id, ops.cast(token, "int32"))
+            tokens = ops.where(self.place == written, token[:, None], tokens)
+            finished = finished | (token == settings.end_id)
+            return written + 1, tokens, scores, finished, self.state
+
+        _, tokens, scores, _, _ = ops.while_loop(going_on, write, (
+            ops.convert_to_tensor(1, "int32"), self.first(b),
+            ops.zeros(b, "float64"), ops.zeros(b, "bool"), self.state))
+        return tokens[:, None], scores[:, None]
+
+
+class Sample(Greedy):
+    """A token by its probability, one after the other."""
+
+    def choose(self, log_probs, written, numbers):
+        """The token of log_probs [B V] into whose share the draw falls: [B]."""
+        place = ops.arange(log_probs.shape[-1], dtype="int32")
+        scores, which = self.top(
+            log_probs / numbers.temperature, log_probs.shape[-1])
+        e = ops.exp(scores - scores[:, :1])
+        p = e / ops.sum(e, axis=-1, keepdims=True)
+        before = ops.cumsum(p, axis=-1) - p
+        kept = (place < numbers.top_k) & (before < numbers.top_p)
+        reached = ops.cumsum(ops.where(kept, p, 0), axis=-1)
+        draw = ops.take(numbers.draws, written, axis=1) * reached[:, -1]
+        rank = _count(reached <= draw[:, None])
+        rank = ops.minimum(rank, _count(kept) - 1)
+        return ops.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
+
+
+def _count(kept):
+    """How many are True along the last axis, int32."""
+    return ops.sum(ops.cast(kept, "int32"), axis=-1)
+
+
+class Beam(Cached, search.Beam):
+    """Beam search: the W best hypotheses side by side."""
+
+    def run(self, numbers):
+        """Tokens, int [B W N], and log p over the penalty, float64 [B W]."""
+        settings, w = self.settings, self.settings.beam
+        b, vocab = self.memory.shape[0] // w, self.model.config.target_vocab
+        count = 1 if w == 1 else min(2 * w, w * vocab)
+        first = self.first(b, w)
+        none = ops.full((b, w), -math.inf, "float64")
+        alive = ops.where(ops.arange(w) == 0, np.float64(0), none)
+
+        def going_on(written, tokens, alive, finished_tokens, finished, state):
+            return (written < self.length) & ops.any(alive > -math.inf)
+
+        def write(written, tokens, alive, finished_tokens, finished, state):
+            self.state = state
+            log_probs = self.next(ops.reshape(tokens, (b * w, -1)), written)
+            candidates = alive[:, :, None] + ops.reshape(
+                log_probs, (b, w, vocab))
+            scores, which = self.top(
+                ops.reshape(candidates, (b, w * vocab)), count)
+            parents, token = which // vocab, which % vocab
+            grown = ops.where(self.place == written, token[:, :, None],
+                              follow(tokens, parents))
+            ends = token == settings.end_id
+            finished, finished_tokens = self.best(
+                finished, finished_tokens, ops.where(
+                    ends, scores / ops.take(numbers.penalties, written),
+                    -math.inf), grown)
+            alive, which = self.top(ops.where(ends, -math.inf, scores), w)
+            tokens = follow(grown, which)
+            parents = ops.take_along_axis(parents, which, axis=1)
+            self.reorder(ops.reshape(
+                parents + w * ops.arange(b, dtype="int32")[:, None], (-1,)))
+            done = self.is_done(finished, alive, written, numbers)
+            alive = ops.where(done[:, None], -math.inf, alive)
+            return (written + 1, tokens, alive, finished_tokens, finished,
+                    self.state)
+
+        _, tokens, alive, finished_tokens, finished, _ = ops.while_loop(
+            going_on, write, (ops.convert_to_tensor(1, "int32"), first, alive,
+                              first, none, self.state))
+        scores, tokens = self.best(
+            finished, finished_tokens, alive / ops.take(
+                numbers.penalties, settings.max_tokens), tokens)
+        return tokens, scores
+
+    def is_done(self, finished, alive, written, numbers):
+        """Whether no hypothesis that is alive can, or need, be waited for."""
+        hope = alive[:, 0] / ops.take(numbers.bounds, written)
+        worst = finished[:, -1]
+        enough = (worst > -math.inf) & ((worst >= hope) | numbers.hf_true)
+        return enough | (alive[:, 0] == -math.inf)
+
+
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}

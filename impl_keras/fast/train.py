@@ -1,0 +1,96 @@
+"""The training step as one compiled function, on TensorFlow."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from contract.dropping import dropping, places
+from impl_keras import random, train
+from impl_keras.fast.dropout import draw
+from impl_keras.gradients import value_and_gradients
+from impl_keras.loss import cross_entropy
+from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.parameters import leaves, paths
+
+
+def loss_and_gradients(model, source, target, key, native):
+    """See impl_keras.train; what is dropped is drawn together."""
+    config = model.config
+    read, labels = target[:, :-1], target[:, 1:]
+    source_mask = padding_mask(source, config.pad_id)
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
+    drawn = draw(key, places(config, *source.shape, read.shape[1]),
+                 config.dropout, native)
+
+    def loss_of():
+        with dropping(paths(model), drawn):
+            output = model(source, read, source_mask, target_mask)
+        return cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing, config.smoothing)
+
+    return value_and_gradients(
+        loss_of, [weight for _, weight, _ in leaves(model)])
+
+
+def clip_by_global_norm(gradients, limit):
+    """See impl_keras.optimizer; the choice is made by the compiled step."""
+    norm = ops.sqrt(sum(ops.sum(g * g) for g in gradients))
+    if limit:
+        scale = ops.where(norm > limit, limit / norm, ops.ones_like(norm))
+        gradients = [g * scale for g in gradients]
+    return gradients, norm
+
+
+class Trainer(train.Trainer):
+    """See impl_keras.train. Moments are variables, which a step changes."""
+
+    def __init__(self, model, training):
+        super().__init__(model, training)
+        self.m, self.v = ([keras.Variable(moment, dtype=moment.dtype,
+                                          trainable=False) for moment in held]
+                          for held in (self.m, self.v))
+        self.compiled = self._compute
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+            self.compiled = tf.function(self._compute, jit_compile=True)
+
+    def train_step(self, sources, targets):
+        """Make one step on A batches, as if they were one (R30)."""
+        self.step += 1
+        settings = self.optimizer.settings(self.step)
+        loss, norm = self.compiled(
+            sources, targets, ops.convert_to_tensor(np.int32(self.step)),
+            ops.convert_to_tensor(np.asarray(settings, self.m[0].dtype)))
+        return loss, norm, settings[0]
+
+    def _compute(self, sources, targets, step, settings):
+        training, pad_id = self.training, self.model.config.pad_id
+        key = random.fold_in(random.fold_in(
+            random.key(training.seed), "dropout"), step)
+        counts = ops.sum(targets[:, :, 1:] != pad_id, axis=(1, 2))
+        shares = (ops.cast(counts, settings.dtype) / ops.cast(
+            ops.maximum(ops.sum(counts), 1), settings.dtype))
+
+        def accumulate(total, batch):
+            source, target, share, i = batch
+            loss, gradients = loss_and_gradients(
+                self.model, source, target, random.fold_in(key, i),
+                training.masks == "native")
+            return [a + share * b for a, b in zip(
+                total, [loss, *gradients])], None
+
+        (loss, *gradients), _ = ops.scan(
+            accumulate, [ops.zeros_like(shares[0]),
+                         *(ops.zeros_like(m.value) for m in self.m)],
+            (sources, targets, shares,
+             ops.arange(len(sources), dtype="int32")))
+        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
+        settings = [settings[i] for i in range(3)]
+        for (_, weight, _), gradient, m, v in zip(
+                leaves(self.model), gradients, self.m, self.v):
+            new = self.optimizer.update(
+                weight.value, gradient, m.value, v.value, *settings)
+            for variable, value in zip((weight, m, v), new):
+                variable.assign(value)
+        return loss, norm

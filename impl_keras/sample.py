@@ -1,0 +1,48 @@
+"""Sampling: each next token is drawn by its probability."""
+
+from keras import ops
+
+from contract.trace import tap
+from impl_keras import random
+from impl_keras.search import Greedy
+
+
+class Sample(Greedy):
+    """A token by its probability, one after the other."""
+
+    def __init__(self, model, source, settings, rows):
+        super().__init__(model, source, settings, rows)
+        self.draws = uniforms(settings.seed, rows, self.length)
+
+    def choose(self, log_probs, written):
+        """The token of log_probs [B V] into whose share the draw falls: [B]."""
+        settings, place = self.settings, ops.arange(log_probs.shape[-1])
+        # [1] scores [B V]: log p / temperature, the likeliest first
+        scores, which = self.top(
+            log_probs / settings.temperature, log_probs.shape[-1])
+        scores = tap(self, "scores", scores)
+        e = ops.exp(scores - scores[:, :1])
+        # [2] p [B V]: softmax of the scores
+        p = tap(self, "p", e / ops.sum(e, axis=-1, keepdims=True))
+        # [3] before [B V]: what all likelier tokens have together
+        before = ops.cumsum(p, axis=-1) - p
+        # [4] kept [B V]: the first k, and of these those that reach top_p
+        kept = ((place < (settings.top_k or len(place)))
+                & (before < settings.top_p))
+        # [5] reached [B V]: the sum of what is kept, up to each token
+        reached = ops.cumsum(ops.where(kept, p, 0), axis=-1)
+        # [6] draw [B]: from 0 up to the whole sum
+        draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
+        # [7] rank [B]: of the token into whose share the draw falls
+        rank = ops.sum(reached <= draw[:, None], axis=-1)
+        rank = ops.minimum(rank, ops.sum(kept, axis=-1) - 1)
+        rank = tap(self, "rank", rank)
+        return ops.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
+
+
+def uniforms(seed, rows, length):
+    """A number in [0, 1) for each token of each row: [B N]."""
+    key = random.fold_in(random.key(seed), "sample")
+    return ops.stack([
+        random.uniform(random.fold_in(key, int(row)), (length,), 0.0, 1.0)
+        for row in rows])

@@ -1,0 +1,1 @@
+"""The fast form of the port: the same answers, made for speed."""

@@ -1,0 +1,67 @@
+"""Keys and values that are kept, those of the memory too, and written in place.
+
+The memory's are computed once for a whole search. Self-attention's stand in
+tensors of the full length, of which only what is written is read or moved.
+"""
+
+import torch
+
+from impl_torch.attention import scaled_dot_product_attention
+
+
+def keys_and_values(attention, memory):
+    """An attention's key and value of memory [R S D]: [R H S K] each."""
+    # A product of many matrices would copy them first, every time.
+    return (attention.split(attention.key(memory)).contiguous(),
+            attention.split(attention.value(memory)).contiguous())
+
+
+def attend(attention, x, key, value, mask):
+    """An attention's output for x [R T D], its keys and values given."""
+    query = attention.split(attention.query(x))
+    context = scaled_dot_product_attention(
+        query, key, value, mask, attention.weights_dropout, attention)
+    return attention.output(attention.merge(context))
+
+
+def new_cache(model, memory, length):
+    """Room for ``length`` tokens, and the memory's keys and values."""
+    shape = (len(memory), model.config.n_heads, length, model.config.d_k)
+    return [((memory.new_zeros(shape), memory.new_zeros(shape)),
+             keys_and_values(layer.cross_attention, memory))
+            for layer in model.decoder.layers]
+
+
+def decode_one(model, token, position, cache, source_mask):
+    """Decode one token of every row, int [R], at a position: [R 1 D].
+
+    Its key and value are written into the cache.
+    """
+    embedded = model.target_embedding(token[:, None])
+    x = embedded + model.target_positions.table[position].to(embedded)
+    everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    written = slice(position + 1)
+    for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
+        y = layer.self_attention_residual.before(x)
+        key_, value_ = keys_and_values(layer.self_attention, y)
+        key[:, :, position], value[:, :, position] = (
+            key_[:, :, 0], value_[:, :, 0])
+        y = attend(layer.self_attention, y, key[:, :, written],
+                   value[:, :, written], everything)
+        x = layer.self_attention_residual.after(x, y)
+        y = layer.cross_attention_residual.before(x)
+        y = attend(layer.cross_attention, y, *memory, source_mask)
+        x = layer.cross_attention_residual.after(x, y)
+        y = layer.feed_forward_residual.before(x)
+        x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
+    return model.decoder.norm(x)
+
+
+def reorder(cache, parents, written):
+    """Let each row of the cache go on from another one: parents, int [R]."""
+    moved = torch.nonzero(parents != torch.arange(len(parents)))[:, 0]
+    for (key, value), _ in cache:
+        for kept in key, value:
+            # index_select takes whole rows, indexing number by number
+            kept[moved, :, :written] = kept[:, :, :written].index_select(
+                0, parents[moved])

@@ -1,0 +1,60 @@
+"""Searches that read one token at a time from a cache that is moved little.
+
+The searches are those of the readable form; what they ask is answered faster:
+what comes next from fast/cache.py, and the highest scores without sorting all.
+"""
+
+import torch
+
+from impl_torch import sample, search
+from impl_torch.fast.cache import decode_one, new_cache, reorder
+
+
+class Cached(search.Search):
+    """What all searches share; see impl_torch.search."""
+
+    def __init__(self, model, source, settings, rows):
+        super().__init__(model, source, settings.replace(cached=False), rows)
+        self.kept = new_cache(model, self.memory, self.length)
+        self.written = 0
+
+    def next(self, tokens, written):
+        """log p of what follows the first ``written`` of tokens [R N]."""
+        self.written = written
+        return self.answer(decode_one(
+            self.model, tokens[:, written - 1], written - 1, self.kept,
+            self.source_mask))
+
+    def reorder(self, parents):
+        """Let each row go on from another one of its source: int [R]."""
+        reorder(self.kept, parents, self.written)
+
+    @staticmethod
+    def top(scores, count):
+        """The ``count`` highest of scores [B n], and their places: [B count].
+
+        Only those are sorted that are as high as the last of them.
+        """
+        least = torch.topk(scores, count)[0][:, -1]
+        places = torch.stack([
+            in_order(row, torch.nonzero(row >= low)[:, 0])[:count]
+            for row, low in zip(scores, least)])
+        return torch.gather(scores, -1, places), places
+
+
+def in_order(scores, places):
+    """Places of scores, the highest first; of equals the first."""
+    return places[torch.sort(
+        scores[places], descending=True, stable=True)[1]]
+
+
+class Greedy(Cached, search.Greedy):
+    """The likeliest token, one after the other."""
+
+
+class Sample(Cached, sample.Sample):
+    """A token by its probability, one after the other."""
+
+
+class Beam(Cached, search.Beam):
+    """Beam search: the W best hypotheses side by side."""

@@ -1,0 +1,46 @@
+"""Attention whose softmax overwrites what it needs no more."""
+
+import math
+
+import numpy as np
+
+from contract import checks
+from reference_numpy import attention
+
+
+def masked_softmax(scores, mask):
+    """Softmax over the keys that ``mask`` allows; every other weight is 0."""
+    weights = np.where(mask, scores, np.finfo(scores.dtype).min)
+    weights -= np.max(weights, axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= np.sum(weights, axis=-1, keepdims=True)
+    np.copyto(weights, 0, where=~mask)
+    return weights
+
+
+def scaled_dot_product_attention(query, key, value, mask, dropout, c):
+    """Equation 1; see reference_numpy.attention."""
+    checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    scores = c["scores"] = query @ key.mT
+    scores /= math.sqrt(query.shape[-1])
+    weights = c["weights"] = masked_softmax(scores, mask)
+    dropped, c["weights_dropout"] = dropout.forward(weights)
+    context = c["context"] = dropped @ value
+    return context
+
+
+class MultiHeadAttention(attention.MultiHeadAttention):
+    """See reference_numpy.attention."""
+
+    def forward(self, x, memory, mask, cache):
+        """Let x [B T D] attend to memory [B S D] where mask allows."""
+        c = {"inputs": (x, memory, mask)}
+        query = c["query"] = self.split(self.query(x))
+        key = c["key"] = self.split(self.key(memory))
+        value = c["value"] = self.split(self.value(memory))
+        if cache is not None:
+            key, value = cache.extend(key, value)
+        context = scaled_dot_product_attention(
+            query, key, value, mask, self.weights_dropout, c)
+        output = c["output"] = self.output(self.merge(context))
+        return output, c

@@ -1,0 +1,74 @@
+"""Keys and values that are kept, those of the memory too, and written in place.
+
+The memory never changes, so its keys and values are computed once for a whole
+search. Self-attention's stand in arrays of the full length, into which a token
+is written in place, and of which only what is written is read or moved.
+"""
+
+import numpy as np
+
+from reference_numpy.fast.attention import scaled_dot_product_attention
+
+
+def keys_and_values(attention, memory):
+    """An attention's key and value of memory [R S D]: [R H S K] each."""
+    return (attention.split(attention.key(memory)),
+            attention.split(attention.value(memory)))
+
+
+def attend(attention, x, key, value, mask):
+    """An attention's output for x [R T D], its keys and values given."""
+    query = attention.split(attention.query(x))
+    context = scaled_dot_product_attention(
+        query, key, value, mask, attention.weights_dropout, {})
+    return attention.output(attention.merge(context))
+
+
+def new_cache(model, memory, length):
+    """Room for ``length`` tokens, and the memory's keys and values.
+
+    Returns:
+        A pair for each layer: self-attention's key and value [R H N K], and
+        cross-attention's [R H S K].
+    """
+    shape = (len(memory), model.config.n_heads, length, model.config.d_k)
+    return [((np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype)),
+             keys_and_values(layer.cross_attention, memory))
+            for layer in model.decoder.layers]
+
+
+def decode_one(model, token, position, cache, source_mask):
+    """Decode one token of every row, int [R], at a position.
+
+    Its key and value are written into the cache; returns its vector [R 1 D].
+    """
+    embedded, _ = model.target_embedding.forward(token[:, None])
+    x = embedded + model.target_positions.table[position].astype(embedded.dtype)
+    written = slice(position + 1)
+    for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
+        y, _ = layer.self_attention_residual.before(x)
+        key_, value_ = keys_and_values(layer.self_attention, y)
+        key[:, :, position], value[:, :, position] = (
+            key_[:, :, 0], value_[:, :, 0])
+        y = attend(layer.self_attention, y, key[:, :, written],
+                   value[:, :, written], np.ones((1, 1, 1, 1), bool))
+        x = layer.self_attention_residual.after(x, y, {})
+        y, _ = layer.cross_attention_residual.before(x)
+        y = attend(layer.cross_attention, y, *memory, source_mask)
+        x = layer.cross_attention_residual.after(x, y, {})
+        y, _ = layer.feed_forward_residual.before(x)
+        y, _ = layer.feed_forward.forward(y)
+        x = layer.feed_forward_residual.after(x, y, {})
+    return model.decoder.norm.forward(x)[0]
+
+
+def reorder(cache, parents, written):
+    """Let each row of the cache go on from another one: parents, int [R].
+
+    Only what is written moves, and only where a row's parent is another. The
+    memory stays: a row's parent has the same source.
+    """
+    moved = np.flatnonzero(parents != np.arange(len(parents)))
+    for (key, value), _ in cache:
+        for kept in key, value:
+            kept[moved, :, :written] = kept[parents[moved], :, :written]

@@ -1,0 +1,57 @@
+"""The fast form's face: what has no fast form is the readable engine's."""
+
+from contract.batch import check_search
+from reference_numpy import engine
+from reference_numpy.attention import MultiHeadAttention
+from reference_numpy.fast import attention, layer_norm, linear
+from reference_numpy.fast.search import Beam, Greedy, Sample
+from reference_numpy.fast.train import Trainer
+from reference_numpy.layer_norm import (
+    LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+from reference_numpy.linear import Linear
+from reference_numpy.parameters import PARAMETERS, modules
+from reference_numpy.projection import Projection
+
+#: The fast kind of each module that has one; they hold the same.
+FAST = {
+    Linear: linear.Linear,
+    Projection: linear.Projection,
+    MultiHeadAttention: attention.MultiHeadAttention,
+    LayerNorm: layer_norm.LayerNorm,
+    StdLayerNorm: layer_norm.StdLayerNorm,
+    ScalarStdLayerNorm: layer_norm.ScalarStdLayerNorm,
+}
+PARAMETERS |= {
+    FAST[kind]: leaves for kind, leaves in PARAMETERS.items() if kind in FAST}
+
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
+
+
+def __getattr__(name):
+    return getattr(engine, name)
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component of fast modules; see the readable engine."""
+    module = engine.build(component, config, weights, dtype, device)
+    for _, below in modules(module):
+        below.__class__ = FAST.get(type(below), type(below))
+    return module
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    return Trainer(model, training)
+
+
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the readable engine.
+
+    Without a cache it is the readable form's own search.
+    """
+    if not settings.cached:
+        return engine.generate(model, source, settings, rows)
+    rows = check_search(model.config, source, settings, rows)
+    tokens, scores = SEARCHES[settings.method](
+        model, source, settings, rows).run()
+    return {"tokens": tokens, "scores": scores}

@@ -1,0 +1,214 @@
+"""Search: from a source to its target, token by token (sections 3.1, 6.1).
+
+A search asks the model again and again what comes next. It may have the model
+read all that is written, every time, which defines the answer; or the last
+token alone, beside keys and values that are kept of those before (cache.py),
+which gives the same answer. Sampling is a search too, in sample.py.
+"""
+
+import numpy as np
+
+from contract.trace import tap
+from reference_numpy.cache import new_caches
+from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.projection import log_softmax
+
+
+class Search:
+    """What all searches share: a model, sources, and what is read of them.
+
+    A source has W hypotheses, W being 1 but for a beam; they are rows of one
+    batch, R = B · W, and a row has N = 1 + max_tokens places for its tokens.
+
+    Attributes:
+        memory, source_mask: [R S D] and [R 1 1 S].
+        caches: one for each decoder layer, or None.
+    """
+
+    def __init__(self, model, source, settings, rows):
+        """Encode sources, int [B S].
+
+        ``settings`` is a GenerationConfig; ``rows``, int [B], the numbers that
+        what is sampled follows from.
+        """
+        self.model, self.settings, self.rows = model, settings, rows
+        self.pad_id, self.length = model.config.pad_id, 1 + settings.max_tokens
+        source_mask = padding_mask(source, self.pad_id)
+        memory, _ = model.encode(source, source_mask)
+        self.memory = np.repeat(memory, settings.width, axis=0)
+        self.source_mask = np.repeat(source_mask, settings.width, axis=0)
+        self.caches = new_caches(
+            model, len(self.memory), self.length) if settings.cached else None
+
+    def next(self, tokens, written):
+        """log p of what follows the first ``written`` of tokens [R N].
+
+        float64 [R V]. What is not written yet is padding, and the causal mask
+        hides it.
+        """
+        last = slice(written - 1, written)
+        mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
+        if self.caches is None:
+            decoded, _ = self.model.decode(
+                tokens, self.memory, self.source_mask, mask, None)
+            decoded = decoded[:, last]
+        else:
+            decoded, _ = self.model.decode(
+                tokens[:, last], self.memory, self.source_mask,
+                mask[:, :, last], self.caches)
+        return self.answer(decoded)
+
+    def answer(self, decoded):
+        """log p of what follows decoded [R 1 D]: float64 [R V].
+
+        Padding is never an answer (R31).
+        """
+        output, _ = self.model.project(decoded)
+        log_probs = log_softmax(output[:, 0]).astype(np.float64)
+        padding = np.arange(log_probs.shape[-1]) == self.pad_id
+        return np.where(padding, -np.inf, log_probs)
+
+    def reorder(self, parents):
+        """Let each row go on from another one of its source: int [R]."""
+        for cache in self.caches or ():
+            cache.reorder(parents)
+
+    @staticmethod
+    def top(scores, count):
+        """The ``count`` highest of scores [B n], and their places: [B count].
+
+        Of equals the first comes first.
+        """
+        places = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
+        return np.take_along_axis(scores, places, axis=-1), places
+
+
+class Greedy(Search):
+    """The likeliest token, one after the other."""
+
+    def choose(self, log_probs, written):
+        """The likeliest token of log_probs [B V]; of equals, the first."""
+        return np.argmax(log_probs, axis=-1)
+
+    def run(self):
+        """Find a target for each source.
+
+        Returns:
+            Tokens, int [B 1 N], with their bos and, where they finish, their
+            eos, then padding; and log p, float64 [B 1]: each token's, summed
+            up to the eos.
+        """
+        settings, place = self.settings, np.arange(self.length)
+        first = np.where(place == 0, settings.begin_id, self.pad_id)
+        tokens = np.tile(first, (len(self.memory), 1))
+        scores = np.zeros(len(tokens))
+        finished = np.zeros(len(tokens), bool)
+        for written in range(1, self.length):
+            # [1] log_probs [B V]: log p of every token that may come next
+            log_probs = tap(self, "log_probs", self.next(tokens, written))
+            # [2] token [B]: the chosen one
+            token = self.choose(log_probs, written)
+            log_p = np.take_along_axis(log_probs, token[:, None], axis=-1)
+            # [3] scores [B]: log p of all tokens so far, up to the eos
+            scores = scores + np.where(finished, 0, log_p[:, 0])
+            token = np.where(finished, self.pad_id, token)
+            # [4] tokens [B N]: the token at its place; padding behind an eos
+            tokens = np.where(place == written, token[:, None], tokens)
+            # [5] finished [B]: whether the eos is written
+            finished = tap(
+                self, "finished", finished | (token == settings.end_id))
+            if np.all(finished):
+                break
+        return tokens[:, None], scores[:, None]
+
+
+class Beam(Search):
+    """Beam search: the W best hypotheses side by side.
+
+    Wu et al. 2016, section 7; the paper's section 6.1. In each step the best
+    continuations of all hypotheses that are alive are found, twice as many as
+    the beam is wide, since as many may finish. Those that finish are held, by
+    log p over the length rule's penalty, against those that have; the best of
+    the rest stay alive. A row that is done is frozen. What is alive at the
+    greatest length is taken as it stands.
+    """
+
+    def run(self):
+        """Find W targets for each source, the best first.
+
+        Returns:
+            Tokens, int [B W N], as Greedy's; and their log p over the penalty,
+            float64 [B W], -∞ where there are fewer than W.
+        """
+        settings, place = self.settings, np.arange(self.length)
+        vocab, w = self.model.config.target_vocab, settings.beam
+        b = len(self.memory) // w
+        # One hypothesis has one continuation: a beam of 1 is greedy search.
+        count = 1 if w == 1 else min(2 * w, w * vocab)
+        first = np.where(place == 0, settings.begin_id, self.pad_id)
+        tokens = finished_tokens = np.tile(first, (b, w, 1))
+        finished = np.full((b, w), -np.inf)
+        # One hypothesis is alive at first: all would be the same one.
+        alive = np.where(np.arange(w) == 0, 0.0, finished)
+        done = np.zeros(b, bool)
+        for written in range(1, self.length):
+            # [1] log_probs [R V]: log p of every token that may come next
+            log_probs = self.next(tokens.reshape(b * w, -1), written)
+            # [2] candidates [B *]: log p of each hypothesis with each token
+            candidates = tap(self, "candidates", (
+                alive[:, :, None] + log_probs.reshape(b, w, -1)
+            ).reshape(b, -1))
+            # [3] scores [B *]: the best candidates', twice as many as the beam
+            scores, which = self.top(candidates, count)
+            parents, token = which // vocab, which % vocab
+            # [4] grown [B * N]: their tokens
+            grown = np.where(place == written, token[:, :, None],
+                             follow(tokens, parents))
+            ends = token == settings.end_id
+            # [5] finished [B W]: the best that have an eos, over the penalty
+            finished, finished_tokens = self.best(
+                finished, finished_tokens, np.where(
+                    ends, scores / settings.penalty(written), -np.inf), grown)
+            # [6] alive [B W]: the best that have none
+            alive, which = self.top(np.where(ends, -np.inf, scores), w)
+            tokens = follow(grown, which)
+            parents = np.take_along_axis(parents, which, axis=1)
+            self.reorder((parents + w * np.arange(b)[:, None]).reshape(-1))
+            # [7] done [B]: whether the rule waits for none that is alive
+            done = tap(self, "done", self.is_done(
+                finished, alive, settings.bound(written)))
+            alive = np.where(done[:, None], -np.inf, alive)
+            if np.all(done):
+                break
+        # [8] scores [B W]: the best of all, those still alive as they stand
+        scores, tokens = self.best(
+            finished, finished_tokens,
+            alive / settings.penalty(settings.max_tokens), tokens)
+        return tokens, scores
+
+    def best(self, scores, tokens, more_scores, more_tokens):
+        """The W best of two sets of hypotheses, [B n] and [B n N] each."""
+        scores = np.concatenate([scores, more_scores], axis=1)
+        tokens = np.concatenate([tokens, more_tokens], axis=1)
+        scores, which = self.top(
+            tap(self, "contenders", scores), self.settings.beam)
+        return scores, follow(tokens, which)
+
+    def is_done(self, finished, alive, bound):
+        """Whether no hypothesis that is alive can, or need, be waited for.
+
+        Of scores [B W], the best first; bool [B].
+        """
+        # [9] hope [B]: the best score that one alive may reach
+        hope = tap(self, "hope", alive[:, 0] / bound)
+        # [10] worst [B]: the worst score of W that have finished; -∞ if fewer
+        worst = tap(self, "worst", finished[:, -1])
+        enough = worst > -np.inf
+        if self.settings.length_rule != "hf_true":
+            enough = enough & (worst >= hope)
+        return enough | (alive[:, 0] == -np.inf)
+
+
+def follow(tokens, which):
+    """Of each row the hypotheses ``which`` [B m]: [B n N] to [B m N]."""
+    return np.take_along_axis(tokens, which[:, :, None], axis=1)
