@@ -1,9 +1,9 @@
 """Known differences of activations."""
 
-import math
-
 import numpy as np
 
+from parity.causes.formulas.activation import gelu as exact_gelu
+from parity.causes.formulas.activation import gelu_tanh
 from parity.differences.asking import Effect, add, x64
 from parity.differences.normalisation import norms
 from parity.differences.tensors import (
@@ -46,21 +46,11 @@ GELUS = {"torch": _torch_gelu, "keras": _keras_gelu, "tensorflow": _tf_gelu,
 _GRID = np.linspace(-6, 6, 2401)
 
 
-def _exact_gelu(x):
-    """x Φ(x)."""
-    return x * np.array([math.erfc(-v / math.sqrt(2)) / 2 for v in x])
-
-
-def _tanh_gelu(x):
-    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi)
-                                * (x + 0.044715 * x**3)))
-
-
 def _gelu_form(gelu):
     x = _GRID.astype(np.float32)
     y, x = gelu(x), x.astype(np.float64)
-    return word(np.abs(y - _exact_gelu(x)).max()
-                < np.abs(y - _tanh_gelu(x)).max(), "x Φ(x)", "by tanh")
+    return word(np.abs(y - exact_gelu(x)).max()
+                < np.abs(y - gelu_tanh(x)).max(), "x Φ(x)", "by tanh")
 
 
 add("gelu_form", "activation",
@@ -70,12 +60,12 @@ add("gelu_form", "activation",
           _gelu_form, GELUS),
     effect=Effect("largest distance of the two forms", lambda: {
          "from -6 to 6": float(np.abs(
-             _exact_gelu(_GRID) - _tanh_gelu(_GRID)).max())}))
+             exact_gelu(_GRID) - gelu_tanh(_GRID)).max())}))
 
 
 def _gelu_error(gelu):
     """The largest error of an exact GELU in float64, as a word."""
-    error = np.abs(gelu(_GRID) - _exact_gelu(_GRID)).max()
+    error = np.abs(gelu(_GRID) - exact_gelu(_GRID)).max()
     return word(error < 1e-14, "float64", "worse than float64")
 
 
@@ -93,7 +83,7 @@ add("gelu_in_float64", "activation",
      "tensorflow": ("worse than float64", lambda: _gelu_error(_tf_gelu)),
      "jax": ("float64", lambda: _gelu_error(_jax_exact_gelu))},
     effect=Effect("TensorFlow in float64 against x Φ(x)", lambda: {
-         "from -6 to 6": gap_of(_tf_gelu(_GRID), _exact_gelu(_GRID))},
+         "from -6 to 6": gap_of(_tf_gelu(_GRID), exact_gelu(_GRID))},
          hidden=("from -6 to 6",), needs=("tensorflow",)))
 
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from parity.causes.formulas import norm as formula
 from parity.differences.asking import Effect, add
 from parity.differences.tensors import (
     as_numpy, gap_of, jax_array, normals, onnx_answer, torch_tensor, word)
@@ -63,13 +64,10 @@ NORMS = {"torch nn.LayerNorm": _torch_norm,
          "onnx LayerNormalization": _onnx_norm}
 
 
-def _normalised(x, eps, outside=False, unbiased=False):
-    """A layer norm written out, in float64."""
-    centred = x - x.mean(-1, keepdims=True)
-    count = x.shape[-1] - unbiased
-    variance = (centred**2).sum(-1, keepdims=True) / count
-    return centred / (np.sqrt(variance) + eps if outside
-                      else np.sqrt(variance + eps))
+def _normalised(x, eps, **settings):
+    """A layer norm written out, in float64, with settings of its formula."""
+    return formula.steps(x, 1.0, 0.0, {
+        **formula.LAYER, "epsilon": eps, **settings})["normalized"]
 
 
 def _epsilon_of(norm):
@@ -129,7 +127,7 @@ def _unbiased_effect():
     for width in (4, 64, 512):
         x = normals(64, width)
         found[f"width {width}"] = gap_of(
-            _normalised(x, 0, unbiased=True), _normalised(x, 0))
+            _normalised(x, 0, variance="over D - 1"), _normalised(x, 0))
     return found
 
 
@@ -221,7 +219,8 @@ def _place_effect():
     """ε 1e-6 outside the root against inside."""
     x = normals(64, 512)
     x /= x.std(-1, keepdims=True)
-    return {f"std {std:g}": gap_of(_normalised(std * x, 1e-6, outside=True),
+    outside = {"epsilon's place": "outside the root"}
+    return {f"std {std:g}": gap_of(_normalised(std * x, 1e-6, **outside),
                                    _normalised(std * x, 1e-6))
             for std in (1, 0.02, 1e-3)}
 
