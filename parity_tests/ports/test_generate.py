@@ -216,7 +216,7 @@ def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
             draws[2] < 3 / vocab, draws[2], -np.inf)])
     search = engine.SEARCHES["beam"]
     top = getattr(search, "top", None) or importlib.import_module(
-        search.__module__).top
+        search.__module__).Cached.top
     found, places = map(np.asarray, top(engine.to_native(scores, "cpu"), count))
     truth = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
     np.testing.assert_array_equal(places, truth)
@@ -463,14 +463,14 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     longer the target may be.
     """
     from flax import nnx
-    from impl_jax import generate
+    from impl_jax.fast import search
     length = 160
-    settings, numbers = generate._parted(GenerationConfig(
+    settings, numbers = search._parted(GenerationConfig(
         method=method, max_tokens=length - 1), CONFIG.target_vocab)
     given = *nnx.split(_kept(engine)), SOURCE[:rows]
     compiled = (
-        generate._beam_search.lower(*given, settings, numbers)
-        if method == "beam" else generate._one_by_one.lower(
+        search._beam_search.lower(*given, settings, numbers)
+        if method == "beam" else search._one_by_one.lower(
             *given, np.zeros((rows, length)), settings, numbers)).compile()
     loops, _, _ = compiled.as_text().partition("\nENTRY ")
     width = settings.beam if method == "beam" else 1

@@ -3,7 +3,7 @@
 from contract.batch import check_search
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
-from reference_numpy.fast import attention, layer_norm, linear
+from reference_numpy.fast import attention, layer_norm, linear, projection
 from reference_numpy.fast.search import Beam, Greedy, Sample
 from reference_numpy.fast.train import Trainer
 from reference_numpy.layer_norm import (
@@ -15,7 +15,7 @@ from reference_numpy.projection import Projection
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
     Linear: linear.Linear,
-    Projection: linear.Projection,
+    Projection: projection.Projection,
     MultiHeadAttention: attention.MultiHeadAttention,
     LayerNorm: layer_norm.LayerNorm,
     StdLayerNorm: layer_norm.StdLayerNorm,

@@ -4,7 +4,7 @@ NumPy computes a product of more than two axes as many small ones. So all
 leading axes become one, and the bias is added in place.
 """
 
-from reference_numpy import linear, projection
+from reference_numpy import linear
 
 
 class Linear(linear.Linear):
@@ -22,7 +22,3 @@ class Linear(linear.Linear):
         g = {"kernel": x.reshape(-1, x.shape[-1]).T @ flat,
              "bias": flat.sum(axis=0)}
         return (flat @ self.kernel.T).reshape(x.shape), g
-
-
-class Projection(projection.Projection, Linear):
-    """See reference_numpy.projection."""

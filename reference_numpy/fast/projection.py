@@ -1,0 +1,8 @@
+"""The projection as one product of two matrices."""
+
+from reference_numpy import projection
+from reference_numpy.fast.linear import Linear
+
+
+class Projection(projection.Projection, Linear):
+    """See reference_numpy.projection."""
