@@ -7,8 +7,6 @@
 # make, and find them: first **where** the two part, then **why**.
 
 # %%
-import numpy as np
-
 import parity
 from contract.errors import InputError
 from contract.weights import part, probe_weights

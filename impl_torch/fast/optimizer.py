@@ -1,7 +1,5 @@
 """Adam with fewer passes over memory: sums in one call, roots in place."""
 
-import torch
-
 from impl_torch import optimizer
 
 

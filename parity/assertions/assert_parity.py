@@ -95,7 +95,8 @@ def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
     if dtype is not None:
         dtype = dtype_name(dtype)
     if limit is not None and not (
-            isinstance(limit, numbers.Real) and 0 <= limit < math.inf):
+            isinstance(limit, numbers.Real)
+            and 0 <= float(limit) < math.inf):
         raise InputError(
             f"limit {limit!r} is not a limit; give a number from 0 on.")
     if zero_scale is not None:

@@ -9,6 +9,7 @@ earlier values that gives it, to the last places.
 import dataclasses
 import itertools
 import math
+import typing
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Made:
 
     form: str
     sources: list
-    what: object
+    what: typing.Any
     error: float
     twins: list = dataclasses.field(default_factory=list)
 

@@ -20,7 +20,7 @@ from parity.causes.formulas.tables import SINUSOIDS, Embedding, Positions
 from parity.causes.patterns import OTHER, permuted, relation
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
-from parity.tracing.trace import MODULE, is_float
+from parity.tracing.trace import MODULE, Step, is_float
 
 #: Of larger outputs only one setting at a time is changed.
 LARGE = 1 << 15
@@ -87,7 +87,7 @@ class Side:
     """
 
     framework: str
-    step: object
+    step: Step
     parameters: dict
     seen: list
     limit: float

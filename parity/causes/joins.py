@@ -195,7 +195,7 @@ class Joins:
                  for name, array in arrays.items()
                  if (each.began if part == "input" else each.ended)
                  > first.ended and array.shape == given[0].shape]
-        for each, part, name, array in later[:MOST]:
+        for each, part, name, _ in later[:MOST]:
             made = made_of(pre, each, part, name, limit)
             if made is None or made.form != "sum" or len(made.sources) != 2:
                 continue

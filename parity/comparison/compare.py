@@ -130,7 +130,7 @@ class _Comparing:
         for side in "ab":
             trace, path = getattr(self, side), getattr(pair, side)
             found.append(trace.gradients.get(trace.aliases.get(path, path)))
-        for (side, one), group in self.tied.items():
+        for (side, _), group in self.tied.items():
             if pair not in group:
                 continue
             if pair is not group[0]:

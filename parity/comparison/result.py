@@ -6,6 +6,7 @@ No framework is imported here, and nothing is drawn.
 import dataclasses
 import math
 
+from parity.matching.steps import NameMap
 from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
 from parity.numerics.words import number
 from parity.tracing.trace import WHOLE
@@ -96,7 +97,7 @@ class Comparison:
     """
 
     rows: list
-    names: object
+    names: NameMap
     notes: list
     a: dict
     b: dict

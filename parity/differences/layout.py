@@ -76,7 +76,6 @@ add("attention_kernels", "layout",
           (("in_proj_weight", (18, 6)), ("out_proj.weight", (6, 6))),
           _torch_attention_shapes),
      "torch kdim=5": (
-         
           (("q_proj_weight", (6, 6)), ("k_proj_weight", (6, 5)),
            ("v_proj_weight", (6, 6)), ("out_proj.weight", (6, 6))),
           lambda: _torch_attention_shapes(kdim=5)),

@@ -313,7 +313,7 @@ def _has_steps(unit):
 def _order(found):
     """The names of all units: the reference's, others where they stand."""
     order = list(found["numpy"].units)
-    for column, file in found.items():
+    for file in found.values():
         place = -1
         for name in file.units:
             if name in order:

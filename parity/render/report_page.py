@@ -60,7 +60,7 @@ def page(report, port_names, findings=()):
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=dtypes.DTYPES,
         known_ports=ports.known_ports(), icons=icons(port_names),
-        when=datetime.datetime.now(datetime.timezone.utc),
+        when=datetime.datetime.now(datetime.UTC),
         hashes=hashes(report), charts=charts, left_out=left_out,
         models=models(report, port_names),
         matrices=matrices(report), left=left_unchecked(report),

@@ -18,9 +18,9 @@ import inspect
 import json
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-import ml_dtypes  # teaches NumPy bfloat16
+import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
 import contract.trace
@@ -105,7 +105,7 @@ class Trace:
     never_called: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
     origin: str | None = None
-    _rerun: object = dataclasses.field(default=None, repr=False)
+    _rerun: Callable | None = dataclasses.field(default=None, repr=False)
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
 
     def hash_of(self, array):

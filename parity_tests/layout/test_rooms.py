@@ -138,8 +138,11 @@ def test_a_class_name_exists_once():
 
 
 def test_a_mirrored_class_stands_in_one_file():
+    """In the readable form; the fast one has its own files."""
     for name, files in classes(*FOUR).items():
-        assert len({pathlib.Path(file).name for file in files}) == 1, name
+        there = {pathlib.Path(file).name for file in files
+                 if "/fast/" not in file}
+        assert len(there) <= 1, name
 
 
 def test_tolerances_and_dtypes_stand_once():

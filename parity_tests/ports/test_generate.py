@@ -127,7 +127,7 @@ def test_scores_are_the_models_own(engine, name):
         target = found["tokens"][:, hypothesis]
         masks = engine.masks(SOURCE, target[:, :-1], 0)
         output = engine.predict(model, SOURCE, target[:, :-1], **masks)
-        
+
         log_probs = output - np.log(np.exp(
             output - output.max(-1, keepdims=True)).sum(-1, keepdims=True)
         ) - output.max(-1, keepdims=True)

@@ -272,7 +272,8 @@ def projections(side):
     (None, None) where they are not those of an attention.
     """
     none = None, None
-    found = {f"{name}{leaf}": None for name in NAMED for leaf in ("", " bias")}
+    found: dict = {
+        f"{name}{leaf}": None for name in NAMED for leaf in ("", " bias")}
     heads = side.setting(*HEADS)
     turn = side.framework == "torch"
     arrays = {path: array for path, array in side.parameters.items()

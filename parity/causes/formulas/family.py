@@ -109,6 +109,8 @@ def by_role(parameters, roles):
 class Sized(float):
     """A factor that follows from the size of an axis, under its name."""
 
+    word: str
+
     WORDS = {"1": lambda d: 1.0, "√d": lambda d: d**0.5,
              "1/√d": lambda d: d**-0.5, "d": float, "1/d": lambda d: 1 / d}
 

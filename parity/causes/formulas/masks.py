@@ -5,7 +5,8 @@ import numpy as np
 
 
 def _diagonal(mask, offset):
-    return np.eye(*mask.shape[-2:], offset, dtype=bool)
+    queries, keys = mask.shape[-2:]
+    return np.eye(queries, keys, offset, dtype=bool)
 
 
 def future(mask):

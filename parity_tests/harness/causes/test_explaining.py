@@ -747,4 +747,4 @@ def test_the_package_needs_no_framework():
                           capture_output=True, check=True)
     assert done.stdout == "set()\n"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        parity.nothing
+        _ = parity.nothing

@@ -1,0 +1,25 @@
+"""The linter and the type checker find nothing; pyproject.toml says in what."""
+
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def said(*command):
+    """What a tool says at the project's root, and its exit status."""
+    ran = subprocess.run([sys.executable, "-m", *command], cwd=ROOT,
+                         capture_output=True, text=True)
+    return ran.stdout + ran.stderr, ran.returncode
+
+
+def test_ruff():
+    words, status = said("ruff", "check", "--no-cache", "--output-format",
+                         "concise", ".")
+    assert status == 0, words
+
+
+def test_mypy(tmp_path):
+    words, status = said("mypy", "--cache-dir", str(tmp_path))
+    assert status == 0, words
