@@ -1,4 +1,4 @@
-"""`parity train` and `parity curves`."""
+"""``parity train`` and ``parity curves``."""
 
 import json
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from parity.tracing.trace import trace
+from parity.comparison.result import OUTPUT
+from parity.tracing.trace import MODULE, WHOLE, Step, Trace, trace
 from parity_tests.support.engines import usable
 
 D, H, F = 12, 3, 20
@@ -128,3 +129,16 @@ def keras_layer(weights):
 
 def traced(model, port, x=X, **more):
     return trace(model, usable(port).to_native(x, "cpu"), **more)
+
+
+def outputs(comparison):
+    """The rows of a comparison that hold outputs, by their step in a."""
+    return {row.a: row for row in comparison.rows if row.part == OUTPUT}
+
+
+class Plain:
+    """What a trace of one step is, made by hand."""
+
+    def __new__(cls, name, inputs, made):
+        step = Step(WHOLE, WHOLE, "Model", MODULE, 1, 2, inputs, made)
+        return Trace(name, {}, {}, "float64", [step], {}, [])

@@ -1,0 +1,183 @@
+"""``parity dump`` and ``parity compare``."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from parity.commands import compare as commands
+from parity.numerics.comparator import DIVERGENCE
+from parity_tests.support.engines import usable
+
+APP = typer.Typer()
+APP.command()(commands.dump)
+APP.command()(commands.compare)
+
+SCRIPT = """
+import torch
+from torch import nn
+
+def model(eps=1e-5):
+    torch.manual_seed(0)
+    made = nn.Sequential(nn.Linear(6, 8), nn.LayerNorm(8, eps=eps),
+                         nn.Linear(8, 3)).double()
+    return made, torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(2, 6)
+
+def renamed(eps):
+    class Other(nn.Module):
+        def __init__(self):
+            super().__init__()
+            (self.inner, self.norm, self.outer), self.x = *(model(eps)[:1]), 0
+        def forward(self, x):
+            return self.outer(self.norm(self.inner(x)))
+    return Other(), (model()[1],), {}
+
+def same():
+    return renamed(1e-5)
+
+def wrong():
+    return renamed(1e-6)
+
+def fails():
+    return 1 / 0
+
+def bad_input():
+    return model()[0], torch.ones(2, 5)
+
+def none():
+    return None
+
+def text():
+    return "text", ()
+"""
+
+
+def run(*words):
+    return CliRunner().invoke(APP, list(map(str, words)))
+
+
+@pytest.fixture
+def script(tmp_path):
+    usable("torch")
+    (tmp_path / "s.py").write_text(SCRIPT)
+    return tmp_path / "s.py"
+
+
+def test_dump_and_compare(script, tmp_path):
+    for name in ("model", "same", "wrong"):
+        done = run("dump", f"{script}:{name}", "--framework", "torch",
+                   "--out", tmp_path / name)
+        assert done.exit_code == 0, done.output
+    done = run("compare", tmp_path / "model", tmp_path / "same")
+    assert done.exit_code == 0 and "verdict: match" in done.output
+    done = run("compare", tmp_path / "model", tmp_path / "wrong",
+               "--html", tmp_path / "r.html", "--json", tmp_path / "r.json",
+               "--write-map", tmp_path / "names.toml")
+    assert done.exit_code == 1
+    data = json.loads((tmp_path / "r.json").read_text())
+    assert (data["first"]["a"], data["first"]["b"]) == ("1", "norm")
+    assert "norm" in (tmp_path / "r.html").read_text()
+    done = run("compare", tmp_path / "model", tmp_path / "wrong", "--map",
+               tmp_path / "names.toml")
+    assert done.exit_code == 1
+    (tmp_path / "names.toml").write_text("")
+    done = run("compare", tmp_path / "model", tmp_path / "wrong", "--map",
+               tmp_path / "names.toml")
+    assert done.exit_code == 4 and "Nothing was compared" in done.output
+    run("dump", f"{script}:model", "--out", tmp_path / "again")
+    done = run("compare", tmp_path / "model", tmp_path / "again")
+    assert done.exit_code == 2 and "are one run" in done.stderr
+    done = run("compare", tmp_path / "model", tmp_path / "again",
+               "--allow-same")
+    assert done.exit_code == 0
+    done = run("compare", tmp_path / "model", tmp_path / "model")
+    assert done.exit_code == 2 and "one folder" in done.stderr
+
+
+@pytest.mark.parametrize("target, words", [
+    ("s.py", "SCRIPT.py:FUNCTION"), ("no.py:model", "there is no script"),
+    ("s.py:nope", "no function 'nope'"), ("s.py:none", "must return (model"),
+    ("s.py:fails", "ZeroDivisionError"), ("s.py:text", "a str is no model"),
+    ("s.py:bad_input", "RuntimeError")])
+def test_scripts_that_cannot_be_dumped(script, tmp_path, target, words):
+    done = run("dump", script.parent / target, "--out", tmp_path / "d")
+    assert done.exit_code == 2, done.output
+    assert words in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_dump_of_another_framework_or_place(script, tmp_path):
+    done = run("dump", f"{script}:model", "--framework", "jax", "--out",
+               tmp_path / "d")
+    assert done.exit_code == 2 and "--framework torch" in done.stderr
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    for out in ("full", "s.py", "no/where"):
+        done = run("dump", f"{script}:model", "--out", tmp_path / out)
+        assert done.exit_code == 2, out
+    done = run("compare", tmp_path / "full", tmp_path / "no")
+    assert done.exit_code == 2 and "is no dump" in done.stderr
+
+
+def test_the_commands_need_no_framework():
+    code = ("import sys, parity.commands.compare, parity.comparison.compare, "
+            "parity.matching.steps, parity.tracing.folder, "
+            "parity.tracing.trace; "
+            "print({'torch', 'jax', 'keras', 'tensorflow', 'flax'} "
+            "& set(sys.modules))")
+    done = subprocess.run([sys.executable, "-c", code], text=True,
+                          capture_output=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+LARGE = """
+    import resource, sys, time, torch
+    from torch import nn
+    from parity.tracing.trace import trace
+    from parity.comparison.compare import compare
+    from parity.tracing.folder import dump, load
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+    def model():
+        return nn.Sequential(nn.Embedding(32000, 512), *(
+            nn.TransformerEncoderLayer(512, 8, 2048, batch_first=True)
+            for _ in range(8)), nn.Linear(512, 37000)).eval()
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+    right, wrong = model(), model()
+    wrong.load_state_dict(right.state_dict())
+    wrong[5].norm1.eps = 1e-2
+    with torch.no_grad():
+        for parameter in wrong.parameters():
+            parameter.mul_(1 + 1e-8)
+    size = sum(p.numel() for p in right.parameters())
+    x = torch.randint(0, 32000, (2, 16))
+    before, start = peak(), time.perf_counter()
+    dump(trace(right, x), sys.argv[1] + "/a")
+    dump(trace(wrong, x), sys.argv[1] + "/b")
+    found = compare(load(sys.argv[1] + "/a"), load(sys.argv[1] + "/b"))
+    print(size, peak() - before, time.perf_counter() - start,
+          found.verdict, found.first.a)
+"""
+
+
+def test_a_large_model_takes_little_time_and_memory(tmp_path):
+    """60 M parameters: dumped, both, and compared."""
+    usable("torch")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LARGE), str(tmp_path)],
+        text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    size, extra, seconds, verdict, first = done.stdout.split()
+    assert int(size) > 60e6 and verdict == DIVERGENCE
+    assert first == "5.norm1"
+    print(f"{extra} GiB, {seconds} s")
+    assert float(extra) < 2, f"{extra} GiB"
+    assert float(seconds) < 60, f"{seconds} s"
