@@ -31,7 +31,7 @@ COMPONENTS = {
 
 #: What a component's call, or a model's method, takes besides arrays where a
 #: whole sequence is given at once, from position 0 and without a cache.
-WHOLE = {
+WHOLE: dict = {
     "positional_encoding": {"start": 0},
     "multi_head_attention": {"cache": None},
     "decoder_layer": {"cache": None},

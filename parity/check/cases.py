@@ -64,7 +64,7 @@ class Case:
     @property
     def keywords(self):
         """What the call takes besides arrays: all is given at once."""
-        method: dict = {"method": self.method} if self.method else {}
+        method = {"method": self.method} if self.method else {}
         return method | WHOLE.get(self.method or self.component, {})
 
 
