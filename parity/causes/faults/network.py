@@ -3,7 +3,7 @@
 import numpy as np
 
 from parity.causes.cause import ARRAYS, BETWEEN, OTHER, Cause
-from parity.causes.faults.putting import by_numpy, tabled, worded
+from parity.causes.faults.putting import by_numpy, replaced, tabled, worded
 from parity.causes.formulas import activation
 
 #: Modules and places where one function of an array stands.
@@ -101,7 +101,10 @@ CAUSES = (
           case="project", step="output"),
     Cause("no residual connection", "residual", "What goes into a sub-layer "
           "is not added to what comes out.", (BETWEEN,),
-          {"residual connection": "missing"}, not_put=NOT_OURS),
+          {"residual connection": "missing"}, put=replaced(
+              "residual", "PostNorm.after", lambda old, port: (
+                  lambda self, x, *rest: old(self, x * 0, *rest))),
+          case="residual", step="summed"),
     Cause("a residual connection more", "residual", "What went in is added "
           "where it should not be.", (BETWEEN,),
           {"residual connection": "there"}, not_put=NOT_OURS),
