@@ -71,7 +71,7 @@ def batch():
 def settings(search, length):
     """The GenerationConfig of a case."""
     return GenerationConfig(
-        method=SEARCHES[search][0], begin_id=BEGIN, end_id=END,
+        method=SEARCHES[search][0], bos_id=BEGIN, eos_id=END,
         max_tokens=length)
 
 
@@ -183,7 +183,7 @@ def torch_lesson(config, weights, source, threads, whole=False):
         source = torch.from_numpy(source)
         source_mask = (source != config.pad_id)[:, None, None]
         memory = None if whole else model.encode(source, source_mask)
-        target = torch.full((len(source), 1), settings.begin_id)
+        target = torch.full((len(source), 1), settings.bos_id)
         for length in range(1, 1 + settings.max_tokens):
             causal = torch.ones(1, 1, length, length, dtype=torch.bool).tril()
             if whole:
@@ -194,7 +194,7 @@ def torch_lesson(config, weights, source, threads, whole=False):
                 logits = model.project(decoded[:, -1:])
             token = torch.argmax(logits, dim=-1)
             target = torch.cat([target, token], dim=1)
-            if torch.all(token == settings.end_id):
+            if torch.all(token == settings.eos_id):
                 break
         return target.numpy()
 
@@ -269,7 +269,7 @@ def ctranslate2(config, weights, source, threads):
             [[word(token) for token in row] for row in source],
             beam_size=settings.width, length_penalty=settings.alpha,
             max_decoding_length=settings.max_tokens)
-        return [[settings.begin_id, *(int(token[1:]) for token
+        return [[settings.bos_id, *(int(token[1:]) for token
                                       in row.hypotheses[0])] for row in found]
 
     return _ready(write, source, products.numpy,

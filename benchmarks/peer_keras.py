@@ -75,7 +75,7 @@ def train_step(model, training):
     """(source, target) -> loss, with a step of Keras' own Adam."""
     config = model.config
     optimizer = keras.optimizers.Adam(
-        training.rate, training.beta1, training.beta2, training.eps)
+        training.learning_rate, training.beta1, training.beta2, training.eps)
     optimizer.build(model.trainable_variables)
     smoothing = config.label_smoothing
 

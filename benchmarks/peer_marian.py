@@ -14,7 +14,7 @@ PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj",
                "output": "out_proj"}
 
 
-def marian(config, weights, begin_id):
+def marian(config, weights, bos_id):
     """A MarianMTModel that computes what ours does; it never ends by itself.
 
     Its positions are halves, its norms stand after the sum with an epsilon of
@@ -29,7 +29,7 @@ def marian(config, weights, begin_id):
         encoder_attention_heads=config.n_heads,
         decoder_attention_heads=config.n_heads,
         activation_function=config.activation, scale_embedding=True,
-        pad_token_id=config.pad_id, decoder_start_token_id=begin_id,
+        pad_token_id=config.pad_id, decoder_start_token_id=bos_id,
         eos_token_id=None, forced_eos_token_id=None)).eval()
     with torch.no_grad():
         model.model.shared.weight.copy_(
@@ -60,7 +60,7 @@ def word(token):
     return f"t{token}"
 
 
-def translator(model, end_id, threads):
+def translator(model, eos_id, threads):
     """A MarianMTModel in CTranslate2, float32.
 
     The converter takes padding, the last token, out of the vocabulary. Ours
@@ -69,15 +69,15 @@ def translator(model, end_id, threads):
     """
     import ctranslate2
     from ctranslate2.converters.transformers import MarianMTLoader
-    begin_id = model.config.decoder_start_token_id
+    bos_id = model.config.decoder_start_token_id
     spec = MarianMTLoader().get_model_spec(model)
     spec.decoder.start_from_zero_embedding = False
     words = [word(token) for token in range(model.config.vocab_size - 1)]
     spec.register_source_vocabulary(words)
     spec.register_target_vocabulary(words)
-    spec.config.unk_token = spec.config.bos_token = word(begin_id)
-    spec.config.decoder_start_token = word(begin_id)
-    spec.config.eos_token = word(end_id)
+    spec.config.unk_token = spec.config.bos_token = word(bos_id)
+    spec.config.decoder_start_token = word(bos_id)
+    spec.config.eos_token = word(eos_id)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model"
         path.mkdir()

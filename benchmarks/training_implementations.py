@@ -14,7 +14,7 @@ from benchmarks.workload import pairs as batch
 from contract.training import TrainingConfig
 
 #: Adam by the paper, its rate held so that a step's effect can be seen.
-TRAINING = TrainingConfig(schedule="constant", rate=1e-4)
+TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
 
 #: The losses that are compared; after the first, Adam's work is in them.
 STEPS = 3
@@ -82,8 +82,8 @@ def torch_peer(config, weights, batch, threads):
     causal = torch.nn.Transformer.generate_square_subsequent_mask(
         read.shape[1])
     optimizer = torch.optim.Adam(
-        model.parameters(), TRAINING.rate, (TRAINING.beta1, TRAINING.beta2),
-        TRAINING.eps)
+        model.parameters(), TRAINING.learning_rate,
+        (TRAINING.beta1, TRAINING.beta2), TRAINING.eps)
 
     def step():
         optimizer.zero_grad()
@@ -148,7 +148,7 @@ def jax_peer(config, weights, batch, threads):
     from impl_jax import engine
     model = load(PeerTransformer(config, rngs=nnx.Rngs(0)), weights)
     optimizer = optax.adam(
-        TRAINING.rate, TRAINING.beta1, TRAINING.beta2, TRAINING.eps)
+        TRAINING.learning_rate, TRAINING.beta1, TRAINING.beta2, TRAINING.eps)
     graph, held = nnx.split(model)
     state = [held, optimizer.init(held)]
     del model, held

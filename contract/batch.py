@@ -42,7 +42,7 @@ class Batch:
         return cls.of_ids(
             tokenizer.pad([tokenizer.encode(text) for text in sources]),
             tokenizer.pad([
-                [tokenizer.begin_id, *tokenizer.encode(text), tokenizer.end_id]
+                [tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
                 for text in targets
             ]),
             tokenizer.pad_id,

@@ -18,7 +18,7 @@ class GenerationConfig:
 
     Attributes:
         method: "greedy", "beam" or "sample".
-        begin_id, end_id: what a target begins and ends with.
+        bos_id, eos_id: what a target begins and ends with.
         max_tokens: the most tokens after the begin, the end included.
         beam: W, how many hypotheses are kept; 1 is greedy search.
         length_rule: what a hypothesis' sum of log-probabilities is divided by,
@@ -37,8 +37,8 @@ class GenerationConfig:
     """
 
     method: str = "greedy"
-    begin_id: int = 1
-    end_id: int = 2
+    bos_id: int = 1
+    eos_id: int = 2
     max_tokens: int = 64
     beam: int = 4
     length_rule: str = "paper"
@@ -52,7 +52,7 @@ class GenerationConfig:
     def __post_init__(self):
         for field, allowed in CHOICES.items():
             one_of(getattr(self, field), allowed, field)
-        for field, least in (("begin_id", 0), ("end_id", 0), ("top_k", 0),
+        for field, least in (("bos_id", 0), ("eos_id", 0), ("top_k", 0),
                              ("max_tokens", 1), ("beam", 1), ("seed", 0)):
             value = getattr(self, field)
             whole = isinstance(value, numbers.Integral)
@@ -80,7 +80,7 @@ class GenerationConfig:
             raise InputError(
                 f"max_tokens is {self.max_tokens}, but the position table has "
                 f"{config.max_length} rows; choose at most that.")
-        for field in ("begin_id", "end_id"):
+        for field in ("bos_id", "eos_id"):
             value = getattr(self, field)
             if value >= config.target_vocab or value == config.pad_id:
                 raise InputError(

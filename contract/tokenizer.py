@@ -40,7 +40,7 @@ class Tokenizer:
     """A tokenizer and the ids of its special tokens.
 
     Attributes:
-        pad_id, begin_id, end_id: ids of the first three of ``SPECIAL``, or of
+        pad_id, bos_id, eos_id: ids of the first three of ``SPECIAL``, or of
             what is CALLED otherwise.
         unknown_id: the fourth's; None where every text is known.
         vocab_size: V.
@@ -57,7 +57,7 @@ class Tokenizer:
         inner.no_padding()
         inner.no_truncation()
         self.inner = inner
-        self.pad_id, self.begin_id, self.end_id, self.unknown_id = ids
+        self.pad_id, self.bos_id, self.eos_id, self.unknown_id = ids
         self.vocab_size = inner.get_vocab_size()
         self._special = {i: inner.id_to_token(i) for i in ids if i is not None}
 

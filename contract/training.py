@@ -23,11 +23,13 @@ class TrainingConfig:
     Attributes:
         optimizer: "adam" (Kingma and Ba 2015, algorithm 1: ε outside the root,
             after the bias correction), or "adamw", which also shrinks every
-            weight by rate · weight_decay (Loshchilov and Hutter 2019).
-        schedule: "inverse_sqrt", rate · d_model^-½ · min(step^-½, step ·
-            warmup_steps^-1.5), equation 3 of the paper, or "constant", rate.
-        rate: the learning rate, or the factor before equation 3.
-        warmup_steps: how long the rate rises.
+            weight by learning_rate · weight_decay (Loshchilov and Hutter
+            2019).
+        schedule: "inverse_sqrt", learning_rate · d_model^-½ · min(step^-½,
+            step · warmup_steps^-1.5), equation 3 of the paper, or "constant",
+            learning_rate.
+        learning_rate: the learning rate, or the factor before equation 3.
+        warmup_steps: how many steps the learning rate rises.
         beta1, beta2, eps: Adam's.
         weight_decay: AdamW's.
         clip_norm: the largest global norm of a gradient; 0 clips nothing.
@@ -39,7 +41,7 @@ class TrainingConfig:
 
     optimizer: str = "adam"
     schedule: str = "inverse_sqrt"
-    rate: float = 1.0
+    learning_rate: float = 1.0
     warmup_steps: int = 4000
     beta1: float = 0.9
     beta2: float = 0.98
@@ -82,12 +84,18 @@ class TrainingConfig:
         """The fields as a plain dict, in order."""
         return dataclasses.asdict(self)
 
+    @classmethod
+    def of_dict(cls, data):
+        """What as_dict made plain; earlier versions wrote "rate"."""
+        return cls(**{"learning_rate" if name == "rate" else name: value
+                      for name, value in data.items()})
+
 
 _tiny = 5e-324
 
 #: Field -> (at least, below, in words).
 RANGES = {
-    "rate": (_tiny, math.inf, "a positive number"),
+    "learning_rate": (_tiny, math.inf, "a positive number"),
     "warmup_steps": (1, math.inf, "a whole number of at least 1"),
     "beta1": (0, 1, "a number of at least 0 and below 1"),
     "beta2": (0, 1, "a number of at least 0 and below 1"),

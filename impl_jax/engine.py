@@ -205,10 +205,10 @@ def trainer(model, training):
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    loss, norm, rate = trainer.train_step(*(
+    loss, norm, learning_rate = trainer.train_step(*(
         to_native(ids, trainer.model.home) for ids in (sources, targets)))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
-            "rate": np.asarray(rate)}
+            "rate": np.asarray(learning_rate)}
 
 
 def moments(trainer):

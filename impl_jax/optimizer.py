@@ -4,13 +4,13 @@ import jax.numpy as jnp
 
 
 def constant(training, d_model, step):
-    """The same rate at every step."""
-    return training.rate
+    """The same learning rate at every step."""
+    return training.learning_rate
 
 
 def inverse_sqrt(training, d_model, step):
     """Equation 3: up in a line while warming up, then down as 1/√step."""
-    return training.rate * d_model**-0.5 * min(
+    return training.learning_rate * d_model**-0.5 * min(
         step**-0.5, step * training.warmup_steps**-1.5)
 
 
@@ -35,12 +35,13 @@ class Adam:
         self.eps = training.eps
 
     def settings(self, step):
-        """(rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats."""
-        rate = SCHEDULES[self.training.schedule](
+        """(learning rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats."""
+        learning_rate = SCHEDULES[self.training.schedule](
             self.training, self.d_model, step)
-        return rate, 1 - self.beta1**step, 1 - self.beta2**step
+        return learning_rate, 1 - self.beta1**step, 1 - self.beta2**step
 
-    def update(self, weight, gradient, m, v, rate, correction1, correction2):
+    def update(self, weight, gradient, m, v, learning_rate,
+               correction1, correction2):
         """One step of one weight: the new weight, m and v."""
         # [1] m [*]: β₁ m + (1 - β₁) g
         m = self.beta1 * m + (1 - self.beta1) * gradient
@@ -48,20 +49,21 @@ class Adam:
         v = self.beta2 * v + (1 - self.beta2) * (gradient * gradient)
         # [3] direction [*]: m̂ / (√v̂ + ε)  (R26)
         direction = (m / correction1) / (jnp.sqrt(v / correction2) + self.eps)
-        # [4] weight [*]: weight - rate · direction
-        weight = weight - rate * direction
+        # [4] weight [*]: weight - learning rate · direction
+        weight = weight - learning_rate * direction
         return weight, m, v
 
 
 class AdamW(Adam):
     """Adam that first shrinks each weight."""
 
-    def update(self, weight, gradient, m, v, rate, correction1, correction2):
+    def update(self, weight, gradient, m, v, learning_rate,
+               correction1, correction2):
         """One step of one weight: the new weight, m and v."""
-        # [1] decayed [*]: weight · (1 - rate · λ)
-        decayed = weight * (1 - rate * self.training.weight_decay)
+        # [1] decayed [*]: weight · (1 - learning rate · λ)
+        decayed = weight * (1 - learning_rate * self.training.weight_decay)
         return super().update(
-            decayed, gradient, m, v, rate, correction1, correction2)
+            decayed, gradient, m, v, learning_rate, correction1, correction2)
 
 
 OPTIMIZERS = {"adam": Adam, "adamw": AdamW}

@@ -70,7 +70,7 @@ class Greedy(Search):
     def run(self):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
         settings, place = self.settings, jnp.arange(self.length)
-        first = jnp.where(place == 0, settings.begin_id, self.pad_id)
+        first = jnp.where(place == 0, settings.bos_id, self.pad_id)
         tokens = jnp.tile(first, (len(self.memory), 1))
         scores = jnp.zeros(len(tokens))
         finished = jnp.zeros(len(tokens), bool)
@@ -87,7 +87,7 @@ class Greedy(Search):
             tokens = jnp.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(
-                self, "finished", finished | (token == settings.end_id))
+                self, "finished", finished | (token == settings.eos_id))
             if jnp.all(finished):
                 break
         return tokens[:, None], scores[:, None]
@@ -103,7 +103,7 @@ class Beam(Search):
         b = len(self.memory) // w
         # One hypothesis has one continuation: a beam of 1 is greedy search.
         count = 1 if w == 1 else min(2 * w, w * vocab)
-        first = jnp.where(place == 0, settings.begin_id, self.pad_id)
+        first = jnp.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = jnp.tile(first, (b, w, 1))
         finished = jnp.full((b, w), -jnp.inf)
         # One hypothesis is alive at first: all would be the same one.
@@ -122,7 +122,7 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = jnp.where(place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = token == settings.end_id
+            ends = token == settings.eos_id
             # [5] finished [B W]: the best that have an eos, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, jnp.where(

@@ -68,7 +68,7 @@ class Greedy(Search):
     def run(self):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
         settings, place = self.settings, ops.arange(self.length)
-        first = ops.where(place == 0, settings.begin_id, self.pad_id)
+        first = ops.where(place == 0, settings.bos_id, self.pad_id)
         tokens = ops.tile(first, (len(self.memory), 1))
         scores = ops.zeros(len(tokens), "float64")
         finished = ops.zeros(len(tokens), "bool")
@@ -85,7 +85,7 @@ class Greedy(Search):
             tokens = ops.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(
-                self, "finished", finished | (token == settings.end_id))
+                self, "finished", finished | (token == settings.eos_id))
             if ops.all(finished):
                 break
         return tokens[:, None], scores[:, None]
@@ -101,7 +101,7 @@ class Beam(Search):
         b = len(self.memory) // w
         # One hypothesis has one continuation: a beam of 1 is greedy search.
         count = 1 if w == 1 else min(2 * w, w * vocab)
-        first = ops.where(place == 0, settings.begin_id, self.pad_id)
+        first = ops.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = ops.tile(first, (b, w, 1))
         finished = ops.full((b, w), -math.inf, "float64")
         # One hypothesis is alive at first: all would be the same one.
@@ -120,7 +120,7 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = ops.where(place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = token == settings.end_id
+            ends = token == settings.eos_id
             # [5] finished [B W]: the best that have an eos, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, ops.where(

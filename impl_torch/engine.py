@@ -186,10 +186,10 @@ def train_step(trainer, sources, targets):
     check_pairs(trainer.model.config, sources, targets)
     home = trainer.model.home
     with on(home):
-        loss, norm, rate = trainer.train_step(
+        loss, norm, learning_rate = trainer.train_step(
             to_native(sources, home), to_native(targets, home))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
-            "rate": np.asarray(rate)}
+            "rate": np.asarray(learning_rate)}
 
 
 def moments(trainer):

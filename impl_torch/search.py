@@ -70,7 +70,7 @@ class Greedy(Search):
     def run(self):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
         settings, place = self.settings, torch.arange(self.length)
-        first = torch.where(place == 0, settings.begin_id, self.pad_id)
+        first = torch.where(place == 0, settings.bos_id, self.pad_id)
         tokens = first.repeat(len(self.memory), 1)
         scores = torch.zeros(len(tokens), dtype=torch.float64)
         finished = torch.zeros(len(tokens), dtype=torch.bool)
@@ -87,7 +87,7 @@ class Greedy(Search):
             tokens = torch.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(
-                self, "finished", finished | (token == settings.end_id))
+                self, "finished", finished | (token == settings.eos_id))
             if torch.all(finished):
                 break
         return tokens[:, None], scores[:, None]
@@ -103,7 +103,7 @@ class Beam(Search):
         b = len(self.memory) // w
         # One hypothesis has one continuation: a beam of 1 is greedy search.
         count = 1 if w == 1 else min(2 * w, w * vocab)
-        first = torch.where(place == 0, settings.begin_id, self.pad_id)
+        first = torch.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = first.repeat(b, w, 1)
         finished = torch.full((b, w), -math.inf, dtype=torch.float64)
         # One hypothesis is alive at first: all would be the same one.
@@ -122,7 +122,7 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = torch.where(place == written, token[:, :, None],
                              follow(tokens, parents))
-            ends = token == settings.end_id
+            ends = token == settings.eos_id
             # [5] finished [B W]: the best that have an eos, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, torch.where(

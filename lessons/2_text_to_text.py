@@ -195,7 +195,7 @@ for name, engine in engines.items():
 
 # %%
 trainer = numpy.trainer(numpy.build("transformer", tiny, start),
-                        TrainingConfig(schedule="constant", rate=0.01))
+                        TrainingConfig(schedule="constant", learning_rate=0.01))
 losses = [float(numpy.train_step(
     trainer, few_sources[None], few_targets[None])["loss"]) for _ in range(20)]
 print("  ".join(f"{loss:.3f}" for loss in losses[::4]))
@@ -210,7 +210,7 @@ assert abs(losses[0] - np.log(1000)) < 0.2 and losses[-1] < losses[0] - 2
 
 # %%
 settings = GenerationConfig(
-    begin_id=tokenizer.begin_id, end_id=tokenizer.end_id, max_tokens=15)
+    bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_tokens=15)
 for name, engine in engines.items():
     found = engine.generate(models[name], batch.source, settings)
     answer, score = found["tokens"][0, 0], float(found["scores"][0, 0])

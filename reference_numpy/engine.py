@@ -158,12 +158,12 @@ def train_step(trainer, sources, targets):
 
     Returns:
         "loss", the mean before the step; "norm", of the gradient before it was
-        clipped; "rate".
+        clipped; "rate", the learning rate.
     """
     check_pairs(trainer.model.config, sources, targets)
-    loss, norm, rate = trainer.train_step(sources, targets)
+    loss, norm, learning_rate = trainer.train_step(sources, targets)
     return {"loss": np.asarray(loss), "norm": np.asarray(norm),
-            "rate": np.asarray(rate)}
+            "rate": np.asarray(learning_rate)}
 
 
 def moments(trainer):

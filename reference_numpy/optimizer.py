@@ -1,11 +1,11 @@
-"""The optimiser: Adam, its rate over time, and clipping (section 5.3).
+"""The optimiser: Adam, its learning rate, and clipping (section 5.3).
 
 Kingma and Ba 2015, algorithm 1, in which ε stands outside the root and after
 the bias correction (R26)::
 
     m = β₁ m + (1 - β₁) g             m̂ = m / (1 - β₁ᵗ)
     v = β₂ v + (1 - β₂) g²            v̂ = v / (1 - β₂ᵗ)
-    w = w - rate · m̂ / (√v̂ + ε)
+    w = w - learning rate · m̂ / (√v̂ + ε)
 
 Keras' own Adam is another algorithm: it has ε beside √v, before the correction,
 so that ε in effect shrinks from step to step.
@@ -15,8 +15,8 @@ import numpy as np
 
 
 def constant(training, d_model, step):
-    """The same rate at every step."""
-    return training.rate
+    """The same learning rate at every step."""
+    return training.learning_rate
 
 
 def inverse_sqrt(training, d_model, step):
@@ -24,7 +24,7 @@ def inverse_sqrt(training, d_model, step):
 
     Steps count from 1 (R27).
     """
-    return training.rate * d_model**-0.5 * min(
+    return training.learning_rate * d_model**-0.5 * min(
         step**-0.5, step * training.warmup_steps**-1.5)
 
 
@@ -58,16 +58,17 @@ class Adam:
         self.eps = training.eps
 
     def settings(self, step):
-        """(rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats.
+        """(learning rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats.
 
         Python's, because the difference from 1 loses digits: computed from
         float32(0.98) it is off by 1e-6 of itself.
         """
-        rate = SCHEDULES[self.training.schedule](
+        learning_rate = SCHEDULES[self.training.schedule](
             self.training, self.d_model, step)
-        return rate, 1 - self.beta1**step, 1 - self.beta2**step
+        return learning_rate, 1 - self.beta1**step, 1 - self.beta2**step
 
-    def update(self, weight, gradient, m, v, rate, correction1, correction2):
+    def update(self, weight, gradient, m, v, learning_rate,
+               correction1, correction2):
         """One step of one weight: the new weight, m and v."""
         # [1] m [*]: β₁ m + (1 - β₁) g
         m = self.beta1 * m + (1 - self.beta1) * gradient
@@ -75,20 +76,21 @@ class Adam:
         v = self.beta2 * v + (1 - self.beta2) * (gradient * gradient)
         # [3] direction [*]: m̂ / (√v̂ + ε)  (R26)
         direction = (m / correction1) / (np.sqrt(v / correction2) + self.eps)
-        # [4] weight [*]: weight - rate · direction
-        weight = weight - rate * direction
+        # [4] weight [*]: weight - learning rate · direction
+        weight = weight - learning_rate * direction
         return weight, m, v
 
 
 class AdamW(Adam):
     """Adam that first shrinks each weight, whatever its gradient (R29)."""
 
-    def update(self, weight, gradient, m, v, rate, correction1, correction2):
+    def update(self, weight, gradient, m, v, learning_rate,
+               correction1, correction2):
         """One step of one weight: the new weight, m and v."""
-        # [1] decayed [*]: weight · (1 - rate · λ)
-        decayed = weight * (1 - rate * self.training.weight_decay)
+        # [1] decayed [*]: weight · (1 - learning rate · λ)
+        decayed = weight * (1 - learning_rate * self.training.weight_decay)
         return super().update(
-            decayed, gradient, m, v, rate, correction1, correction2)
+            decayed, gradient, m, v, learning_rate, correction1, correction2)
 
 
 OPTIMIZERS = {"adam": Adam, "adamw": AdamW}

@@ -99,7 +99,7 @@ class Greedy(Search):
             up to the eos.
         """
         settings, place = self.settings, np.arange(self.length)
-        first = np.where(place == 0, settings.begin_id, self.pad_id)
+        first = np.where(place == 0, settings.bos_id, self.pad_id)
         tokens = np.tile(first, (len(self.memory), 1))
         scores = np.zeros(len(tokens))
         finished = np.zeros(len(tokens), bool)
@@ -116,7 +116,7 @@ class Greedy(Search):
             tokens = np.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(
-                self, "finished", finished | (token == settings.end_id))
+                self, "finished", finished | (token == settings.eos_id))
             if np.all(finished):
                 break
         return tokens[:, None], scores[:, None]
@@ -145,7 +145,7 @@ class Beam(Search):
         b = len(self.memory) // w
         # One hypothesis has one continuation: a beam of 1 is greedy search.
         count = 1 if w == 1 else min(2 * w, w * vocab)
-        first = np.where(place == 0, settings.begin_id, self.pad_id)
+        first = np.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = np.tile(first, (b, w, 1))
         finished = np.full((b, w), -np.inf)
         # One hypothesis is alive at first: all would be the same one.
@@ -164,7 +164,7 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = np.where(place == written, token[:, :, None],
                              follow(tokens, parents))
-            ends = token == settings.end_id
+            ends = token == settings.eos_id
             # [5] finished [B W]: the best that have an eos, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, np.where(

@@ -80,7 +80,7 @@ class Trainer:
 
         Returns:
             The mean loss before the step, the gradient's global norm before
-            clipping, and the rate.
+            clipping, and the learning rate.
         """
         self.step += 1
         training, pad_id = self.training, self.model.config.pad_id

@@ -126,7 +126,7 @@ def _one_by_one(graph, weights, source, draws, settings, numbers):
     cached = Cached(nnx.merge(graph, weights), source, settings)
     choose, length = CHOOSERS[settings.method], cached.length
     tokens = jnp.full((len(source), length), cached.pad_id)
-    tokens = tokens.at[:, 0].set(settings.begin_id)
+    tokens = tokens.at[:, 0].set(settings.bos_id)
 
     def goes_on(state):
         written, _, _, finished, _ = state
@@ -141,7 +141,7 @@ def _one_by_one(graph, weights, source, draws, settings, numbers):
         scores = scores + jnp.where(finished, 0, log_p[:, 0])
         token = jnp.where(finished, cached.pad_id, token)
         tokens = tokens.at[:, written].set(token)
-        finished = finished | (token == settings.end_id)
+        finished = finished | (token == settings.eos_id)
         return written + 1, tokens, scores, finished, cached.kept
 
     _, tokens, scores, _, _ = jax.lax.while_loop(goes_on, write, (
@@ -164,7 +164,7 @@ def _beam_search(graph, weights, source, settings, numbers):
     # One hypothesis has one continuation: a beam of 1 is greedy search.
     count = 1 if w == 1 else min(2 * w, w * vocab)
     tokens = jnp.full((b, w, length), cached.pad_id)
-    tokens = tokens.at[:, :, 0].set(settings.begin_id)
+    tokens = tokens.at[:, :, 0].set(settings.bos_id)
     finished = jnp.full((b, w), -jnp.inf)
     alive = finished.at[:, 0].set(0)  # one is alive at first
 
@@ -179,7 +179,7 @@ def _beam_search(graph, weights, source, settings, numbers):
         scores, which = cached.top(candidates.reshape(b, -1), count)
         parents, token = which // vocab, which % vocab
         grown = follow(tokens, parents).at[:, :, written].set(token)
-        ends = token == settings.end_id
+        ends = token == settings.eos_id
         finished, finished_tokens = cached.best(
             finished, finished_tokens, jnp.where(
                 ends, scores / numbers.penalties[written], -jnp.inf), grown)

@@ -81,7 +81,7 @@ class Cached(search.Search):
     def first(self, *shape):
         """Targets of which the bos is written: int32 [*shape N]."""
         row = ops.where(
-            self.place == 0, self.settings.begin_id, self.pad_id)
+            self.place == 0, self.settings.bos_id, self.pad_id)
         return ops.cast(ops.tile(row, (*shape, 1)), "int32")
 
     def next(self, tokens, written):
@@ -124,7 +124,7 @@ class Greedy(Cached):
             scores = scores + ops.where(finished, np.float64(0), log_p[:, 0])
             token = ops.where(finished, self.pad_id, ops.cast(token, "int32"))
             tokens = ops.where(self.place == written, token[:, None], tokens)
-            finished = finished | (token == settings.end_id)
+            finished = finished | (token == settings.eos_id)
             return written + 1, tokens, scores, finished, self.state
 
         _, tokens, scores, _, _ = ops.while_loop(going_on, write, (
@@ -182,7 +182,7 @@ class Beam(Cached, search.Beam):
             parents, token = which // vocab, which % vocab
             grown = ops.where(self.place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = token == settings.end_id
+            ends = token == settings.eos_id
             finished, finished_tokens = self.best(
                 finished, finished_tokens, ops.where(
                     ends, scores / ops.take(numbers.penalties, written),

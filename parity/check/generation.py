@@ -48,10 +48,10 @@ class Search:
     dtypes: tuple = BOTH
 
 
-def every_search(begin_id, end_id, max_tokens):
+def every_search(bos_id, eos_id, max_tokens):
     """Greedy search, beams of each width under each rule, and samples."""
     base = GenerationConfig(
-        begin_id=begin_id, end_id=end_id, max_tokens=max_tokens)
+        bos_id=bos_id, eos_id=eos_id, max_tokens=max_tokens)
     yield Search("greedy", base)
     for beam in BEAMS:
         for rule in CHOICES["length_rule"]:
@@ -61,10 +61,10 @@ def every_search(begin_id, end_id, max_tokens):
         yield Search(name, base.replace(method="sample", **changes), dtypes)
 
 
-def some_searches(begin_id, end_id, max_tokens):
+def some_searches(bos_id, eos_id, max_tokens):
     """One search of each method."""
     wanted = {"greedy", "beam 4, paper", SAMPLES[0][0]}
-    return [search for search in every_search(begin_id, end_id, max_tokens)
+    return [search for search in every_search(bos_id, eos_id, max_tokens)
             if search.name in wanted]
 
 
@@ -164,12 +164,12 @@ def cause(runs, truth, settings, found, way):
                  if shows(runs, truth, settings, alone)), first)
 
 
-def goes_on(tokens, end_id):
+def goes_on(tokens, eos_id):
     """Whether anything but one filler stands behind an end: tokens [B W N]."""
-    ended = np.cumsum(tokens == end_id, axis=-1) > 0
+    ended = np.cumsum(tokens == eos_id, axis=-1) > 0
     behind = tokens[..., 1:][ended[..., :-1]]
     return behind.size > 0 and np.unique(behind).size > 1 or bool(
-        (np.sum(tokens == end_id, axis=-1) > 1).any())
+        (np.sum(tokens == eos_id, axis=-1) > 1).any())
 
 
 def twice(tokens, scores):
@@ -192,7 +192,7 @@ CAUSES = {
     "a target goes on after its end": (
         "Something other than padding stands behind an end.",
         lambda runs, truth, settings, alone: any(
-            goes_on(tokens, settings.end_id) for tokens, _ in runs)),
+            goes_on(tokens, settings.eos_id) for tokens, _ in runs)),
     "one hypothesis stands twice": (
         "All beams are alive at the first step, and begin alike.",
         lambda runs, truth, settings, alone: any(

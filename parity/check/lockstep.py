@@ -133,8 +133,8 @@ def compared(config, weights, engines, steps, device="cpu"):
     for step in range(1, steps + 1):
         pairs = batches(config, step)
         truth = reference.step(*pairs)
-        # Kingma and Ba 2015, section 2.1: no step is longer than the rate
-        # times (1 - β₁) / √(1 - β₂), or than the rate.
+        # Kingma and Ba 2015, section 2.1: no step is longer than the learning
+        # rate times (1 - β₁) / √(1 - β₂), or than the learning rate.
         walked += reference.trainer.optimizer.settings(step)[0] * max(
             1, (1 - TRAINING.beta1) / (1 - TRAINING.beta2)**0.5)
         truth = TrainingTruth(truth, walked)

@@ -275,7 +275,7 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
         device: where.
 
     Returns:
-        Every array after every step: norm, rate, m, v and weight.
+        Every array after every step: norm, learning rate, m, v and weight.
     """
     optimizer = engine.OPTIMIZERS[training.optimizer](training, d_model)
     weights = [engine.to_native(weight, device) for weight in weights]
@@ -562,7 +562,7 @@ class Check:
                 yield from self._group(
                     golden.TRAINED, config, weights, dtype, [
                         cases.model_case(batch, TRAINED_CASE)])
-                ends = tokenizer.begin_id, tokenizer.end_id, LONGEST
+                ends = tokenizer.bos_id, tokenizer.eos_id, LONGEST
                 few = generation.some_searches(*ends)
                 yield from self._searches(
                     golden.TRAINED, config, weights, dtype, batch.source,

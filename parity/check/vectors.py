@@ -26,9 +26,9 @@ from parity.numerics.tolerances import FLOAT64_LIMIT, gradient_limit
 from parity.ports import NotChecked
 
 #: How the systems that hold ``losses`` and ``final.*`` were trained: ten steps
-#: on one batch, by the paper's Adam at a constant rate, without dropout.
+#: on one batch, by the paper's Adam, a constant learning rate, no dropout.
 STEPS = 10
-TRAINING = TrainingConfig(schedule="constant", rate=1e-4)
+TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
 
 
 def find(paths):
@@ -206,11 +206,11 @@ class Vector:
         """As limit_and_scale, of a weight after training.
 
         A key's bias has rounding for a gradient, which Adam divides by its own
-        size: it may go anywhere that a step's rate lets it.
+        size: it may go anywhere that a step's learning rate lets it.
         """
         ours = {theirs: ours for ours, theirs in self.names("final.").items()}
         if zero_gradients.is_zero(ours[name]):
-            return 2 * STEPS * TRAINING.rate, "wanders"
+            return 2 * STEPS * TRAINING.learning_rate, "wanders"
         return FLOAT64_LIMIT, None
 
     def _loss(self, engine, output):

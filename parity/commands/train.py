@@ -58,8 +58,9 @@ def train(
     smoothing: option(str, ", ".join(MODEL_CHOICES["smoothing"])) = None,
     optimizer: option(str, ", ".join(CHOICES["optimizer"])) = None,
     schedule: option(str, ", ".join(CHOICES["schedule"])) = None,
-    rate: option(float, "The rate, or the factor before equation 3.") = None,
-    warmup_steps: option(int, "How long the rate rises.") = None,
+    rate: option(
+        float, "The learning rate, or the factor before equation 3.") = None,
+    warmup_steps: option(int, "How long the learning rate rises.") = None,
     clip_norm: option(float, "The largest gradient norm; 0 is none.") = None,
     weight_decay: option(float, "AdamW's.") = None,
     masks: option(str, "named: dropout that is equal in all four; native: the "
@@ -153,9 +154,11 @@ def settings_from(given, name, chosen):
     if "layers" in given:
         config = config.replace(n_encoder_layers=given["layers"],
                                 n_decoder_layers=given["layers"])
+    options = {field: field for field in TrainingConfig().as_dict()} | {
+        "learning_rate": "rate"}
     training = TrainingConfig(**{**chosen.training, **{
-        field: given[field] for field in TrainingConfig().as_dict()
-        if field in given}})
+        field: given[option] for field, option in options.items()
+        if option in given}})
     return Settings(
         task=name, config=config, training=training,
         rows=given.get("batch", chosen.rows),

@@ -101,8 +101,8 @@ def translate(
                 f"{model.config.target_vocab} tokens; choose at most that.")
         settings = GenerationConfig(
             method="beam" if beam else "sample" if sample else "greedy",
-            begin_id=model.tokenizer.begin_id,
-            end_id=model.tokenizer.end_id, beam=beam or 1,
+            bos_id=model.tokenizer.bos_id,
+            eos_id=model.tokenizer.eos_id, beam=beam or 1,
             length_rule=length_rule, alpha=alpha, temperature=temperature,
             top_k=top_k, top_p=top_p, seed=seed,
             max_tokens=(max_tokens if max_tokens is not None
@@ -253,7 +253,7 @@ class _Shown:
                      f"largest difference of any weight is {worst:.1e}.")
         axes = picture.parts(
             answer, translation.written(answer.tokens[0], self.settings),
-            self.settings.begin_id, self.model.tokenizer)
+            self.settings.bos_id, self.model.tokenizer)
         if path.suffix == ".png":
             picture.save_png(path, ours, axes)
         else:

@@ -193,8 +193,8 @@ def identical_beams(bench):
     one[0] = log_probs
     answer = bench.values.answers["numpy"]
     row = answer["tokens"][0, 0]
-    ended = int((row == bench.tokenizer.end_id).argmax())
-    grown = np.where(row == 0, bench.tokenizer.end_id, row)[None]
+    ended = int((row == bench.tokenizer.eos_id).argmax())
+    grown = np.where(row == 0, bench.tokenizer.eos_id, row)[None]
     batch = Batch.of_ids(bench.batch.source, grown)
     output = bench.engine.forward(bench.model, *batch)["output"]
     after = bench.part("projection").log_softmax(output)[0, ended]
@@ -217,13 +217,13 @@ def identical_beams(bench):
 def one_row_ends_all(bench):
     """A batch that stops with its first row."""
     settings = GenerationConfig(
-        begin_id=bench.tokenizer.begin_id, end_id=bench.tokenizer.end_id,
+        bos_id=bench.tokenizer.bos_id, eos_id=bench.tokenizer.eos_id,
         max_tokens=LONGEST)
     texts = ["1", EXAMPLE]
     source = bench.tokenizer.pad([bench.tokenizer.encode(t) for t in texts])
     found = bench.engine.generate(bench.model, source, settings)
     rows = found["tokens"][:, 0]
-    ends = [int((row == settings.end_id).argmax()) or LONGEST for row in rows]
+    ends = [int((row == settings.eos_id).argmax()) or LONGEST for row in rows]
     order = sorted(range(2), key=lambda i: ends[i])
     short, long = order
     cut = rows[long][:ends[short] + 1]

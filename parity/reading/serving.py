@@ -127,10 +127,10 @@ class Reading:
         engine = values.engines["numpy"]
         found = engine.generate(
             values.models["numpy"], source, GenerationConfig(
-                begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+                bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
                 max_tokens=LONGEST))["tokens"][0]
         read = found[:, :-1].copy()
-        read[read == tokenizer.end_id] = config.pad_id
+        read[read == tokenizer.eos_id] = config.pad_id
         run = ModelRun(values.engines, config, values.weights,
                        Batch.of_ids(source, read, config.pad_id),
                        models=values.models)

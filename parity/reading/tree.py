@@ -127,7 +127,7 @@ def search(engine, model, source, settings):
         held = [clipped(row[1:], settings) for row, score
                 in zip(found[1][0], found[0][0]) if np.isfinite(score)]
         for one in made:
-            if one.token == settings.end_id:
+            if one.token == settings.eos_id:
                 one.fate = ENDED if one.tokens in held else LOST
                 ended.append(one)
         places = [place for score, place in zip(going[0][0], going[1][0])
@@ -156,8 +156,8 @@ def search(engine, model, source, settings):
 def clipped(row, settings):
     """A row's tokens up to its end, the end included."""
     ids = [int(token) for token in row]
-    if settings.end_id in ids:
-        return ids[:ids.index(settings.end_id) + 1]
+    if settings.eos_id in ids:
+        return ids[:ids.index(settings.eos_id) + 1]
     return ids
 
 
@@ -168,7 +168,7 @@ def tree_of(values, text):
     ids = tokenizer.encode(text)
     source = tokenizer.pad([ids], length=max(1, len(ids)))
     settings = GenerationConfig(
-        begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+        bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
         max_tokens=LONGEST)
     greedy = engine.generate(model, source, settings)
     settings = settings.replace(method="beam", beam=WIDTH)
@@ -181,7 +181,7 @@ def tree_of(values, text):
         "greedy": {"text": tokenizer.decode(greedy["tokens"][0, 0]),
                    "score": short(greedy["scores"][0, 0])},
         "best": {"text": said[id(best)], "score": short(best.score)},
-        "ended": sum(one.token == settings.end_id
+        "ended": sum(one.token == settings.eos_id
                      for step in found.steps for one in step),
         "answers": [(said[id(one)], short(one.score), short(one.divided),
                      one.fate == KEPT) for one in found.answers],
@@ -227,7 +227,7 @@ def drawing(found, tokenizer):
     parts.append(Markup(
         '<text class="piece" x="{}" y="{}">{}</text>').format(
             2, ABOVE + TALL / 2 + 4,
-            tokenizer.tokens([tokenizer.begin_id])[0]))
+            tokenizer.tokens([tokenizer.bos_id])[0]))
     lines.sort(key=lambda entry: entry[0])  # the winner's way on top
     return (Markup("").join(parts) + Markup("").join(
         entry[1] for entry in lines) + Markup("").join(boxes)

@@ -337,7 +337,7 @@ class Values:
             self.config.label_smoothing, self.config.smoothing)
         masks, losses, found = {}, {}, {}
         settings = GenerationConfig(
-            begin_id=self.tokenizer.begin_id, end_id=self.tokenizer.end_id,
+            bos_id=self.tokenizer.bos_id, eos_id=self.tokenizer.eos_id,
             max_tokens=LONGEST)
         logits = self.dates.steps["numpy"]["output"]
         for column, engine in self.engines.items():

@@ -91,10 +91,10 @@ def labels(tokenizer, ids):
             for token in tokenizer.tokens(ids)]
 
 
-def parts(answer, ids, begin_id, tokenizer):
+def parts(answer, ids, bos_id, tokenizer):
     """{kind: (row labels, column labels)}; ids are the answer's."""
     source = labels(tokenizer, answer.ids)
-    target = labels(tokenizer, [begin_id, *ids])
+    target = labels(tokenizer, [bos_id, *ids])
     return {"cross": (target, source), "encoder": (source, source),
             "decoder": (target, target)}
 

@@ -124,7 +124,7 @@ class File:
 def encoded(tokenizer, sources, targets):
     """Ids of sources, and of targets with their begin and end."""
     return ([tokenizer.encode(text) for text in sources],
-            [[tokenizer.begin_id, *tokenizer.encode(text), tokenizer.end_id]
+            [[tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
              for text in targets])
 
 

@@ -64,7 +64,7 @@ class Settings:
     def of_dict(cls, data):
         """What as_dict made plain."""
         return cls(**{**data, "config": TransformerConfig(**data["config"]),
-                      "training": TrainingConfig(**data["training"])})
+                      "training": TrainingConfig.of_dict(data["training"])})
 
 
 class Run:
@@ -113,7 +113,7 @@ class Run:
             for ids in (sources, targets))
 
     def train_step(self):
-        """Make a step and note its loss, norm and rate."""
+        """Make a step and note its loss, norm and learning rate."""
         found = self.engine.train_step(
             self.trainer, *self.batches(self.step + 1))
         row = [self.step, *(float(found[name])
@@ -121,8 +121,8 @@ class Run:
         if not math.isfinite(row[1]):
             raise InputError(
                 f"the loss is {row[1]} at step {self.step}; choose a lower "
-                "rate, a longer warm-up or a clip norm, and start from the "
-                "last checkpoint.")
+                "learning rate, a longer warm-up or a clip norm, and start "
+                "from the last checkpoint.")
         self.curve.append(row)
         return row
 
@@ -223,7 +223,7 @@ def evaluate(engine, model, tokenizer, pairs):
             for i in chosen], config.max_length)
             for column, ends, tail in (
                 (0, [], []),
-                (1, [tokenizer.begin_id], [tokenizer.end_id])))
+                (1, [tokenizer.bos_id], [tokenizer.eos_id])))
         masks = engine.masks(sources, targets[:, :-1], config.pad_id,
                              model.home)
         output = engine.predict(
@@ -245,10 +245,10 @@ def translate(engine, model, tokenizer, texts, longest):
         sources = padded(tokenizer, [tokenizer.encode(texts[i])
                                      for i in chosen], config.max_length)
         found = engine.generate(model, sources, GenerationConfig(
-            begin_id=tokenizer.begin_id, end_id=tokenizer.end_id,
+            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
             max_tokens=min(config.max_length, longest) - 1))
         for i, row in zip(chosen, found["tokens"][:, 0].tolist()):
-            ends = [*row, tokenizer.end_id].index(tokenizer.end_id)
+            ends = [*row, tokenizer.eos_id].index(tokenizer.eos_id)
             answers[i] = tokenizer.decode(row[:ends])
     return answers
 

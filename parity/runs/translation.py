@@ -194,7 +194,7 @@ class Translator:
             the last.
         """
         ids, config = written(answer.tokens[0], settings), self.model.config
-        target = np.array([settings.begin_id, *ids], np.int64)
+        target = np.array([settings.bos_id, *ids], np.int64)
         batch = Batch.of_ids(answer.ids[None], target[None], config.pad_id)
         steps = self.engine.forward(self.built, *batch)
         kinds = {
@@ -210,7 +210,7 @@ class Translator:
 def written(tokens, settings):
     """A hypothesis' ids, without its begin and from its end on."""
     ids = tokens.tolist()[1:]
-    return ids[:(ids + [settings.end_id]).index(settings.end_id)]
+    return ids[:(ids + [settings.eos_id]).index(settings.eos_id)]
 
 
 def agree(first, others, dtype="float64"):

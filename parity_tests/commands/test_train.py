@@ -92,7 +92,7 @@ BAD_WORDS = {
     "file": (["--data", "nowhere.tsv"], "nowhere.tsv"),
     "port": (["dates", "--port", "mxnet"], "mxnet"),
     "heads": (["dates", "--heads", "7"], "n_heads"),
-    "rate": (["dates", "--rate", "-1"], "rate"),
+    "rate": (["dates", "--rate", "-1"], "learning_rate"),
     "dtype": (["dates", "--dtype", "int8"], "int8"),
     "device": (["dates", "--port", "numpy", "--device", "cuda"], "cuda"),
     "resume": (["dates", "--resume", "--out", "/nowhere"], "no checkpoint"),

@@ -189,7 +189,7 @@ def test_attention_is_each_steps(port):
 def translating_settings(model):
     from contract.generation import GenerationConfig
     return GenerationConfig(
-        begin_id=model.tokenizer.begin_id, end_id=model.tokenizer.end_id,
+        bos_id=model.tokenizer.bos_id, eos_id=model.tokenizer.eos_id,
         max_tokens=20)
 
 

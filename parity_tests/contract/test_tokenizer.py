@@ -27,7 +27,7 @@ def test_any_text_comes_back(text):
 
 
 def test_special_tokens():
-    assert (SHIPPED.pad_id, SHIPPED.begin_id, SHIPPED.end_id,
+    assert (SHIPPED.pad_id, SHIPPED.bos_id, SHIPPED.eos_id,
             SHIPPED.unknown_id) == (0, 1, 2, 3)
     assert SHIPPED.decode([1, *SHIPPED.encode("Bonjour."), 2, 0]) == "Bonjour."
     assert SHIPPED.tokens([0, 1, 2]) == ["<pad>", "<s>", "</s>"]
@@ -36,7 +36,7 @@ def test_special_tokens():
 def test_a_special_token_in_a_text_is_text():
     """Else a sentence could end itself, or hide behind the padding mask."""
     ids = SHIPPED.encode("</s>")
-    assert SHIPPED.end_id not in ids
+    assert SHIPPED.eos_id not in ids
     assert "".join(SHIPPED.tokens(ids)) == "</s>"
 
 
@@ -80,8 +80,8 @@ def test_a_batch_of_the_shipped_sentences():
     sources, targets = read_pairs()
     batch = Batch.of_text(sources, targets, SHIPPED)
     assert len(batch.source) == len(sources) == 32
-    assert (batch.target[:, 0] == SHIPPED.begin_id).all()
-    assert ((batch.target == SHIPPED.end_id).sum(axis=1) == 1).all()
+    assert (batch.target[:, 0] == SHIPPED.bos_id).all()
+    assert ((batch.target == SHIPPED.eos_id).sum(axis=1) == 1).all()
     assert [SHIPPED.decode(row) for row in batch.source] == sources
     assert [SHIPPED.decode(row) for row in batch.target] == targets
     assert batch.source.max() < SHIPPED.vocab_size
@@ -143,7 +143,7 @@ def test_others_special_tokens_are_known(tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(text, "utf-8")
     found = Tokenizer.load(path)
-    assert (found.pad_id, found.begin_id, found.end_id,
+    assert (found.pad_id, found.bos_id, found.eos_id,
             found.unknown_id) == (0, 1, 2, 3)
     assert found.tokens([0, 1, 2, 3]) == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
     assert found.encode("a 猫") == [inner.token_to_id("a"), 3]

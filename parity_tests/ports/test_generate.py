@@ -105,7 +105,7 @@ def _kept(engine):
 def test_beam_1_is_greedy(engine_of_each_form, rule):
     """The same tokens; the score, divided by the rule's penalty."""
     engine = engine_of_each_form
-    greedy = GenerationConfig(end_id=END, max_tokens=MOST)
+    greedy = GenerationConfig(eos_id=END, max_tokens=MOST)
     beam = greedy.replace(method="beam", beam=1, length_rule=rule)
     one, other = (engine.generate(_kept(engine), SOURCE, settings)
                   for settings in (greedy, beam))
@@ -148,11 +148,11 @@ TINY_WEIGHTS = probe_weights(TINY, 5)
 
 def every_target(settings, vocab):
     """All targets that can be written: ended, or of the greatest length."""
-    words = [i for i in range(1, vocab) if i != settings.end_id]
+    words = [i for i in range(1, vocab) if i != settings.eos_id]
     most = settings.max_tokens
     for length in range(1, most + 1):
         for body in itertools.product(words, repeat=length - 1):
-            yield [*body, settings.end_id]
+            yield [*body, settings.eos_id]
     yield from map(list, itertools.product(words, repeat=most))
 
 
@@ -163,7 +163,7 @@ def enumerated(settings, source):
     every = list(every_target(settings, TINY.target_vocab))
     target = np.zeros((len(every), 1 + settings.max_tokens), np.int64)
     for row, ids in zip(target, every):
-        row[0], row[1:1 + len(ids)] = settings.begin_id, ids
+        row[0], row[1:1 + len(ids)] = settings.bos_id, ids
     sources = np.repeat(source[None], len(every), axis=0)
     masks = engine.masks(sources, target[:, :-1], 0)
     output = engine.predict(model, sources, target[:, :-1], **masks)
@@ -231,7 +231,7 @@ def test_of_equals_the_lowest(engine):
     config, source = TINY, np.array([[3, 4], [5, 3]])
     assert "projection.kernel" in weights
     model = built(engine, config, weights)
-    greedy = GenerationConfig(end_id=5, max_tokens=3)
+    greedy = GenerationConfig(eos_id=5, max_tokens=3)
     found = engine.generate(model, source, greedy)
     assert found["tokens"].tolist() == [[[1, 1, 1, 1]]] * 2
     beam = greedy.replace(method="beam", beam=3, length_rule="none")
@@ -256,7 +256,7 @@ def test_padding_of_the_source_changes_nothing(engine):
 
 def test_samples_follow_from_the_row_not_the_place(engine):
     settings = GenerationConfig(
-        method="sample", end_id=END, max_tokens=MOST, seed=9)
+        method="sample", eos_id=END, max_tokens=MOST, seed=9)
     model = _kept(engine)
     rows = np.array([7, 2, 11])
     found = engine.generate(model, SOURCE, settings, rows)
@@ -345,7 +345,7 @@ FAULTS = {
         "only with the cache: keys and values are not those of the "
         "hypothesis"),
     "a beam grows after its end": (
-        {name: ("ends = token == settings.end_id", "ends = token == -1")
+        {name: ("ends = token == settings.eos_id", "ends = token == -1")
          for name in FOLDERS},
         "beam 4, paper", "tokens, uncached",
         "a target goes on after its end"),
@@ -380,7 +380,7 @@ NEIGHBOURS = {
 
 def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     """Padding is attended to where any neighbour has none."""
-    settings = GenerationConfig(end_id=END, max_tokens=MOST)
+    settings = GenerationConfig(eos_id=END, max_tokens=MOST)
     right = truth(settings)
     line = "        source_mask = padding_mask(source, self.pad_id)\n"
     with rewritten(engine, line, line + "        source_mask = "
@@ -403,7 +403,7 @@ def test_one_token_is_read_a_step():
 
     with mock.patch.object(model, "decode", watched):
         engine.generate(model, SOURCE, GenerationConfig(
-            max_tokens=MOST, end_id=5))
+            max_tokens=MOST, eos_id=5))
     assert set(lengths) == {(3, 1)}
     assert len(lengths) == MOST
 
@@ -413,7 +413,7 @@ def test_jax_scores_are_float64_whatever_its_switch(engine):
     """A float32 model's scores too, where JAX would have none of float64."""
     import jax
     model = built(engine, dtype="float32")
-    settings = GenerationConfig(end_id=END, max_tokens=MOST)
+    settings = GenerationConfig(eos_id=END, max_tokens=MOST)
     wide = engine.generate(model, SOURCE, settings)
     with jax.enable_x64(False):
         narrow = engine.generate(model, SOURCE, settings)
@@ -499,7 +499,7 @@ def test_settings_that_cannot_be(changes, words):
 
 @pytest.mark.parametrize("changes, words", [
     ({"max_tokens": CONFIG.max_length + 1}, "max_tokens is"),
-    ({"begin_id": 0}, "begin_id 0"), ({"end_id": 1000}, "end_id 1000"),
+    ({"bos_id": 0}, "bos_id 0"), ({"eos_id": 1000}, "eos_id 1000"),
 ])
 def test_settings_that_a_model_cannot_do(engine, changes, words):
     with pytest.raises(InputError, match=words):

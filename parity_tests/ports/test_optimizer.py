@@ -16,7 +16,7 @@ from reference_numpy.optimizer import (
 #: Gradients from 1 to 1e-8 in one tensor: ε is felt where they are small.
 SIZES = 10.0 ** -np.arange(9)
 STEPS = 4
-TRAINING = TrainingConfig(schedule="constant", rate=1e-3)
+TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-3)
 
 
 def gradients(step):
@@ -62,7 +62,8 @@ def by_mpmath(training):
         root = np.vectorize(mpmath.sqrt, otypes=[object])
         weight = number(cases.values("weight", 3, 9))
         b1, b2, eps, rate, decay = map(mpmath.mpf, (
-            training.beta1, training.beta2, training.eps, training.rate,
+            training.beta1, training.beta2, training.eps,
+            training.learning_rate,
             training.weight_decay))
         m = v = number(np.zeros((3, 9)))
         for t in range(1, STEPS + 1):
@@ -108,7 +109,8 @@ def test_torch_has_the_same(variant):
         torch.from_numpy(cases.values("weight", 3, 9)))
     kind = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
     optimizer = kind[training.optimizer](
-        [weight], lr=training.rate, betas=(training.beta1, training.beta2),
+        [weight], lr=training.learning_rate,
+        betas=(training.beta1, training.beta2),
         eps=training.eps, weight_decay=training.weight_decay)
     for step in range(1, STEPS + 1):
         weight.grad = torch.from_numpy(gradients(step))
@@ -127,9 +129,9 @@ def test_optax_has_the_same(variant):
     training = VARIANTS[variant]
     settings = {"b1": training.beta1, "b2": training.beta2,
                 "eps": training.eps}
-    chain = (optax.adam(training.rate, **settings)
+    chain = (optax.adam(training.learning_rate, **settings)
              if training.optimizer == "adam" else optax.adamw(
-                 training.rate, weight_decay=training.weight_decay,
+                 training.learning_rate, weight_decay=training.weight_decay,
                  **settings))
     weight = jnp.asarray(cases.values("weight", 3, 9))
     state = chain.init(weight)
@@ -149,7 +151,7 @@ def test_keras_has_another(port):
     first = cases.values("weight", 3, 9)
     weight = keras.Variable(first, dtype="float64")
     optimizer = keras.optimizers.Adam(
-        TRAINING.rate, TRAINING.beta1, TRAINING.beta2, TRAINING.eps)
+        TRAINING.learning_rate, TRAINING.beta1, TRAINING.beta2, TRAINING.eps)
     for step in range(1, STEPS + 1):
         optimizer.apply([port.to_native(gradients(step), "cpu")], [weight])
     moved = np.abs(port.to_numpy(weight.value) - first).mean(axis=0)
@@ -168,8 +170,8 @@ def test_inverse_square_root(engine):
     assert rates[3999] == pytest.approx((512 * 4000)**-0.5, rel=1e-15)
     assert rates[15_999] == pytest.approx(rates[3999] / 2, rel=1e-15)
     assert np.ptp(np.diff(rates[:4000])) < 1e-17  # a line
-    assert schedule(training.replace(rate=3.0), 512, 7) == pytest.approx(
-        3 * rates[6], rel=1e-15)
+    tripled = training.replace(learning_rate=3.0)
+    assert schedule(tripled, 512, 7) == pytest.approx(3 * rates[6], rel=1e-15)
     assert schedule(training, 512, 1) == SCHEDULES["inverse_sqrt"](
         training, 512, 1)
 
@@ -215,9 +217,9 @@ def test_adam_takes_steps_of_the_rate():
 
 
 WRONG = {
-    "optimizer": "sgd", "schedule": "cosine", "masks": "mine", "rate": 0.0,
-    "warmup_steps": 0, "beta1": 1.0, "beta2": -0.1, "eps": 0.0,
-    "weight_decay": -1.0, "clip_norm": float("nan"), "seed": -1,
+    "optimizer": "sgd", "schedule": "cosine", "masks": "mine",
+    "learning_rate": 0.0, "warmup_steps": 0, "beta1": 1.0, "beta2": -0.1,
+    "eps": 0.0, "weight_decay": -1.0, "clip_norm": float("nan"), "seed": -1,
 }
 
 

@@ -66,7 +66,7 @@ def test_equal_steps(variant, threads):
 
 @pytest.mark.parametrize("training", (
     TrainingConfig(warmup_steps=400),
-    TrainingConfig(optimizer="adamw", schedule="constant", rate=1e-3,
+    TrainingConfig(optimizer="adamw", schedule="constant", learning_rate=1e-3,
                    weight_decay=0.1),
 ), ids=("adam", "adamw"))
 def test_equal_optimizers(training):

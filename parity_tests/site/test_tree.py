@@ -24,7 +24,7 @@ TEXTS = (MAPS[0], articles.VAGUE, "tomorrow")
 def settings_of(found, **changes):
     """A beam of four, with some changes."""
     return GenerationConfig(
-        begin_id=found.tokenizer.begin_id, end_id=found.tokenizer.end_id,
+        bos_id=found.tokenizer.bos_id, eos_id=found.tokenizer.eos_id,
         method="beam", beam=4, max_tokens=15).replace(**changes)
 
 
@@ -62,7 +62,7 @@ def test_every_score_is_that_of_its_tokens(found, text):
     assert len(every) > 40
     source = np.array([found.tokenizer.encode(text)])
     for one in every[::5]:
-        target = np.array([[settings.begin_id, *one.tokens[:-1]]])
+        target = np.array([[settings.bos_id, *one.tokens[:-1]]])
         output = engine.forward(model, *Batch.of_ids(
             source, target, found.config.pad_id))["output"][0]
         log_p = output - np.log(np.exp(output).sum(axis=-1, keepdims=True))
@@ -76,12 +76,12 @@ def test_what_is_kept_is_the_best_that_goes_on(found, text):
     for step in search.steps:
         scores = [one.score for one in step]
         assert scores == sorted(scores, reverse=True)
-        going = [one for one in step if one.token != settings.end_id]
+        going = [one for one in step if one.token != settings.eos_id]
         kept = [one for one in step if one.fate in (tree.KEPT, tree.STOPPED)]
         assert kept == going[:settings.beam]
         for one in step:
             assert one.parent is None or one.parent.fate == tree.KEPT
-            assert (one.token == settings.end_id) == (
+            assert (one.token == settings.eos_id) == (
                 one.fate in (tree.ENDED, tree.LOST))
     won = [one for step in search.steps for one in step if one.won]
     assert [one.token for one in won] == search.answers[0].tokens

@@ -504,7 +504,7 @@ class Trainer:
         """The sum of squares of a share of the gradient."""
         return sum(np.vdot(g, g) for g in blocks(self.weights.flat[1, share]))
 
-    def update(self, share, scale, rate, correction1, correction2):
+    def update(self, share, scale, learning_rate, correction1, correction2):
         """Adam for a share of the weights, with fewer roundings."""
         a, training = np.empty(BLOCK, self.weights.flat.dtype), self.training
         root = math.sqrt(correction2)
@@ -513,7 +513,7 @@ class Trainer:
             if scale != 1:
                 g *= scale
             if training.weight_decay:
-                w *= 1 - rate * training.weight_decay
+                w *= 1 - learning_rate * training.weight_decay
             np.subtract(g, m, out=a)
             a *= 1 - training.beta1
             m += a
@@ -524,5 +524,5 @@ class Trainer:
             np.sqrt(v, out=a)
             a += training.eps * root
             np.divide(m, a, out=a)
-            a *= rate * root / correction1
+            a *= learning_rate * root / correction1
             w -= a

@@ -96,10 +96,24 @@ def test_a_curve_that_is_none_is_refused(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    run = tiny_run(ports.engine("numpy"), tmp_path, rate=1e18, clip_norm=0.0)
+    run = tiny_run(ports.engine("numpy"), tmp_path, learning_rate=1e18,
+                   clip_norm=0.0)
     with np.errstate(all="ignore"), pytest.raises(InputError, match="rate"):
         for _ in range(20):
             run.train_step()
+
+
+def test_a_run_of_an_earlier_version_is_read(tmp_path):
+    """Its settings call the learning rate "rate"."""
+    run = tiny_run(ports.engine("numpy"), tmp_path, learning_rate=0.5)
+    run.train_step()
+    run.save()
+    path = tmp_path / training.CHECKPOINT
+    arrays, metadata = weights.load(path)
+    settings = json.loads(metadata["parity"])["settings"]
+    settings["training"]["rate"] = settings["training"].pop("learning_rate")
+    weights.save(path, arrays, settings=settings)
+    assert training.settings_of(tmp_path) == run.settings
 
 
 def test_batches_are_a_function_of_the_step(tmp_path):
