@@ -151,7 +151,7 @@ def test_killed_at_any_moment(tmp_path, monkeypatch):
     time.sleep(0.35)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    engine = ports.engine("numpy")
+    engine = ports.engine("numpy", "fast")  # as the command has it
     settings = training.settings_of(tmp_path / "killed")
     killed = training.Run(engine, tiny_task(), settings, tmp_path / "killed")
     killed.load()
