@@ -34,7 +34,7 @@ def _torch_ready(forward, threads):
 
 
 def torch(config, weights, batch, threads):
-    """Our port, eager, without gradients."""
+    """Our port's readable form, eager, without gradients."""
     from impl_torch import engine
     model = engine.build("transformer", config, weights, "float32")
     inputs = [engine.to_native(value, "cpu") for value in batch]
@@ -65,7 +65,7 @@ def peer_slow(config, weights, batch, threads):
 
 
 def keras(config, weights, batch, threads, xla=False):
-    """Our port on TensorFlow, traced to a graph."""
+    """Our port's readable form on TensorFlow, traced to a graph."""
     import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
@@ -81,12 +81,12 @@ def keras(config, weights, batch, threads, xla=False):
 
 
 def keras_xla(config, weights, batch, threads):
-    """Our port on TensorFlow, compiled by XLA."""
+    """Our port's readable form on TensorFlow, compiled by XLA."""
     return keras(config, weights, batch, threads, xla=True)
 
 
 def jax(config, weights, batch, threads):
-    """Our port under jit, its parameters handed in as arguments."""
+    """Our port's readable form under jit, its parameters as arguments."""
     import jax
     from flax import nnx
 
@@ -108,9 +108,9 @@ IMPLEMENTATIONS = {
     "peer": (peer, "torch.nn.Transformer", ("torch",)),
     "peer_slow": (
         peer_slow, "torch.nn.Transformer, fast path off", ("torch",)),
-    "numpy": (numpy, "NumPy reference", ("numpy",)),
-    "torch": (torch, "PyTorch port, eager", ("torch",)),
-    "keras": (keras, "Keras port, tf.function", ("keras",)),
-    "keras_xla": (keras_xla, "Keras port, XLA", ("keras",)),
-    "jax": (jax, "JAX port, jit", ("jax", "flax")),
+    "numpy": (numpy, "NumPy reference, fast form", ("numpy",)),
+    "torch": (torch, "PyTorch port, readable form, eager", ("torch",)),
+    "keras": (keras, "Keras port, readable form, tf.function", ("keras",)),
+    "keras_xla": (keras_xla, "Keras port, readable form, XLA", ("keras",)),
+    "jax": (jax, "JAX port, readable form, jit", ("jax", "flax")),
 }

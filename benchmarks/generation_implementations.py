@@ -90,15 +90,14 @@ def _ready(write, source, product, versions, reordering=None):
     return choose(next(iter(SEARCHES)), LENGTHS[0])
 
 
-def _engine(engine, config, weights, source, product, reordering, **changes):
+def _engine(engine, config, weights, source, product, reordering):
     """Our generate, by an engine, in the precision that the commands set."""
     engine.set_precision()
     model = engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
 
     def write(source, settings):
-        return engine.generate(
-            model, source, settings.replace(**changes))["tokens"][:, 0]
+        return engine.generate(model, source, settings)["tokens"][:, 0]
 
     return _ready(write, source, product, engine.versions(),
                   functools.partial(reordering, model))
@@ -127,7 +126,7 @@ def _timed_without(search, apart, model, run, clock):
     ``apart`` (model) has what is compiled kept apart, so that runs with and
     without can take turns. The fastest of each count.
     """
-    def stay(cache, parents, written):
+    def stay(cache, *where):
         return cache
 
     def seconds(reorder, compiled):
@@ -142,22 +141,46 @@ def _timed_without(search, apart, model, run, clock):
     return 1 - left / kept
 
 
-def numpy(config, weights, source, threads, **changes):
-    """The reference."""
+def numpy(config, weights, source, threads):
+    """The reference's fast form."""
     from contract.memory import keep_freed
     from reference_numpy.fast import engine, search
     keep_freed()
     return _engine(engine, config, weights, source, products.numpy,
-                   functools.partial(_timed_within, search), **changes)
+                   functools.partial(_timed_within, search))
 
 
 def numpy_uncached(config, weights, source, threads):
-    """The reference without a cache: its readable form."""
-    return numpy(config, weights, source, threads, cached=False)
+    """The reference's fast modules without a cache.
+
+    The readable search decodes the whole padded target for every token; here
+    only the tokens that are written are decoded.
+    """
+    from contract.memory import keep_freed
+    from reference_numpy.fast import engine
+    from reference_numpy.masks import causal_mask, padding_mask
+    keep_freed()
+    model = engine.build("transformer", config, weights, "float32")
+
+    def write(source, settings):
+        source_mask = padding_mask(source, config.pad_id)
+        memory, _ = model.encode(source, source_mask)
+        target = np.full((len(source), 1), settings.bos_id)
+        for length in range(1, 1 + settings.max_tokens):
+            decoded, _ = model.decode(
+                target, memory, source_mask, causal_mask(length), None)
+            logits, _ = model.project(decoded[:, -1:])
+            token = np.argmax(logits, axis=-1)
+            target = np.concatenate([target, token], axis=1)
+            if np.all(token == settings.eos_id):
+                break
+        return target
+
+    return _ready(write, source, products.numpy, engine.versions())
 
 
 def torch(config, weights, source, threads):
-    """Our port, eager."""
+    """Our port's fast form, eager."""
     import torch
 
     from impl_torch.fast import engine, search
@@ -207,7 +230,7 @@ def torch_whole(config, weights, source, threads):
 
 
 def keras(config, weights, source, threads):
-    """Our port on TensorFlow; its steps are traced to graphs."""
+    """Our port's fast form on TensorFlow: a search is traced to a graph."""
     import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
@@ -220,16 +243,21 @@ def keras(config, weights, source, threads):
 
 
 def jax(config, weights, source, threads):
-    """Our port; a search is under jit."""
+    """Our port's fast form; a search is under jit."""
     import jax
 
     from impl_jax.fast import engine, search
-    return _engine(
-        engine, config, weights, source, products.jax, functools.partial(
-            _timed_without, search, lambda model: mock.patch.object(
-                search, "_beam_search", jax.jit(
-                    search._beam_search.__wrapped__,
-                    static_argnums=(0, 3)))))
+
+    def apart(model):
+        def beam_search(*arguments):  # of one function jit traces once
+            return function(*arguments)
+
+        function = search._beam_search.__wrapped__
+        return mock.patch.object(search, "_beam_search", jax.jit(
+            beam_search, static_argnums=(0, 3)))
+
+    return _engine(engine, config, weights, source, products.jax,
+                   functools.partial(_timed_without, search, apart))
 
 
 def _marian(config, weights, threads):
@@ -313,17 +341,18 @@ IMPLEMENTATIONS = {
     "hugging_face": Implementation(
         hugging_face, "Hugging Face Marian", ("transformers", "torch")),
     "numpy": Implementation(
-        numpy, "NumPy reference", ("numpy",), reorders=True),
+        numpy, "NumPy reference, fast form", ("numpy",), reorders=True),
     "torch": Implementation(
-        torch, "PyTorch port, eager", ("torch",), reorders=True),
+        torch, "PyTorch port, fast form, eager", ("torch",), reorders=True),
     "keras": Implementation(
-        keras, "Keras port, tf.function", ("keras",), compiles=True,
+        keras, "Keras port, fast form, tf.function", ("keras",), compiles=True,
         reorders=True),
     "jax": Implementation(
-        jax, "JAX port, jit", ("jax", "flax.nnx"), compiles=True,
+        jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), compiles=True,
         reorders=True),
     "numpy_uncached": Implementation(
-        numpy_uncached, "NumPy reference, uncached", ("numpy",), 128,
+        numpy_uncached, "NumPy reference, fast form, uncached", ("numpy",),
+        128,
         searches=("greedy, B = 1",)),
     "torch_lesson": Implementation(
         torch_lesson, "lessons' loop: decode again, PyTorch port", ("torch",),

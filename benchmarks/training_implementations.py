@@ -13,7 +13,7 @@ from benchmarks.products import Ready
 from benchmarks.workload import pairs as batch
 from contract.training import TrainingConfig
 
-#: Adam by the paper, its rate held so that a step's effect can be seen.
+#: Adam by the paper, at a learning rate whose effect can be seen in one step.
 TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
 
 #: The losses that are compared; after the first, Adam's work is in them.
@@ -35,7 +35,7 @@ def _ours(engine, config, weights, batch, product):
 
 
 def numpy(config, weights, batch, threads):
-    """The reference."""
+    """The reference's readable form."""
     from contract.memory import keep_freed
     from reference_numpy import engine
     keep_freed()
@@ -58,7 +58,7 @@ def numpy_fast(config, weights, batch, threads):
 
 
 def torch(config, weights, batch, threads):
-    """Our port, eager."""
+    """Our port's fast form, eager."""
     import torch
 
     from impl_torch.fast import engine
@@ -107,7 +107,7 @@ def _limit_tensorflow(threads):
 
 
 def keras(config, weights, batch, threads):
-    """Our port on TensorFlow; its step is compiled by XLA."""
+    """Our port's fast form on TensorFlow; its step is compiled by XLA."""
     _limit_tensorflow(threads)
     from impl_keras.fast import engine
     return _ours(engine, config, weights, batch,
@@ -133,7 +133,7 @@ def keras_peer(config, weights, batch, threads):
 
 
 def jax(config, weights, batch, threads):
-    """Our port; its step is under jit."""
+    """Our port's fast form; its step is under jit."""
     from impl_jax.fast import engine
     return _ours(engine, config, weights, batch, products.jax)
 
@@ -169,14 +169,16 @@ def jax_peer(config, weights, batch, threads):
 IMPLEMENTATIONS = {
     "torch_peer": (torch_peer, "torch.nn.Transformer", ("torch",),
                    "torch_peer"),
-    "numpy": (numpy, "NumPy reference", ("numpy",), "torch_peer"),
+    "numpy": (numpy, "NumPy reference, readable form", ("numpy",),
+              "torch_peer"),
     "numpy_fast": (numpy_fast, "NumPy reference, fast form", ("numpy",),
                    "torch_peer"),
-    "torch": (torch, "PyTorch port, eager", ("torch",), "torch_peer"),
+    "torch": (torch, "PyTorch port, fast form, eager", ("torch",),
+              "torch_peer"),
     "keras_peer": (keras_peer, "keras_hub layers, XLA",
                    ("keras", "keras_hub"), "keras_peer"),
-    "keras": (keras, "Keras port, XLA", ("keras",), "keras_peer"),
+    "keras": (keras, "Keras port, fast form, XLA", ("keras",), "keras_peer"),
     "jax_peer": (jax_peer, "nnx layers and optax, jit",
                  ("jax", "flax.nnx", "optax"), "jax_peer"),
-    "jax": (jax, "JAX port, jit", ("jax", "flax.nnx"), "jax_peer"),
+    "jax": (jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), "jax_peer"),
 }
