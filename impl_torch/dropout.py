@@ -15,15 +15,15 @@ def kept(key, shape, rate):
 
 
 def native_kept(key, shape, rate):
-    """The same from torch's own generator: fast, but not comparable."""
+    """The same from torch's own generator: quick, and never comparable."""
     shape = (*key.shape[:-1], *shape)
     return torch.rand(shape, device=key.device) >= rate
 
 
 def draw(key, places, rate, native):
-    """The values that a run keeps in every place: path -> bool.
+    """What a run keeps in every place: path -> bool.
 
-    Places of one shape are drawn together, which is less to compile.
+    Places of one shape are drawn together, which asks less of a compiler.
     """
     drawn = {}
     for shape in dict.fromkeys(places.values()):
@@ -35,7 +35,7 @@ def draw(key, places, rate, native):
 
 
 class Dropout(nn.Module):
-    """Zero each value with probability ``rate``. It has no parameters."""
+    """Zero each value with the chance ``rate``. It has no parameters."""
 
     def __init__(self, rate):
         super().__init__()

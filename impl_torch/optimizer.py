@@ -1,4 +1,4 @@
-"""The optimizer (section 5.3); torch.optim.Adam is the same."""
+"""The optimiser (section 5.3); torch.optim.Adam is the same."""
 
 import torch
 

@@ -147,7 +147,7 @@ for name in engines:
 # %%
 many = Vector(folder / "notebook_numpy_multi_head.safetensors")
 module = reference.build("multi_head_attention", many.config, many.weights)
-steps = reference.run(module, *many.inputs())
+steps = reference.run(module, *many.inputs(), cache=None)
 for name, value in steps.items():
     print(f"{name:8} {value.shape}")
 assert steps["query"].shape == (1, 3, 4, 4)
@@ -162,7 +162,8 @@ assert_parity(steps["context"][0], many.answers["heads"])
 # %%
 for name, engine in engines.items():
     module = engine.build("multi_head_attention", many.config, many.weights)
-    output = engine.run(module, *many.inputs())["output"][0]
+    output = engine.run(
+        module, *many.inputs(), cache=None)["output"][0]
     error = assert_parity(output, many.answers["output"])[0].error
     print(f"{name:6} {output[0, 0]:.4f} … {output[-1, -1]:.4f}, "
           f"error {error:.1e}")
@@ -182,7 +183,8 @@ causal = np.tril(np.ones((4, 4), bool))
 causal[3] = False
 for name, engine in engines.items():
     module = engine.build("multi_head_attention", many.config, many.weights)
-    weights = engine.run(module, y, y, causal[None, None])["weights"]
+    weights = engine.run(
+        module, y, y, causal[None, None], cache=None)["weights"]
     if name == "numpy":
         print("head 1:")
         print(weights[0, 0])

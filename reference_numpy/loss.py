@@ -38,7 +38,7 @@ def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
         + (padding - other) * log_probs[..., pad_id])
     # [3] kept [B T]: the labels that are not padding
     kept = labels != pad_id
-    # [4] count []: their number; 1 if there are none  (R23)
+    # [4] count []: how many they are; 1 if there are none  (R23)
     count = np.maximum(np.sum(kept), 1).astype(logits.dtype)
     # [5] loss []: the mean of Σ q log q - Σ q log p over those kept
     loss = np.sum(np.where(kept, negative_entropy - q_log_p, 0)) / count
@@ -58,4 +58,5 @@ def cross_entropy_backward(logits, labels, pad_id, label_smoothing, smoothing):
     q[..., pad_id] = padding
     np.put_along_axis(q, labels[..., None], right, axis=-1)
     kept = (labels != pad_id)[..., None]
+    # [5'] logits: loss = the mean of Σ q log q - Σ q log p over those kept
     return np.where(kept, p - q, 0) / max(int(np.sum(kept)), 1)

@@ -1,13 +1,13 @@
-"""The values that dropout keeps, drawn in few operations."""
+"""What dropout keeps, drawn in few operations."""
 
 from impl_keras import random
 from impl_keras.dropout import kept, native_kept
 
 
 def draw(key, places, rate, native):
-    """The values that a run keeps in every place: path -> bool.
+    """What a run keeps in every place: path -> bool.
 
-    Places of one shape are drawn together, which is less to compile.
+    Places of one shape are drawn together, which asks less of a compiler.
     """
     drawn = {}
     for shape in dict.fromkeys(places.values()):

@@ -109,7 +109,7 @@ def no_residuals(bench):
     layer = bench.model.encoder.layers[0]
     x = bench.steps["source_positions.positioned"]
     attended, _ = layer.self_attention.forward(
-        x, x, bench.batch.source_mask)
+        x, x, bench.batch.source_mask, None)
     bare, _ = layer.feed_forward.forward(attended)
     right = bench.steps["encoder.layers.0.output"]
     error, _ = relative_error(bare, right)

@@ -25,6 +25,7 @@ from parity.check.run import LONGEST, Truth, compare_steps
 from parity.numerics.comparator import compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.ports import NotChecked
+from parity.reading import variables as local_steps
 from parity.reading.sources import columns, folder
 
 #: Which pair of the shipped ones is read, and which are drawn as maps.
@@ -237,6 +238,7 @@ class Values:
             self.single = self._single()
             self.functions = self._functions()
             self.optimizer = self._optimizer()
+            self.variables = self._variables()
 
     @property
     def ports(self):
@@ -288,6 +290,8 @@ class Values:
         """A marked step as SeenArray, or None where nothing is recorded."""
         if step.owner in ("Adam", "AdamW"):
             return self.optimizer.get((step.owner, step.name))
+        if step.owner in local_steps.OWNERS:
+            return self.variables.get((step.owner, step.name))
         if found := self.place(step.owner):
             run, path = found
             return run.seen(join(path, step.name))
@@ -363,6 +367,16 @@ class Values:
                 of_all("tokens", found, "tokens"),
                 of_all("scores", found, "scores", "log p of the answer")],
         }
+
+    def _variables(self):
+        """{(owner, step): SeenArray} of steps that no module records."""
+        arrays = {column: local_steps.steps(
+            engine, self.models[column], self.config, self.weights,
+            self.dates.batch, self.dates.labels, self.tokenizer, LONGEST)
+            for column, engine in self.engines.items()}
+        return {key: of_all(".".join(key), arrays, key)
+                for key in arrays["numpy"]
+                if all(key in found for found in arrays.values())}
 
     def _optimizer(self):
         """Adam's steps, on one weight's gradients of two sentences."""

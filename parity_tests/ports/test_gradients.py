@@ -238,7 +238,7 @@ def test_backward_steps_quote_the_forward_ones():
                 assert step.text.startswith(f"{forward[step.number]} = "), step
                 assert assigned(step) or "return" in step.code, step
                 count += 1
-    assert count == 44
+    assert count == 45
 
 
 def test_a_wrong_derivative_is_seen(port, monkeypatch):

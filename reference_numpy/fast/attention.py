@@ -1,4 +1,4 @@
-"""Attention whose softmax overwrites what it no longer needs."""
+"""Attention whose softmax overwrites what it needs no more."""
 
 import math
 

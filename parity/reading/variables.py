@@ -1,0 +1,124 @@
+"""Values of steps that no module records: of losses, searches and training.
+
+Where a step is a local variable of a function, the function is run and its
+variables are read as it returns. In a loop they are those of the last turn.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import sys
+
+import numpy as np
+
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+
+#: Owner of steps -> file, and the functions that hold them as variables.
+OWNERS = {
+    "cross_entropy": ("loss", ("cross_entropy",)),
+    "Dropout": ("dropout", ("forward", "call", "__call__")),
+    "Cache": ("cache", ("extend",)),
+    "Greedy": ("search", ("run",)),
+    "Beam": ("search", ("run", "is_done")),
+    "Sample": ("sample", ("choose",)),
+    "loss_and_gradients": ("train", ("loss_and_gradients",)),
+    "Trainer": ("train", ("train_step",)),
+}
+
+#: Seeds a run's dropout.
+KEY = np.array([0, 1], np.uint32)
+
+#: A beam's width.
+WIDTH = 2
+
+
+def functions(engine):
+    """{code: owner} of every function of OWNERS in an implementation."""
+    codes = {}
+    for owner, (file, names) in OWNERS.items():
+        module = importlib.import_module(f"{engine.__package__}.{file}")
+        place = module if owner in names else getattr(module, owner)
+        for name in names:
+            function = vars(place).get(name)
+            if hasattr(function, "__code__"):
+                codes[function.__code__] = owner
+    return codes
+
+
+@contextlib.contextmanager
+def variables(engine):
+    """Yield {owner: {name: value}}, which fills while functions return."""
+    codes, values = functions(engine), {}
+
+    def profile(frame, event, _):
+        if event == "return" and frame.f_code in codes:
+            values.setdefault(codes[frame.f_code], {}).update(frame.f_locals)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield values
+    finally:
+        sys.setprofile(before)
+
+
+def array_of(engine, value):
+    """A variable as an array; of a list of arrays, the first; else None."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if value is None or isinstance(value, (str, dict, tuple)):
+        return None
+    try:
+        array = np.asarray(engine.to_numpy(value))
+    except Exception:  # whatever else a function has for variables
+        return None
+    if array.dtype.kind in "iu":  # libraries count in widths of their own
+        return array.astype(np.int64)
+    return array if array.dtype.kind in "bf" else None
+
+
+def steps(engine, model, config, weights, batch, labels, tokenizer, longest):
+    """{(owner, name): array} of the variables, as one implementation has them.
+
+    Args:
+        engine, model: an implementation and a Transformer of it.
+        config, weights: what the model was built from.
+        batch, labels: what is read and what is to be predicted.
+        tokenizer: has the ids that searches begin and end with.
+        longest: how many tokens a search writes at most.
+    """
+    arrays = {}
+
+    def keep(values, *owners):
+        arrays.update({
+            (owner, name): array for owner in owners
+            for name, value in values.get(owner, {}).items()
+            if (array := array_of(engine, value)) is not None})
+
+    base = GenerationConfig(
+        bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
+        max_tokens=longest, beam=WIDTH)
+    for method, owner in (
+            ("greedy", "Greedy"), ("beam", "Beam"), ("sample", "Sample")):
+        with variables(engine) as values:
+            engine.generate(model, batch.source, base.replace(method=method))
+        keep(values, owner, *(["Cache"] if method == "greedy" else []))
+    # Here what is differentiated may be symbols, so the loss is run after it.
+    dropped = dataclasses.replace(config, dropout=config.dropout or 0.1)
+    module = engine.build("transformer", dropped, weights, "float64")
+    targets = np.concatenate([batch.target, labels[:, -1:]], axis=1)
+    with variables(engine) as values:
+        engine.train_step(
+            engine.trainer(module, TrainingConfig(clip_norm=1.0)),
+            batch.source[None], targets[None])
+    keep(values, "loss_and_gradients", "Trainer")
+    # The last weight of a list is another one in each framework.
+    arrays["Trainer", "weight"] = engine.export(module)[next(iter(weights))]
+    module = engine.build("transformer", dropped, weights, "float64")
+    with variables(engine) as values:
+        output = engine.forward(module, *batch, key=KEY)["output"]
+        engine.loss(output, labels, config.pad_id, config.label_smoothing,
+                    config.smoothing)
+    keep(values, "Dropout", "cross_entropy")
+    return arrays
