@@ -4,6 +4,7 @@ Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 3 a required
 framework is missing, 4 nothing was compared.
 """
 
+import contextlib
 import gc
 import pathlib
 import sys
@@ -41,7 +42,12 @@ Require = Annotated[Words, typer.Option(
 
 def exit_if_missing(names):
     """Exit with 3 unless every one of these ports can run."""
-    absent = ports.require(names)
+    exit_if_any(ports.require(names))
+
+
+def exit_if_any(absent):
+    """Exit with 3 if there is a NotChecked, of a port that is required."""
+    absent = list(absent)
     for port in absent:
         print(f"parity: {port.port} is required and cannot be checked: "
               f"{port.reason}.", file=sys.stderr)
@@ -106,26 +112,29 @@ def check(
         required = ports.split_words(require, known, "port") if require else []
         check_writable(json_file)
         check_writable(html_file)
-        exit_if_missing(required)
+        exit_if_missing(set(required) - set(names))
         out = terminal.console()
-        with terminal.progress() as progress:
-            task = progress.add_task("starting")
-            if every:
-                devices = checking.devices_here(names)
-            run = checking.Check(
-                presets, names, dtypes, devices, full_size,
-                lambda text: progress.update(task, description=text),
-                gradients, train, generate)
-            gc.freeze()  # the frameworks' own objects are here to stay
-            run.report.environment = describe(
-                run.engines, run.report.settings, devices)
-            shown = (terminal.Steps(out, names) if steps else
-                     overview.Overview(out, names, dtypes, devices))
-            shown.begin(presets)
-            for group in run.groups():
-                shown.add(group)
-            shown.end(run.report)
-        finish(out, run.report, names, json_file, html_file)
+        with contextlib.ExitStack() as stack:
+            with terminal.progress() as progress:
+                task = progress.add_task("starting")
+                run = checking.Check(
+                    presets, names, dtypes, None if every else devices,
+                    full_size,
+                    lambda text: progress.update(task, description=text),
+                    gradients, train, generate, apart=len(names) > 1)
+                stack.callback(run.close)
+                exit_if_any(one for one in run.report.not_checked
+                            if one.port in required
+                            and one.port not in run.engines)
+                gc.freeze()  # the frameworks' own objects are here to stay
+                run.report.environment = describe(run.report, run.devices)
+                shown = (terminal.Steps(out, names) if steps else
+                         overview.Overview(out, names, dtypes, run.devices))
+                shown.begin(presets)
+                for group in run.groups():
+                    shown.add(group)
+                shown.end(run.report)
+            finish(out, run.report, names, json_file, html_file)
 
 
 @app.command()
@@ -151,8 +160,7 @@ def vectors(
             found = replaying.replay(
                 paths, names,
                 lambda text: progress.update(task, description=text))
-            found.environment = describe(
-                found.engines, found.settings, ["cpu"])
+            found.environment = describe(found, ["cpu"])
         columns = ["numpy", *names]
         out.print(terminal.rows_table(found.rows, columns))
         terminal.print_summary(out, found, columns)
@@ -219,4 +227,4 @@ def causes(found):
         return []
     from parity.causes import diagnose
     row, port, _ = found.divergences()[0]
-    return diagnose.of_row(row, found.engines[port])
+    return diagnose.of_row(row, ports.ready(port))

@@ -3,7 +3,7 @@
 import os
 import platform
 
-from parity.numerics.canary import canary
+from parity.check import workers
 from parity.ports import engine
 
 
@@ -18,12 +18,11 @@ def blas():
     } for info in threadpool_info() if info["user_api"] == "blas"]
 
 
-def describe(engines, settings, devices):
+def describe(report, devices):
     """The environment as plain data.
 
     Args:
-        engines: port -> engine, those that are used.
-        settings: port -> what its set_precision set.
+        report: a Report whose ports are open.
         devices: the devices asked for.
     """
     described = {
@@ -33,13 +32,16 @@ def describe(engines, settings, devices):
         "blas": blas(),
         "ports": {"numpy": {"versions": engine("numpy").versions()}},
     }
-    for name, port in engines.items():
-        there = port.devices()
+    asked = {name: port.ask("starting", workers.facts, [
+        device for device in devices if device in report.devices[name]],
+        threads=None)
+        for name, port in report.engines.items()}
+    for name, future in asked.items():
+        versions, canaries = future.result().value
         described["ports"][name] = {
-            "versions": port.versions(),
-            "devices": there,
-            "precision": settings[name],
-            "canary_eps": {device: canary(port, device)
-                           for device in devices if device in there},
+            "versions": versions,
+            "devices": report.devices[name],
+            "precision": report.settings[name],
+            "canary_eps": canaries,
         }
     return described

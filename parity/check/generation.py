@@ -10,6 +10,7 @@ another answer is left out of what is compared in that dtype, and counted.
 """
 
 import dataclasses
+import types
 
 import numpy as np
 
@@ -125,21 +126,40 @@ def searched(engine, model, source, settings, batch):
                  for name in ("tokens", "scores"))
 
 
+def runs(runner, source, settings, batches):
+    """What a Runner's model answers, uncached and cached, in every batch size.
+
+    {cached: [(tokens, scores)]}.
+    """
+    return {cached: [
+        searched(runner.engine, runner.model, source,
+                 settings.replace(cached=cached), batch) for batch in batches]
+        for cached in (False, True)}
+
+
+def answers(bench, model, *search):
+    """What a port's model answers, as ``runs``."""
+    return runs(bench.runner(model), *search)
+
+
 def compared(engine, model, source, settings, truth, batches):
-    """{step name: Difference} of one implementation's search.
+    """{step name: Difference} of one implementation's search."""
+    return judged(runs(types.SimpleNamespace(engine=engine, model=model),
+                       source, settings, batches), settings, truth)
+
+
+def judged(found_runs, settings, truth):
+    """{step name: Difference} of what ``runs`` found.
 
     Each step holds every batch size, one after the other. What structure
     shows of a divergence's cause stands in its reason.
     """
     found = {}
-    for cached in (False, True):
-        runs = [searched(engine, model, source,
-                         settings.replace(cached=cached), batch)
-                for batch in batches]
+    for cached, made in found_runs.items():
         tokens, scores = (
-            np.concatenate([np.asarray(run[i])[truth.kept] for run in runs])
+            np.concatenate([np.asarray(run[i])[truth.kept] for run in made])
             for i in (0, 1))
-        expected = [np.concatenate([array] * len(runs))
+        expected = [np.concatenate([array] * len(made))
                     for array in (truth.tokens, truth.scores)]
         way = "cached" if cached else "uncached"
         found[f"tokens, {way}"] = compare(tokens, expected[0], 0.0)
@@ -147,7 +167,7 @@ def compared(engine, model, source, settings, truth, batches):
         found[f"scores, {way}"] = compare(
             scores, expected[1], truth.limit, "float64")
         if found[f"tokens, {way}"].verdict == DIVERGENCE:
-            words = cause(runs, truth, settings, found, way)
+            words = cause(made, truth, settings, found, way)
             found[f"tokens, {way}"] = dataclasses.replace(
                 found[f"tokens, {way}"], reason=words)
     return found

@@ -12,13 +12,14 @@ zero, what is computed is rounding, and Adam divides it by its own size; but it
 touches no output (see ``compare.within``).
 """
 
+import collections
 import dataclasses
 
 import numpy as np
 
 from contract.training import TrainingConfig
 from parity import ports
-from parity.check import cases
+from parity.check import cases, workers
 from parity.numerics import tolerances, zero_gradients
 from parity.numerics.comparator import (
     DIVERGENCE, FREE, Difference, compare, within)
@@ -33,6 +34,9 @@ TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
 ACCUMULATED = 2
 
 SMOOTHING = 0.1
+
+#: How many steps a port may be before the one that is compared.
+AHEAD = 3
 
 
 def configured(config):
@@ -116,41 +120,62 @@ class TrainingTruth:
                        zero_scale=zero_gradients.scale(name, truth))
 
 
-def compared(config, weights, engines, steps, device="cpu"):
+def begin(bench, model):
+    """Have a port begin a run of a workers.Model."""
+    bench.training = TrainingRunner(
+        bench.engine, model.config, workers.take(model.weights), model.device)
+
+
+def go_on(bench, sources, targets):
+    """Have a port make a step."""
+    return bench.training.step(sources, targets)
+
+
+def compared(config, weights, ports_at_work, steps, device="cpu",
+             shelf=workers.Shelf(False)):
     """Yield (step, kind, shape, {port: Difference}), five a step.
 
-    A port that fails is a divergence from there on.
+    A port that fails is a divergence from there on. Ports are up to AHEAD
+    steps before the one that is compared.
+
+    Args:
+        ports_at_work: port -> workers.Here or workers.Apart.
     """
     config = configured(config)
+    model = workers.Model(
+        "training", config, "float64", device, shelf.put(weights))
+    begun = {name: port.ask("training", begin, model)
+             for name, port in ports_at_work.items()}
     reference = TrainingRunner(ports.engine("numpy"), config, weights)
-    runners, failed = {}, {}
-    for name, engine in engines.items():
-        try:
-            runners[name] = TrainingRunner(engine, config, weights, device)
-        except Exception as error:
-            failed[name] = words_of(error)
-    walked = 0.0
-    for step in range(1, steps + 1):
-        pairs = batches(config, step)
+    failed = {name: told.failure for name, future in begun.items()
+              if (told := future.result()).failure}
+    walked, waiting = 0.0, collections.deque()
+    for asked in range(1, steps + AHEAD + 1):
+        if asked <= steps:
+            pairs = batches(config, asked)
+            waiting.append((asked, pairs, {
+                name: port.ask(f"training, step {asked}", go_on, *pairs)
+                for name, port in ports_at_work.items()}))
+        if asked <= AHEAD or not waiting:
+            continue
+        step, pairs, answers = waiting.popleft()
         truth = reference.step(*pairs)
         # Kingma and Ba 2015, section 2.1: no step is longer than the learning
         # rate times (1 - β₁) / √(1 - β₂), or than the learning rate.
         walked += reference.trainer.optimizer.settings(step)[0] * max(
             1, (1 - TRAINING.beta1) / (1 - TRAINING.beta2)**0.5)
-        truth = TrainingTruth(truth, walked)
-        found = {}
-        for name, runner in runners.items():
-            if name not in failed:
-                try:
-                    found[name] = runner.step(*pairs)
-                except Exception as error:
-                    failed[name] = words_of(error)
+        truth, found = TrainingTruth(truth, walked), {}
+        for name, future in answers.items():
+            told = future.result()
+            found[name] = told.value
+            if told.failure:
+                failed.setdefault(name, told.failure)
         for kind in KINDS:
             yield step, kind, shape_of(truth.steps[kind]), {
                 name: (Difference(None, LIMIT, DIVERGENCE, failed[name])
                        if name in failed
                        else truth.compare(kind, found[name][kind]))
-                for name in engines}
+                for name in ports_at_work}
 
 
 def shape_of(arrays):
@@ -158,8 +183,3 @@ def shape_of(arrays):
     if len(arrays) == 1:
         return next(iter(arrays.values())).shape
     return (sum(array.size for array in arrays.values()),)
-
-
-def words_of(error):
-    """An exception in one line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

@@ -19,7 +19,7 @@ from contract.errors import InputError
 from contract.training import TrainingConfig
 from contract.weights import finite, part
 from parity import ports
-from parity.check.run import Report, Row
+from parity.check.report import Report, Row
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import DIVERGENCE, Difference, compare, within
 from parity.numerics.tolerances import FLOAT64_LIMIT, gradient_limit
@@ -231,7 +231,9 @@ def replay(paths, port_names, on_file=lambda text: None):
     """
     start, report = time.perf_counter(), Report()
     files = [Vector(path) for path in find(paths)]
-    engines = {"numpy": ports.engine("numpy"), **report.open(port_names)}
+    engines = {"numpy": ports.engine("numpy"), **{
+        name: port.bench.engine
+        for name, port in report.open(port_names).items()}}
     absent = len(report.not_checked)
     stale = 0
     for vector in files:

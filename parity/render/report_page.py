@@ -18,7 +18,7 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.files import write_whole
 from parity import ports
-from parity.check import golden, lockstep, run
+from parity.check import golden, run, workers
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
@@ -442,20 +442,20 @@ def attention(report):
     batch = Batch.of_ids(batch.source, batch.target[:, :-1], config.pad_id)
     exact = {name: array.astype(np.float64)
              for name, array in weights.items()}
+    model = workers.Model("attention", config, "float64", "cpu", exact)
+    there = {"numpy": workers.Here(ports.engine("numpy")), **report.engines}
+    asked = {name: port.ask("attention", workers.forward, model, batch)
+             for name, port in there.items()}
     steps, missing = {}, {}
     for name in ("numpy", *ports.known_ports()):
-        engine = (ports.engine("numpy") if name == "numpy"
-                  else report.engines.get(name))
-        if engine is None:
+        if name not in asked:
             missing[name] = next(
                 (one.reason for one in report.not_checked
                  if one.port == name), "it was not asked for")
-            continue
-        try:
-            model = engine.build("transformer", config, exact, "float64")
-            steps[name] = engine.forward(model, *batch)
-        except Exception as error:  # a port's own, whatever it is
-            missing[name] = lockstep.words_of(error)
+        elif (told := asked[name].result()).failure:
+            missing[name] = told.failure
+        else:
+            steps[name] = told.value
     truth = steps["numpy"]
     shown = f"decoder.layers.{config.n_decoder_layers - 1}" \
             ".cross_attention.weights"

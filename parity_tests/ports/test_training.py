@@ -9,6 +9,7 @@ from contract import weights
 from contract.errors import InputError
 from parity import ports
 from parity.check import cases, lockstep
+from parity.check.workers import Here
 from parity.numerics.comparator import DIVERGENCE, FREE, relative_error
 from parity_tests.support.engines import patched, uncompiled
 from parity_tests.support.runs import TRAINING
@@ -41,7 +42,7 @@ def test_a_hundred_steps_are_the_same(port, preset):
         clipped += norm > lockstep.TRAINING.clip_norm
     assert clipped == 3
     run = lockstep.compared(
-        config, weights.initial_weights(config), {port.NAME: port}, 100)
+        config, weights.initial_weights(config), {port.NAME: Here(port)}, 100)
     worst = dict.fromkeys(lockstep.KINDS, 0.0)
     for step, kind, _, found in run:
         difference = found[port.NAME]
@@ -191,7 +192,7 @@ def test_faults_part_the_runs(port, fault):
     config = small()
     with uncompiled(port), patched(port.NAME, file, name, make):
         run = lockstep.compared(
-            config, weights.initial_weights(config), {port.NAME: port}, 1)
+            config, weights.initial_weights(config), {port.NAME: Here(port)}, 1)
         wrong = [f"step {step} {kind}" for step, kind, _, found in run
                  if found[port.NAME].verdict == DIVERGENCE]
     assert wrong and wrong[0] == first
@@ -206,6 +207,6 @@ def test_a_port_that_fails_is_a_divergence(port):
         return train_step
     with patched(port.NAME, "train", "Trainer.train_step", broken):
         *_, (_, _, _, found) = lockstep.compared(
-            config, weights.initial_weights(config), {port.NAME: port}, 1)
+            config, weights.initial_weights(config), {port.NAME: Here(port)}, 1)
     assert found[port.NAME].verdict == DIVERGENCE
     assert found[port.NAME].reason == "RuntimeError: it broke"

@@ -1,0 +1,170 @@
+"""What a run of the check found, as data."""
+
+import dataclasses
+import re
+
+from parity.check import workers
+from parity.numerics.comparator import DIVERGENCE, MATCH
+
+#: The case of the model at its full size, and the trained model's.
+FULL_SIZE_CASE = "full size, real sentences"
+TRAINED_CASE = "trained, real dates"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One step of one case, compared in every port.
+
+    Attributes:
+        found: port -> Difference, for the ports that were compared.
+    """
+
+    preset: str
+    case: str
+    name: str
+    dtype: str
+    device: str
+    shape: tuple
+    limit: float
+    found: dict
+
+    @property
+    def verdict(self):
+        """The worst verdict among the ports."""
+        verdicts = [found.verdict for found in self.found.values()]
+        if DIVERGENCE in verdicts:
+            return DIVERGENCE
+        return verdicts[0] if verdicts else "not checked"
+
+    @property
+    def component(self):
+        """What was run, as tables have it."""
+        if self.name.startswith(("tokens,", "scores,")):
+            return "search: " + self.case.split(":")[0]
+        return {FULL_SIZE_CASE: "transformer, full size",
+                TRAINED_CASE: "transformer, trained",
+                "transformer": "transformer, whole",
+                "precision canary": "product in float32"}.get(
+            self.case, re.sub(r", \d+ steps$", "", self.case))
+
+    def comparisons(self):
+        """One plain dict a port, as the JSON report has them."""
+        for port, found in self.found.items():
+            yield {
+                "preset": self.preset, "case": self.case, "name": self.name,
+                "port": port, "dtype": self.dtype, "device": self.device,
+                "shape": list(self.shape), "error": found.error,
+                "limit": found.limit, "verdict": found.verdict,
+                "reason": found.reason,
+            }
+
+
+@dataclasses.dataclass(frozen=True)
+class Time:
+    """How long one implementation took for one case, in seconds."""
+
+    preset: str
+    case: str
+    dtype: str
+    device: str
+    port: str
+    seconds: float
+
+
+@dataclasses.dataclass
+class Report:
+    """What a run of the harness found.
+
+    Attributes:
+        rows: every step, in order.
+        expected: how many comparisons there should be, ports that could not
+            be checked included.
+        not_checked: NotChecked, one for each port, device or dtype left out.
+        not_compared: how many of those expected were not made because of
+            ``not_checked``.
+        engines: port -> where it works, of the ports that were compared.
+        settings: port -> the precision settings that were made.
+        devices: port -> the devices that it has here.
+        environment: versions, devices and settings, as plain data.
+        seconds: how long it took.
+        times: a Time for each case that each implementation ran.
+        asked: "ports", "presets", "dtypes" and "devices" -> names.
+    """
+
+    rows: list = dataclasses.field(default_factory=list)
+    expected: int = 0
+    not_compared: int = 0
+    not_checked: list = dataclasses.field(default_factory=list)
+    engines: dict = dataclasses.field(default_factory=dict)
+    settings: dict = dataclasses.field(default_factory=dict)
+    devices: dict = dataclasses.field(default_factory=dict)
+    environment: dict = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+    times: list = dataclasses.field(default_factory=list)
+    asked: dict = dataclasses.field(default_factory=dict)
+
+    def open(self, port_names, apart=False, on_work=lambda: None):
+        """Have ports work here, or apart; note those that cannot.
+
+        Returns:
+            port -> workers.Here or workers.Apart.
+        """
+        self.engines, found, absent = workers.opened(
+            port_names, apart, on_work)
+        self.settings = {name: made for name, (made, _) in found.items()}
+        self.devices = {name: there for name, (_, there) in found.items()}
+        self.not_checked += absent
+        return self.engines
+
+    def close(self):
+        """End the processes of ports that work apart."""
+        for port in self.engines.values():
+            port.close()
+
+    @property
+    def compared(self):
+        """How many comparisons were made."""
+        return sum(len(row.found) for row in self.rows)
+
+    def closest(self):
+        """Every comparison that has a limit, the nearest to it first.
+
+        (row, port, Difference) each.
+        """
+        found = [(row, port, one) for row in self.rows
+                 for port, one in row.found.items() if one.share is not None]
+        return sorted(found, key=lambda entry: -entry[2].share)
+
+    def divergences(self):
+        """(row, port, Difference) of every divergence, first things first."""
+        return [(row, port, found) for row in self.rows
+                for port, found in row.found.items()
+                if found.verdict == DIVERGENCE]
+
+    @property
+    def verdict(self):
+        """MATCH if all that could be compared was, and matched."""
+        if not self.compared:
+            return "nothing compared"
+        complete = self.compared == self.expected - self.not_compared
+        return MATCH if complete and not self.divergences() else DIVERGENCE
+
+    @property
+    def status(self):
+        """The exit status: 0 match, 1 divergence, 4 nothing was compared."""
+        return {MATCH: 0, DIVERGENCE: 1}.get(self.verdict, 4)
+
+    def as_json(self):
+        """The report as plain data."""
+        return {
+            "schema": 1,
+            "verdict": self.verdict,
+            "compared": self.compared,
+            "expected": self.expected,
+            "not_checked": [dataclasses.asdict(n) for n in self.not_checked],
+            "environment": self.environment,
+            "comparisons": [comparison for row in self.rows
+                            for comparison in row.comparisons()],
+            "seconds": self.seconds,
+            "times": [dataclasses.asdict(one) for one in self.times],
+        }

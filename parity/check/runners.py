@@ -1,0 +1,261 @@
+"""One implementation of a model, and what the reference says is true."""
+
+import dataclasses
+
+import numpy as np
+
+from parity import ports
+from parity.check import cases
+from parity.numerics import rounding, tolerances
+from parity.numerics.comparator import (
+    DIVERGENCE, Difference, compare, relative_error)
+
+
+class Runner:
+    """One implementation, in one dtype, on one device, with one model.
+
+    A model is built once, and a component's case runs the part of it that
+    stands at the case's path.
+    """
+
+    def __init__(self, engine, config, weights, dtype, device="cpu"):
+        self.engine, self.config, self.weights = engine, config, weights
+        self.dtype, self.device = dtype, device
+        self._built, self._parts = {}, {}
+
+    @property
+    def model(self):
+        """The whole model."""
+        return self._build("transformer", self.config, self.weights)
+
+    def module(self, case):
+        """The module that a case runs: a part of the model, or one alone."""
+        if case.alone:
+            return self._build(case.component, case.config or self.config,
+                               cases.weights_of(case, self.weights))
+        if not self._parts:
+            self._parts = dict(self.engine.modules(self.model))
+        return self._parts[case.path]
+
+    def _build(self, component, config, weights):
+        key = component, config
+        if key not in self._built:
+            self._built[key] = self.engine.build(
+                component, config, weights, self.dtype, self.device)
+        return self._built[key]
+
+    def steps(self, case, inputs):
+        """Every step of a case on inputs, by name."""
+        if case.kind == "masks":
+            return self.engine.masks(
+                *inputs, self.config.pad_id, self.device)
+        if case.kind == "loss":
+            return {"loss": self.engine.loss(
+                *inputs, self.config.pad_id, *case.smoothing, self.device)}
+        if case.kind == "gradients":
+            return self._gradients(case, inputs)
+        if case.kind == "optimizer":
+            weights = inputs[:case.weights]
+            return optimizer_steps(
+                self.engine, case.training, self.config.d_model, weights,
+                [inputs[i:i + case.weights] for i in range(
+                    case.weights, len(inputs), case.weights)], self.device)
+        if case.kind == "residual":
+            return self.engine.run_residual(self.module(case), *inputs)
+        steps = self.engine.run(self.module(case), *inputs, **case.keywords)
+        if case.nested:
+            return steps
+        return {name: value for name, value in steps.items()
+                if "." not in name}
+
+    def _gradients(self, case, inputs):
+        """The loss, each gradient, and those of all weights as one vector."""
+        loss, found = self.engine.gradients(self.module(case), *inputs)
+        everything = [found[name].ravel() for name in self.weights
+                      if name in found]
+        return {"loss": loss,
+                **{f"grad {name}": array for name, array in found.items()},
+                "all weights": np.concatenate(everything)}
+
+
+def optimizer_steps(engine, training, d_model, weights, gradients, device):
+    """Optimise a few arrays by themselves, with what an engine optimises by.
+
+    Args:
+        engine: an engine.
+        training: a TrainingConfig.
+        d_model: what the schedule is scaled by.
+        weights: arrays of any shapes.
+        gradients: for each step, their gradients.
+        device: where.
+
+    Returns:
+        Every array after every step: norm, learning rate, m, v and weight.
+    """
+    optimizer = engine.OPTIMIZERS[training.optimizer](training, d_model)
+    weights = [engine.to_native(weight, device) for weight in weights]
+    moments, steps = [(weight * 0, weight * 0) for weight in weights], {}
+    for step, arrays in enumerate(gradients, start=1):
+        clipped, norm = engine.clip_by_global_norm(
+            [engine.to_native(g, device) for g in arrays], training.clip_norm)
+        settings = optimizer.settings(step)
+        steps[f"norm, step {step}"] = engine.to_numpy(norm)
+        steps[f"rate, step {step}"] = np.asarray(settings[0])
+        for i, gradient in enumerate(clipped):
+            weights[i], *moments[i] = optimizer.update(
+                weights[i], gradient, *moments[i], *settings)
+            for what, array in zip(
+                    ("m", "v", "weight"), (*moments[i], weights[i])):
+                steps[f"{what} {i}, step {step}"] = engine.to_numpy(array)
+    return {name: np.asarray(array) for name, array in steps.items()}
+
+
+@dataclasses.dataclass
+class Truth:
+    """The reference's steps in float64, and its own error in a lower dtype."""
+
+    steps: dict
+    own_errors: dict
+
+    def limit(self, name, dtype):
+        """The limit of a step."""
+        own = self.own_errors.get(name, 0.0)
+        if name == "all weights":
+            return tolerances.gradient_limit(dtype, own)
+        if name.startswith("grad "):
+            return tolerances.gradient_limit(dtype, own, of_one=True)
+        return tolerances.limit(dtype, own, inner="." in name)
+
+    def outline(self, dtype):
+        """(shape, limit) of every step, by name; 0 for what must be equal."""
+        return {name: (value.shape, 0.0 if value.dtype.kind in "biu"
+                       else self.limit(name, dtype))
+                for name, value in self.steps.items()}
+
+    def zero_scale(self, name):
+        """The scale that a tensor is zero beside, if mathematics says so.
+
+        A key's bias adds the same number to all scores of a query, which a
+        softmax does not see: its gradient is zero, and what is computed is
+        rounding. It is held against the gradient of the query's bias.
+        """
+        if name.startswith("grad ") and name.endswith(".key.bias"):
+            beside = name.removesuffix("key.bias") + "query.bias"
+            return float(np.abs(self.steps[beside]).max())
+        return None
+
+
+class Reference:
+    """The definition, on numbers that were first rounded to a dtype.
+
+    Attributes:
+        stored: the rounded weights, which the ports are given.
+        exact: computes with them in float64.
+        same: computes with them in the dtype itself; None for float64.
+    """
+
+    def __init__(self, config, weights, dtype):
+        engine, self.dtype = ports.engine("numpy"), dtype
+        self.stored = {name: rounding.rounded(array, dtype)
+                       for name, array in weights.items()}
+        self.exact = Runner(engine, config, {
+            name: array.astype(np.float64, copy=False)
+            for name, array in self.stored.items()}, "float64")
+        self.same = None
+        if dtype != "float64":
+            self.same = Runner(engine, config, {
+                name: rounding.emulated(array, dtype)
+                for name, array in self.stored.items()}, "float32")
+
+    def truth(self, case):
+        """The Truth of a case."""
+        inputs = [rounding.rounded(x, self.dtype) for x in case.inputs]
+        steps = self.exact.steps(case, [
+            x.astype(np.float64) if x.dtype.kind not in "biu" else x
+            for x in inputs])
+        own = {}
+        if self.same:
+            low = self.same.steps(
+                case, [rounding.emulated(x, self.dtype) for x in inputs])
+            for name, value in low.items():
+                own[name] = own_error(np.asarray(value), steps[name])
+        return Truth(steps, own)
+
+    def forget(self):
+        """Drop the models, which are not needed once the truth is known."""
+        self.exact = self.same = None
+
+    def near_a_kink(self, case):
+        """Whether a ReLU's input is so small that rounding decides its sign.
+
+        Then a gradient in low precision may be another function's, in any
+        port, and says nothing; other weights have to be found.
+        """
+        if case.kind != "gradients" or not self.same:
+            return False
+        steps = self.exact.engine.run(
+            self.exact.module(case), *case.inputs[:-1])
+        guard = 256 * tolerances.EPS[self.dtype]
+        return any(
+            np.abs(value).min() <= guard * np.sqrt(np.mean(value**2))
+            for name, value in steps.items()
+            if name.endswith("feed_forward.inner"))
+
+
+def own_error(value, truth):
+    """The reference's own error in a lower dtype; 0 where it has none."""
+    if truth.dtype.kind in "biu" or not truth.any():
+        return 0.0
+    if not np.isfinite(value).all():
+        return float("inf")
+    return relative_error(value, truth)[0]
+
+
+def compare_steps(found, truth, dtype):
+    """Compare a port's steps with the truth: {name: Difference}.
+
+    A step that either side lacks is a divergence.
+    """
+    differences = {}
+    for name in [*found, *(n for n in truth.steps if n not in found)]:
+        limit = truth.limit(name, dtype)
+        if name not in truth.steps:
+            differences[name] = Difference(
+                None, limit, DIVERGENCE, "the reference has no such step")
+        elif name not in found:
+            differences[name] = Difference(
+                None, limit, DIVERGENCE, "the port has no such step")
+        else:
+            expected = truth.steps[name]
+            exact = expected.dtype.kind in "biu"
+            differences[name] = compare(
+                found[name], expected, 0.0 if exact else limit,
+                expected.dtype.name if exact else dtype,
+                truth.zero_scale(name))
+    return differences
+
+
+def failed_steps(outline, words):
+    """Every step as a divergence, for a port that could not run at all."""
+    return {name: Difference(None, limit, DIVERGENCE, words)
+            for name, (_, limit) in outline.items()}
+
+
+def merge(found, outline):
+    """Yield (name, shape, limit, {port: Difference}) of every step.
+
+    The order is that in which the first port recorded them, which is the order
+    of computation.
+
+    Args:
+        outline: (shape, limit) by name, of every step that the truth has.
+    """
+    order = list(dict.fromkeys(
+        name for differences in found.values() for name in differences))
+    for name in order:
+        theirs = {port: differences[name]
+                  for port, differences in found.items()
+                  if name in differences}
+        shape, limit = outline.get(
+            name, ((), next(iter(theirs.values())).limit))
+        yield name, shape, limit, theirs

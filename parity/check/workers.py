@@ -1,0 +1,319 @@
+"""Where a port works: in this process, or in one of its own.
+
+Ports in processes of their own work at the same time, and the reference beside
+them; each imports its framework while the others do. What a port is asked is a
+function of its Bench, so that both kinds are asked alike.
+"""
+
+import concurrent.futures
+import contextlib
+import ctypes
+import dataclasses
+import gc
+import mmap
+import multiprocessing
+import pathlib
+import pickle
+import signal
+import tempfile
+import time
+
+from threadpoolctl import threadpool_limits
+
+from contract.config import TransformerConfig
+from parity import ports
+from parity.check.runners import Runner, compare_steps
+from parity.numerics.canary import canary
+from parity.ports import NotChecked
+
+
+#: Arrays in a file begin at multiples of so many bytes.
+ALIGNED = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model to build, small enough to be sent.
+
+    Attributes:
+        name: tells models apart that differ in nothing but their weights.
+        weights: arrays by name, as a Shelf has them.
+    """
+
+    name: str
+    config: TransformerConfig
+    dtype: str
+    device: str
+    weights: object = dataclasses.field(compare=False)
+
+
+class Bench:
+    """What a port works with: its engine, and the models that it has built.
+
+    Models of one name and dtype are kept until another is asked for.
+    """
+
+    def __init__(self, engine):
+        self.engine, self._runners = engine, {}
+
+    def runner(self, model):
+        """The Runner of a Model, built once."""
+        if any((kept.name, kept.dtype) != (model.name, model.dtype)
+               for kept in self._runners):
+            self.clear()
+        if model not in self._runners:
+            self._runners[model] = Runner(
+                self.engine, model.config, take(model.weights), model.dtype,
+                model.device)
+        return self._runners[model]
+
+    def clear(self):
+        """Drop every model."""
+        self._runners.clear()
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a port answered, or in words why it could not; how long it took."""
+
+    value: object
+    failure: str
+    seconds: float
+
+
+def words_of(error):
+    """An exception in one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def answer(bench, function, *arguments):
+    """The Answer of ``function(bench, *arguments)``."""
+    start, value, failure = time.perf_counter(), None, ""
+    try:
+        value = function(bench, *arguments)
+    except Exception as error:  # a port's own, whatever it is
+        failure = words_of(error)
+    return Answer(value, failure, time.perf_counter() - start)
+
+
+class Here:
+    """A port that works in this process, when it is asked."""
+
+    apart = False
+
+    def __init__(self, engine, on_work=lambda: None):
+        self.bench, self.on_work, self.work = Bench(engine), on_work, ""
+
+    def ask(self, work, function, *arguments, threads=1):
+        """Have ``function(bench, *arguments)`` computed: a Future's Answer.
+
+        Args:
+            work: what it is, for progress.
+            threads: 1, or None for as many as the libraries like.
+        """
+        self.work = work
+        self.on_work()
+        made = concurrent.futures.Future()
+        made.set_result(answer(self.bench, function, *arguments))
+        return made
+
+    def close(self):
+        """Nothing is left behind."""
+
+
+class Apart:
+    """A port that works in a process of its own, one thing after another.
+
+    The process ends with this one, however that ends.
+    """
+
+    apart = True
+
+    def __init__(self, name, on_work=lambda: None):
+        self.on_work, self.work = on_work, ""
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=serve, args=(name, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+
+    def ask(self, work, function, *arguments, threads=1):
+        """As Here's, but the Future is not done at once."""
+        return self._thread.submit(
+            self._ask, work, function, arguments, threads)
+
+    def _ask(self, work, function, arguments, threads):
+        if work != self.work:
+            self.work = work
+            self.on_work()
+        try:
+            self._pipe.send((function, arguments, threads))
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            return Answer(None, "its process ended", 0.0)
+
+    def close(self):
+        """End the process, whatever it is at."""
+        self._process.terminate()
+        self._thread.shutdown(cancel_futures=True)
+
+
+def serve(name, pipe):
+    """Answer what is asked of a port, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
+    engine = ports.engine(name)
+    bench = Bench(engine)
+    gc.freeze()  # the frameworks' own objects are here to stay
+    limited, now = threadpool_limits(1), 1
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            function, arguments, threads = pipe.recv()
+            if isinstance(engine, NotChecked):
+                pipe.send(Answer(engine, "", 0.0))
+                continue
+            if threads != now:
+                now = threads
+                limited.restore_original_limits()
+                limited = threadpool_limits(threads)
+            pipe.send(answer(bench, function, *arguments))
+
+
+def opened(names, apart, on_work=lambda: None):
+    """Open ports: ({name: Here or Apart}, {name: settings}, [NotChecked])."""
+    made, absent = {}, []
+    for name in names:
+        if apart:
+            made[name] = Apart(name, on_work)
+        elif isinstance(engine := ports.engine(name), NotChecked):
+            absent.append(engine)
+        else:
+            made[name] = Here(engine, on_work)
+    asked = {name: port.ask("starting", settings)
+             for name, port in made.items()}
+    found = {}
+    for name, future in asked.items():
+        told = future.result()
+        if told.failure:
+            told = NotChecked(name, told.failure)
+        elif isinstance(told.value, NotChecked):
+            told = told.value
+        else:
+            found[name] = told.value
+            continue
+        absent.append(told)
+        made.pop(name).close()
+    return made, found, absent
+
+
+class Shelf:
+    """Where weights and truths lie until ports have taken them.
+
+    For ports in processes of their own they lie in files, of which all
+    processes share the pages; else they stay as they are.
+    """
+
+    def __init__(self, apart):
+        self._folder = tempfile.TemporaryDirectory() if apart else None
+        self._count = 0
+
+    def put(self, value):
+        """A value that holds arrays, as something to ``take`` it from."""
+        if not self._folder:
+            return value
+        self._count += 1
+        path = pathlib.Path(self._folder.name) / str(self._count)
+        arrays = []
+        body = pickle.dumps(value, 5, buffer_callback=arrays.append)
+        arrays = [array.raw() for array in arrays]
+        with open(path, "wb") as file:
+            for array in arrays:
+                file.write(array)
+                file.write(bytes(-array.nbytes % ALIGNED))
+        return Stored(path, body, [array.nbytes for array in arrays])
+
+    def close(self):
+        """Take all away."""
+        if self._folder:
+            self._folder.cleanup()
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """A value of which the arrays lie in a file, one behind the other."""
+
+    path: pathlib.Path
+    body: bytes
+    sizes: list
+
+    def take(self):
+        """The value; its arrays are the file's pages, until written to."""
+        arrays, start = [], 0
+        with open(self.path, "rb") as file:
+            held = memoryview(mmap.mmap(
+                file.fileno(), 0, access=mmap.ACCESS_COPY)
+                if sum(self.sizes) else b"")
+        for size in self.sizes:
+            arrays.append(held[start:start + size])
+            start += size + -size % ALIGNED
+        return pickle.loads(self.body, buffers=arrays)
+
+    def drop(self):
+        """Take the file away; what has it open keeps it."""
+        self.path.unlink()
+
+
+def take(value):
+    """What was put on a shelf."""
+    return value.take() if isinstance(value, Stored) else value
+
+
+# What ports are asked
+
+
+def settings(bench):
+    """Full precision set: (what was set, by name; the devices)."""
+    return bench.engine.set_precision(), bench.engine.devices()
+
+
+def product(bench, device):
+    """The error of a float32 product on a device, in eps."""
+    return canary(bench.engine, device)
+
+
+def facts(bench, devices):
+    """(versions, {device: error of a float32 product in eps})."""
+    return bench.engine.versions(), {
+        device: product(bench, device) for device in devices}
+
+
+def differences(bench, model, case, inputs, truth, keep=True):
+    """Compare every step of a case with its Truth: {name: Difference}.
+
+    The model is kept, or dropped at once.
+    """
+    try:
+        return compare_steps(
+            bench.runner(model).steps(case, inputs), take(truth), model.dtype)
+    finally:
+        if not keep:
+            bench.clear()
+            release()
+
+
+def forward(bench, model, batch):
+    """Every step of a whole model on a batch."""
+    return bench.engine.forward(bench.runner(model).model, *batch)
+
+
+def release():
+    """Give memory of dropped models back to the system, where that works.
+
+    The C library keeps freed blocks of some megabytes, which is what weights
+    are made of, so that three large models in turn would look like three at
+    once.
+    """
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
