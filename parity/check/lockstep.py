@@ -135,8 +135,9 @@ def compared(config, weights, ports_at_work, steps, device="cpu",
              shelf=workers.Shelf(False)):
     """Yield (step, kind, shape, {port: Difference}), five a step.
 
-    A port that fails is a divergence from there on. Ports are up to AHEAD
-    steps before the one that is compared.
+    A port that fails is a divergence from there on. Ports in processes of
+    their own are up to AHEAD steps before the one that is compared; here none
+    is, for what it found may be its own memory, which the next step changes.
 
     Args:
         ports_at_work: port -> workers.Here or workers.Apart.
@@ -149,14 +150,16 @@ def compared(config, weights, ports_at_work, steps, device="cpu",
     reference = TrainingRunner(ports.engine("numpy"), config, weights)
     failed = {name: told.failure for name, future in begun.items()
               if (told := future.result()).failure}
+    ahead = AHEAD if all(
+        port.apart for port in ports_at_work.values()) else 0
     walked, waiting = 0.0, collections.deque()
-    for asked in range(1, steps + AHEAD + 1):
+    for asked in range(1, steps + ahead + 1):
         if asked <= steps:
             pairs = batches(config, asked)
             waiting.append((asked, pairs, {
                 name: port.ask(f"training, step {asked}", go_on, *pairs)
                 for name, port in ports_at_work.items()}))
-        if asked <= AHEAD or not waiting:
+        if asked <= ahead:
             continue
         step, pairs, answers = waiting.popleft()
         truth = reference.step(*pairs)

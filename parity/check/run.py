@@ -1,10 +1,10 @@
 """The main job: run every case everywhere and compare every step.
 
-A run is made of parts: a model's cases in one dtype, its gradients, a search,
-some steps of training. A part first asks the reference and then every port, which
-compares, and once it is its turn it gathers what they found. Ports that work in
-processes of their own are asked AHEAD parts before, so that none waits for a
-slower one.
+A run is made of parts: a model's cases in one dtype, its gradients, searches,
+some steps of training. A part first asks the reference and then every port,
+which compares, and once it is its turn it gathers what they found. Ports that
+work in processes of their own are asked AHEAD parts before, so that none waits
+for a slower one.
 """
 
 import collections

@@ -158,6 +158,7 @@ class Apart:
         """End the process, whatever it is at."""
         self._process.terminate()
         self._thread.shutdown(cancel_futures=True)
+        self._process.join()
 
 
 def serve(name, pipe):

@@ -1,0 +1,106 @@
+"""Ports at work in processes of their own: the same numbers, and an end."""
+
+import os
+import signal
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from parity import ports
+from parity.check import workers
+from parity.check.run import Check
+from parity.ports import NotChecked
+
+PORT = next((name for name in ports.known_ports()
+             if not isinstance(ports.engine(name), NotChecked)), None)
+needs_a_port = pytest.mark.skipif(
+    PORT is None, reason="not checked: no framework is here")
+
+
+def process_id(bench):
+    return os.getpid()
+
+
+def ends(bench):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def breaks(bench):
+    raise ValueError("it broke\nand more")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_shelf_gives_what_it_got(apart):
+    shelf = workers.Shelf(apart)
+    arrays = {
+        "a": np.arange(6.0).reshape(2, 3), "none": np.zeros((0, 4)),
+        "b": np.ones(5, ml_dtypes.bfloat16), "mask": np.array([True, False]),
+        "turned": np.arange(6.0).reshape(2, 3).T}
+    found = workers.take(shelf.put(arrays))
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+    found["a"][0, 0] = 7  # as frameworks want it, and nobody else sees it
+    shelf.close()
+
+
+def checked(apart):
+    run = Check(["lesson"], [PORT], ["float64", "bfloat16"], full_size=False,
+                gradients=True, train=2, generate=True, apart=apart)
+    try:
+        list(run.groups())
+    finally:
+        run.close()
+    return run
+
+
+@needs_a_port
+def test_apart_and_here_are_equal_to_the_bit():
+    """Every row, in its order, with its errors, limits and verdicts."""
+    here, apart = checked(False).report, checked(True).report
+    assert here.rows == apart.rows and here.expected == apart.expected
+    assert here.verdict == apart.verdict == "match"
+    times = [sorted((time.case, time.dtype, time.port) for time in times)
+             for times in (here.times, apart.times)]
+    assert times[0] == times[1]
+
+
+@needs_a_port
+def test_a_port_that_fails_or_ends_says_so():
+    made, _, absent = workers.opened([PORT], apart=True)
+    assert not absent
+    port = made[PORT]
+    try:
+        assert port.ask("", process_id).result().value != os.getpid()
+        told = port.ask("", breaks).result()
+        assert told.failure == "ValueError: it broke" and told.value is None
+        for _ in range(2):
+            told = port.ask("", ends).result(timeout=60)
+            assert told.failure == "its process ended"
+    finally:
+        port.close()
+
+
+@needs_a_port
+def test_nothing_is_left_behind():
+    """Closed while it works: its process ends, and its files are gone."""
+    run = Check(["lesson"], [PORT], ["float64"], full_size=False, apart=True)
+    number = run.engines[PORT].ask("", process_id).result().value
+    folder = run.shelf.put({"a": np.ones(3)}).path.parent
+    run.engines[PORT].ask("", sleeps)
+    run.close()
+    assert not folder.exists()
+    for _ in range(100):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the process goes on")
+
+
+def sleeps(bench):
+    time.sleep(600)
