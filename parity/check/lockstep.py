@@ -121,7 +121,7 @@ class TrainingTruth:
 
 
 def begin(bench, model):
-    """Have a port begin a run of a workers.Model."""
+    """Have a port begin a run of a workers.ModelSpec."""
     bench.training = TrainingRunner(
         bench.engine, model.config, workers.take(model.weights), model.device)
 
@@ -143,7 +143,7 @@ def compared(config, weights, ports_at_work, steps, device="cpu",
         ports_at_work: port -> workers.Here or workers.Apart.
     """
     config = configured(config)
-    model = workers.Model(
+    model = workers.ModelSpec(
         "training", config, "float64", device, shelf.put(weights))
     begun = {name: port.ask("training", begin, model)
              for name, port in ports_at_work.items()}

@@ -204,7 +204,7 @@ class Check:
                 dropped at once.
         """
         reference = Reference(config, weights, dtype)
-        models = {device: workers.Model(
+        models = {device: workers.ModelSpec(
             preset, config, dtype, device, self.shelf.put(reference.stored))
             for device in self.devices}
         asked = []
@@ -312,7 +312,7 @@ class Check:
             return
         reference = Reference(config, weights, dtype)
         low = reference.same or reference.exact
-        models = {device: workers.Model(
+        models = {device: workers.ModelSpec(
             preset, config, dtype, device, self.shelf.put(reference.stored))
             for device in self.devices}
         searches = [one for one in searches if dtype in one.dtypes]

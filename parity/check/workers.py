@@ -2,7 +2,7 @@
 
 Ports in processes of their own work at the same time, and the reference beside
 them; each imports its framework while the others do. What a port is asked is a
-function of its Bench, so that both kinds are asked alike.
+function of its Workbench, so that both kinds are asked alike.
 """
 
 import concurrent.futures
@@ -32,7 +32,7 @@ ALIGNED = 64
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
+class ModelSpec:
     """A model to build, small enough to be sent.
 
     Attributes:
@@ -47,7 +47,7 @@ class Model:
     weights: object = dataclasses.field(compare=False)
 
 
-class Bench:
+class Workbench:
     """What a port works with: its engine, and the models that it has built.
 
     Models of one name and dtype are kept until another is asked for.
@@ -57,7 +57,7 @@ class Bench:
         self.engine, self._runners = engine, {}
 
     def runner(self, model):
-        """The Runner of a Model, built once."""
+        """The Runner of a ModelSpec, built once."""
         if any((kept.name, kept.dtype) != (model.name, model.dtype)
                for kept in self._runners):
             self.clear()
@@ -73,7 +73,7 @@ class Bench:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a port answered, or in words why it could not; how long it took."""
 
     value: object
@@ -87,13 +87,13 @@ def words_of(error):
 
 
 def answer(bench, function, *arguments):
-    """The Answer of ``function(bench, *arguments)``."""
+    """The Reply of ``function(bench, *arguments)``."""
     start, value, failure = time.perf_counter(), None, ""
     try:
         value = function(bench, *arguments)
     except Exception as error:  # a port's own, whatever it is
         failure = words_of(error)
-    return Answer(value, failure, time.perf_counter() - start)
+    return Reply(value, failure, time.perf_counter() - start)
 
 
 class Here:
@@ -102,10 +102,10 @@ class Here:
     apart = False
 
     def __init__(self, engine, on_work=lambda: None):
-        self.bench, self.on_work, self.work = Bench(engine), on_work, ""
+        self.bench, self.on_work, self.work = Workbench(engine), on_work, ""
 
     def ask(self, work, function, *arguments, threads=1):
-        """Have ``function(bench, *arguments)`` computed: a Future's Answer.
+        """Have ``function(bench, *arguments)`` computed: a Future of a Reply.
 
         Args:
             work: what it is, for progress.
@@ -152,7 +152,7 @@ class Apart:
             self._pipe.send((function, arguments, threads))
             return self._pipe.recv()
         except (EOFError, OSError):
-            return Answer(None, "its process ended", 0.0)
+            return Reply(None, "its process ended", 0.0)
 
     def close(self):
         """End the process, whatever it is at."""
@@ -162,17 +162,17 @@ class Apart:
 
 
 def serve(name, pipe):
-    """Answer what is asked of a port, until nobody asks any more."""
+    """Reply what is asked of a port, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
     engine = ports.engine(name)
-    bench = Bench(engine)
+    bench = Workbench(engine)
     gc.freeze()  # the frameworks' own objects are here to stay
     limited, now = threadpool_limits(1), 1
     with contextlib.suppress(EOFError, OSError):
         while True:
             function, arguments, threads = pipe.recv()
             if isinstance(engine, NotChecked):
-                pipe.send(Answer(engine, "", 0.0))
+                pipe.send(Reply(engine, "", 0.0))
                 continue
             if threads != now:
                 now = threads

@@ -442,7 +442,7 @@ def attention(report):
     batch = Batch.of_ids(batch.source, batch.target[:, :-1], config.pad_id)
     exact = {name: array.astype(np.float64)
              for name, array in weights.items()}
-    model = workers.Model("attention", config, "float64", "cpu", exact)
+    model = workers.ModelSpec("attention", config, "float64", "cpu", exact)
     there = {"numpy": workers.Here(ports.engine("numpy")), **report.engines}
     asked = {name: port.ask("attention", workers.forward, model, batch)
              for name, port in there.items()}
