@@ -132,7 +132,7 @@ def go_on(bench, sources, targets):
 
 
 def compared(config, weights, ports_at_work, steps, device="cpu",
-             shelf=workers.Shelf(False)):
+             shelf=None):
     """Yield (step, kind, shape, {port: Difference}), five a step.
 
     A port that fails is a divergence from there on. Ports in processes of
@@ -141,10 +141,12 @@ def compared(config, weights, ports_at_work, steps, device="cpu",
 
     Args:
         ports_at_work: port -> workers.Here or workers.Apart.
+        shelf: where weights are handed over, for ports that work apart.
     """
     config = configured(config)
     model = workers.ModelSpec(
-        "training", config, "float64", device, shelf.put(weights))
+        "training", config, "float64", device,
+        shelf.put(weights) if shelf else weights)
     begun = {name: port.ask("training", begin, model)
              for name, port in ports_at_work.items()}
     reference = TrainingRunner(ports.engine("numpy"), config, weights)
