@@ -155,7 +155,7 @@ class Check:
             for part in self._trained():
                 yield part, 1
             for part in self._full_size():
-                yield part, None
+                yield part, 1 if self.ahead else None
 
     def _expect(self, steps):
         """Count comparisons of so many steps, on every device."""
@@ -244,7 +244,7 @@ class Check:
             device: {
                 name: port.ask(
                     f"{preset} {dtype}", workers.differences, models[device],
-                    case, inputs, truth, keep, threads=1 if keep else None)
+                    case, inputs, truth, keep)
                 # TensorFlow never gives memory back, so that Keras goes last.
                 for name, port in sorted(
                     there.items(), key=lambda item: item[0] == "keras")}
