@@ -1,1 +1,1 @@
-"""Two models of anybody, step by step: where they part."""
+"""Two models of anybody, step by step: where they diverge."""

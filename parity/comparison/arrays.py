@@ -14,10 +14,10 @@ CHUNK = 1 << 22
 
 
 def compare_values(actual, expected, limit, dtype):
-    """Compare two arrays, as comparator.compare, with three differences.
+    """Compare two arrays, as comparator.compare, with three exceptions.
 
-    Integers may differ in width; two arrays that are zero everywhere are ZERO,
-    for they say nothing and are no fault; equal ones are found quickly.
+    Integers may differ in width; two arrays that are zero everywhere are
+    ZERO, for they prove nothing and are no fault; equality is checked first.
 
     Returns:
         A Difference, and a note or "".
@@ -58,7 +58,7 @@ def compare_values(actual, expected, limit, dtype):
 def _error_in_chunks(actual, expected):
     """comparator.relative_error of finite arrays, in pieces of whole rows.
 
-    Each piece's own error does not do: a row is measured against an average
+    The pieces' own errors do not suffice: a row is measured against an average
     row of the whole.
     """
     length = expected.shape[-1] if expected.ndim else 1

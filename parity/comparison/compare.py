@@ -1,13 +1,13 @@
-"""Where two models part: every step of one against its partner in the other.
+"""Where two models diverge: every step of one against its partner.
 
-``compare(a, b)`` takes a for the truth. An error is **accumulated**: as it
-was captured, with all that was off before it; and **local**: that of b's
-sub-module given a's own inputs, so that a new difference is told from an
-inherited one. Local errors need a live b.
+``compare(a, b)`` takes a as the truth. The **accumulated** error is that of
+the values as they were traced, with every error before them. The **local** one
+is that of b's sub-module run on a's inputs, which tells a new difference from
+an inherited one. Local errors need a live b.
 
-float64 is what proves a port. In lower precision the truth is itself off, and
-limits are wide enough for two sound models of ordinary depth; a small fault,
-such as an epsilon of 1e-5 for 1e-6, can hide under them.
+float64 is what proves a port. In lower precision the truth has errors itself,
+and limits are wide enough for two sound models of ordinary depth; a small
+fault, such as an epsilon of 1e-5 for 1e-6, can hide under them.
 """
 
 import math
@@ -31,34 +31,35 @@ from parity.tracing.trace import MODULE, WHOLE, is_float
 
 def compare(a, b, names=None, limit=None, dtype=None, local=None,
             allow_same=False):
-    """Compare two traces, a being the truth.
+    """Compare two traces, with a as the truth.
 
     Args:
         a, b: Traces.
-        names: a NameMap; by default what matching.steps.suggest says.
+        names: a NameMap; by default that of matching.steps.suggest.
         limit: the largest relative error of a step, alone or in the model, and
             of a gradient, instead of the dtype's own.
-        dtype: what b must have been computed in; by default what a was. With
-            it a may be in higher precision than b.
-        local: whether to find local errors too; by default where b is live.
-        allow_same: compare a run with itself all the same.
+        dtype: what b must have been computed in; by default a's. If given, a
+            may be in higher precision than b.
+        local: whether to compute local errors too; by default if b is live.
+        allow_same: allow to compare a run with itself.
 
     Returns:
         A Comparison.
 
     Raises:
-        InputError: the two are one run, of different precision, or were given
+        InputError: the two are the same run, of different precision, or had
             different inputs; or a map's layout does not fit.
     """
     if dtype is not None:
         one_of(dtype, DTYPES, "dtype")
     if limit is not None and not 0 <= limit < 1:
         raise InputError(
-            f"the limit {limit} is none; give a relative error from 0 to 1.")
+            f"the limit {limit} is not valid; give a relative error from 0 "
+            "to 1.")
     if local and not b.live:
         raise InputError(
             "local errors need a live b, and this one was read from a file; "
-            "trace the model anew, or go without them.")
+            "trace the model again, or leave them out.")
     local = b.live if local is None else local
     check_comparable(a, b, dtype, allow_same)
     suggested = names is None
@@ -66,18 +67,18 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
     notes = [*check_inputs(a, b, names), *names.notes,
              *_notes(a, b, names, dtype)]
     expects = dtype or a.dtype
-    made = _Comparing(a, b, limit, dtype, expects)
-    notes += made.tie(names.parameters)
+    comparing = _Comparing(a, b, limit, dtype, expects)
+    notes += comparing.tie(names.parameters)
     rows = [row for pair in names.parameters
-            for row in made.parameter(pair)]
+            for row in comparing.parameter(pair)]
     for pair in names.steps:
-        rows += made.step(pair, local)
+        rows += comparing.step(pair, local)
     rows.sort(key=lambda row: row.order)
     return Comparison(rows, names, notes, describe(a), describe(b), local)
 
 
 class _Comparing:
-    """What the rows of one comparison share."""
+    """The state that the rows of one comparison share."""
 
     def __init__(self, a, b, limit, dtype, expects):
         self.a, self.b, self.dtype = a, b, dtype
@@ -87,17 +88,17 @@ class _Comparing:
             model_limits(expects) if expects else (math.nan,) * 4)
         if limit is not None:
             self.forward = self.alone = self.gradient = limit
-        self.off = []  # when the steps that diverged so far began and ended
+        self.diverged = []  # (began, ended) of the steps that diverged so far
         self.containers = {
             step.module for step in a.steps if any(
                 other.began > step.began and other.ended < step.ended
                 for other in a.steps)} if len(a.steps) < 2000 else {WHOLE}
 
     def tie(self, pairs):
-        """Find parameters that are one in a model and several in the other.
+        """Find parameters that are tied in one model and not in the other.
 
-        The gradient of the one is the sum of theirs. ``self.tied`` becomes
-        {(side, path of the one): [pair, ...]}.
+        The gradient of the tied one is the sum of the others'. ``self.tied``
+        becomes {(side, path of the tied one): [pair, ...]}.
 
         Yields:
             A sentence on each.
@@ -118,18 +119,18 @@ class _Comparing:
                     self.tied[side, one] = group
                     yield (f"{', '.join(sorted(names))} of {side} are one "
                            f"parameter, and {', '.join(sorted(several))} of "
-                           f"{other} are not: training would part them.")
+                           f"{other} are not: training will make them differ.")
 
     def gradients_of(self, pair):
         """The gradients of a pair of parameters; None where there is none.
 
-        Of what is tied in one model and not in the other the several are
-        added up, and that is told once.
+        Where a parameter is tied in one model only, the gradients of the other
+        model are added up, for the first pair alone.
         """
-        found = []
+        gradients = []
         for side in "ab":
             trace, path = getattr(self, side), getattr(pair, side)
-            found.append(trace.gradients.get(trace.aliases.get(path, path)))
+            gradients.append(trace.gradients.get(trace.aliases.get(path, path)))
         for (side, _), group in self.tied.items():
             if pair not in group:
                 continue
@@ -146,8 +147,8 @@ class _Comparing:
                                      != getattr(pair, f"{other}_layout")):
                     return None, None
                 total = total + array
-            found[at] = total
-        return found
+            gradients[at] = total
+        return gradients
 
     def row(self, part, pair, mine, other, limit, a, b, kind="", order=0):
         """Compare two arrays; a PairRow."""
@@ -159,12 +160,13 @@ class _Comparing:
             limit = model_limits(mine.dtype.name)[0]
         if math.isnan(limit):
             limit = 0.0
-        found, note = compare_values(other, mine, limit, dtype)
+        difference, note = compare_values(other, mine, limit, dtype)
         name_a, name_b = ("", "") if part == PARAMETER else (pair.a, pair.b)
-        error = None if found.error is None else float(found.error)
-        return PairRow(part, a, b, name_a, name_b, pair.a_layout, pair.b_layout,
-                   pair.by, kind, mine.shape, mine.dtype.name, error,
-                   found.limit, found.verdict, found.reason, order, note=note)
+        error = None if difference.error is None else float(difference.error)
+        return PairRow(
+            part, a, b, name_a, name_b, pair.a_layout, pair.b_layout, pair.by,
+            kind, mine.shape, mine.dtype.name, error, difference.limit,
+            difference.verdict, difference.reason, order, note=note)
 
     def parameter(self, pair):
         """The rows of a parameter and of its gradient."""
@@ -173,21 +175,21 @@ class _Comparing:
         row = self.row(PARAMETER, pair, mine, other, self.weight, pair.a,
                        pair.b)
         if row.verdict == DIVERGENCE and pair.by in (SHAPES, CONVENTION):
-            row.note = "paired by shape alone: the layout may be another"
+            row.note = "paired by shape alone: the layout may be wrong"
         yield row
         mine, other = self.gradients_of(pair)
         if mine is not None and other is not None:
-            found = self.row(GRADIENT, pair, mine, other, self.gradient,
+            gradient = self.row(GRADIENT, pair, mine, other, self.gradient,
                              pair.a, pair.b)
-            found.a_name = found.b_name = ""
-            self.negligible(found, pair, mine, other)
-            found.order = self.a.steps[-1].ended + 1
-            yield found
+            gradient.a_name = gradient.b_name = ""
+            self.negligible(gradient, pair, mine, other)
+            gradient.order = self.a.steps[-1].ended + 1
+            yield gradient
 
     def negligible(self, row, pair, mine, other):
-        """Let a gradient be zero that mathematics makes zero.
+        """Accept as ZERO a gradient that is zero but for rounding.
 
-        A key's bias has none. Its rounding is measured against the gradients
+        That of a key's bias is. Its rounding is measured against the gradients
         of the same module's other parameters.
         """
         if row.verdict != DIVERGENCE or row.error is None:
@@ -214,7 +216,7 @@ class _Comparing:
         for value in pair.inputs:
             array = mine.inputs[value.a]
             if "b" in (array.dtype.kind, other.inputs[value.b].dtype.kind):
-                continue  # a mask may say keep, or drop
+                continue  # true may mean keep, or drop
             row = self.row(INPUT, value, array, other.inputs[value.b],
                            self.forward, pair.a, pair.b, kind, mine.began)
             row.counted = surely(value, pair, mine, other)
@@ -232,7 +234,7 @@ class _Comparing:
                 next(iter(other.outputs), ""), SAME, SAME, pair.by, kind,
                 next(iter(mine.outputs.values())).shape, self.a.dtype, None,
                 0.0, DIVERGENCE,
-                "no output of the one is of a size of the other's",
+                "no output of a has the size of one of b",
                 mine.ended))
         if local and other.source == MODULE and outputs:
             self.local(pair, mine, other, outputs)
@@ -242,10 +244,10 @@ class _Comparing:
                 row.origin = _origin(row, inputs)
             if row.origin == NEW and any(
                     began > mine.began and ended < mine.ended
-                    for began, ended in self.off):
+                    for began, ended in self.diverged):
                 row.origin = WITHIN
         if mine.source == MODULE and any(row.diverges for row in outputs):
-            self.off.append((mine.began, mine.ended))
+            self.diverged.append((mine.began, mine.ended))
         gradients = []
         for value in pair.outputs:
             first = mine.gradients.get(value.a)
@@ -257,42 +259,43 @@ class _Comparing:
         return [*inputs, *outputs, *gradients]
 
     def local(self, pair, mine, other, outputs):
-        """Find b's outputs on a's inputs."""
-        given = {}
+        """Compute b's outputs on a's inputs."""
+        inputs = {}
         paired = {value.b: value for value in pair.inputs}
-        for name, there in other.inputs.items():
+        for name, input_b in other.inputs.items():
             value = paired.get(name)
-            if value is None or there.dtype.kind == "b":
-                if is_float(there):
+            if value is None or input_b.dtype.kind == "b":
+                if is_float(input_b):
                     self.without(outputs, f"its input {name} has no partner")
                     return
                 continue
             if not surely(value, pair, mine, other):
-                self.without(outputs, f"its input {name} may be another's")
+                self.without(
+                    outputs, f"its input {name} may not be that of its partner")
                 return
             array = rearranged(value.a_layout, mine.inputs[value.a])
-            array = rearranged_back(value.b_layout, array, there)
+            array = rearranged_back(value.b_layout, array, input_b)
             if array is None:
                 self.without(outputs, f"its input {name} cannot be rearranged")
                 return
-            given[name] = array
+            inputs[name] = array
         if not any(is_float(array) or array.dtype.kind in "iu"
-                   for array in given.values()):
-            self.without(outputs, "it has no input that can be given")
+                   for array in inputs.values()):
+            self.without(outputs, "it has no input that can be replaced")
             return
         try:
-            found = self.b.rerun(pair.b, given)
+            answer = self.b.rerun(pair.b, inputs)
         except InputError as error:
             self.without(outputs, str(error).rstrip("."))
             return
         limit = (self.forward if mine.module in self.containers
                  else self.alone)
         for value, row in zip(pair.outputs, outputs):
-            if value.b not in found:
-                self.without([row], "run again it made no such output")
+            if value.b not in answer:
+                self.without([row], "run again, it has no such output")
                 continue
             again = self.row(OUTPUT, value, mine.outputs[value.a],
-                             found[value.b], limit, pair.a, pair.b)
+                             answer[value.b], limit, pair.a, pair.b)
             row.local, row.local_limit = again.error, again.limit
             row.local_verdict, row.local_reason = again.verdict, again.reason
 
@@ -314,15 +317,15 @@ def _origin(row, inputs):
 
 
 def _notes(a, b, names, dtype):
-    """What should be known about a comparison, a sentence each."""
+    """Remarks on a comparison, a sentence each."""
     for side, trace in (("a", a), ("b", b)):
         for note in trace.notes:
             yield f"{side}: {note}"
-        lost = getattr(names, f"only_{side}")
+        unpaired = getattr(names, f"only_{side}")
         for what in ("steps", "parameters"):
-            if lost.get(what):
-                yield (f"{len(lost[what])} {what} of {side} have no partner "
-                       "and were not compared.")
+            if unpaired.get(what):
+                yield (f"{len(unpaired[what])} {what} of {side} have no "
+                       "partner and were not compared.")
     if (dtype or a.dtype) not in ("float64", ""):
         yield (f"{dtype or a.dtype} cannot tell a small fault from rounding; "
                "trace both in float64 to prove that they agree.")

@@ -1,6 +1,6 @@
-"""What a comparison of two models found, as plain data.
+"""The result of comparing two models, as plain data.
 
-No framework is imported here, and nothing is drawn.
+No framework is imported here, and nothing is rendered.
 """
 
 import dataclasses
@@ -35,14 +35,14 @@ class PairRow:
         error, limit, verdict, reason: as in comparator.Difference.
         order: when it was computed in a's run; 0 for parameters.
         local, local_limit, local_verdict: b's module on a's inputs, or None.
-        local_reason: why there is no local error, or what it failed by.
+        local_reason: why there is no local error, or why it diverges.
         inherited: the largest error of the step's paired floating inputs, or
             None where none was paired.
         origin: of a divergence: NEW, INHERITED, WITHIN where a part of the
-            module is off already, or UNKNOWN; else "".
-        counted: whether a divergence counts in the verdict; not so where
-            inputs may not be each other's counterparts.
-        note: what should be known, such as NaN on both sides.
+            module diverges already, or UNKNOWN; else "".
+        counted: whether a divergence counts in the verdict; false where two
+            inputs may not belong together.
+        note: a remark, such as NaN on both sides.
     """
 
     part: str
@@ -78,22 +78,22 @@ class PairRow:
 
     @property
     def name(self):
-        """The row's name in a, for people."""
+        """The row's name in a, to be shown."""
         return f"{self.a} · {self.a_name}" if self.a_name else self.a
 
 
 @dataclasses.dataclass
 class Comparison:
-    """What compare found.
+    """The result of compare.
 
     Attributes:
         rows: every PairRow: parameters first, then in the order of computation.
         names: the NameMap that was used.
-        notes: what should be known, a sentence each.
-        a, b: what the two are: framework, versions, precision, dtype, hashes,
+        notes: remarks, a sentence each.
+        a, b: the two models: framework, versions, precision, dtype, hashes,
             folder.
-        local: whether local errors were found.
-        explanations: what causes.explain.explain found, if it was asked.
+        local: whether local errors were computed.
+        explanations: the result of causes.explain.explain, if it was called.
     """
 
     rows: list
@@ -106,16 +106,16 @@ class Comparison:
 
     @property
     def compared(self):
-        """How many rows say something: not zeros, nor what may not belong."""
+        """How many rows count: no zeros, and pairs that belong together."""
         return sum(row.counted and row.verdict != ZERO for row in self.rows)
 
     @property
     def divergences(self):
-        """The rows that diverge, steps in order of computation, then the rest.
+        """The rows that diverge: steps in order of computation, then the rest.
         """
-        found = [row for row in self.rows if row.diverges]
+        diverging = [row for row in self.rows if row.diverges]
         first = {OUTPUT: 0, INPUT: 0, GRADIENT: 2, PARAMETER: 1}
-        return sorted(found, key=lambda row: (first[row.part], row.order))
+        return sorted(diverging, key=lambda row: (first[row.part], row.order))
 
     @property
     def first(self):
@@ -134,7 +134,7 @@ class Comparison:
             return DIVERGENCE
         if not any(row.verdict == MATCH and row.part != INPUT
                    for row in self.rows):
-            return NOTHING  # two models that were given the same
+            return NOTHING  # only the inputs were compared
         ends = [row for row in self.rows if row.part == OUTPUT
                 and row.a == WHOLE and row.b == WHOLE
                 and row.verdict == MATCH]
@@ -146,13 +146,13 @@ class Comparison:
         return {MATCH: 0, DIVERGENCE: 1}.get(self.verdict, 4)
 
     def as_json(self):
-        """Everything as plain data; an error that is none is null."""
+        """Everything as plain data; an error that is no number is null."""
         def plain(row):
-            found = dataclasses.asdict(row) | {
+            fields = dataclasses.asdict(row) | {
                 "shape": list(row.shape), "diverges": row.diverges}
             return {name: None if isinstance(value, float)
                     and not math.isfinite(value) else value
-                    for name, value in found.items()}
+                    for name, value in fields.items()}
         return {
             "schema": SCHEMA, "verdict": self.verdict,
             "compared": self.compared, "local": self.local,
@@ -165,28 +165,28 @@ class Comparison:
         }
 
     def sentence(self):
-        """What was found, in a sentence or two."""
+        """The verdict in a sentence or two."""
         verdict, first = self.verdict, self.first
         if verdict == NOTHING:
-            return ("Nothing was compared: no pair of arrays has numbers that "
-                    "say anything.")
+            return ("Nothing was compared: no pair of arrays has any numbers "
+                    "but zeros.")
         if verdict == INCOMPLETE:
-            return (f"What was compared matches, {self.compared} arrays, but "
-                    "the models' outputs were not compared.")
+            return (f"All {self.compared} arrays compared match, but the "
+                    "models' outputs were not compared.")
         if verdict == MATCH:
-            return (f"All {self.compared} arrays compared match, the models' "
-                    "outputs among them.")
+            return (f"All {self.compared} arrays compared match, including "
+                    "the models' outputs.")
         return _sentence(first, self.rows)
 
 
 def _sentence(first, rows):
     """The first divergence in words."""
-    off = first.reason if first.error is None else (
+    error = first.reason if first.error is None else (
         f"error {number(first.error)}, limit "
         f"{number(first.limit)}"
         + (f"; {first.reason}" if first.reason else ""))
     if first.verdict != DIVERGENCE:
-        off = (f"local error {number(first.local)}, limit "
+        error = (f"local error {number(first.local)}, limit "
                f"{number(first.local_limit)}")
     words = {PARAMETER: "the parameter", GRADIENT: "the gradient by",
              INPUT: "the input", OUTPUT: "the output"}[first.part]
@@ -194,23 +194,23 @@ def _sentence(first, rows):
     if first.part == OUTPUT and first.a_name == "output":
         words, where = "the output of", first.a
     text = f"The first divergence is {words} {where}"
-    text += (f" ({first.b} in b)" if first.b != first.a else "") + f": {off}."
+    text += (f" ({first.b} in b)" if first.b != first.a else "") + f": {error}."
     if first.part == INPUT and first.a != WHOLE:
-        text += (" Every step before it that was compared matches, so what "
-                 "differs stands between them.")
+        text += (" Every step compared before it matches, so the models "
+                 "differ between those steps and this input.")
     wrong = [row.a for row in rows if row.part == PARAMETER and row.diverges]
-    held = [path for path in wrong if first.part == OUTPUT and (
+    parameters = [path for path in wrong if first.part == OUTPUT and (
         first.a == WHOLE
         or path.startswith(first.a.partition("#")[0] + "."))]
-    if held:
-        text += f" Its parameter {held[0]} differs too."
+    if parameters:
+        text += f" Its parameter {parameters[0]} differs too."
     elif first.origin == NEW:
-        text += " On a's own inputs it differs as well: the fault is in it."
+        text += " Given a's inputs it differs too: the fault is in this step."
     return text
 
 
 def describe(trace):
-    """What a trace is, as plain data."""
+    """A trace's description, as plain data."""
     return {"framework": trace.framework, "versions": trace.versions,
             "precision": trace.precision, "dtype": trace.dtype,
             "steps": len(trace.steps), "parameters": len(trace.parameters),

@@ -1,7 +1,7 @@
 """How one array is stored as another: named rearrangements, never silent ones.
 
-A layout is a text: ``same``, or operations one after the other, parted by
-commas:
+A layout is a text: ``same``, or operations one after the other, separated
+by commas:
 
     transpose 1 0           the axes in this order, as numpy.transpose
     reshape 48 6 8          in C order, as numpy.reshape
@@ -21,7 +21,7 @@ from parity.numerics.distance import finite_distance
 
 SAME = "same"
 
-#: How many elements are looked at before a whole array is.
+#: How many elements are compared before a whole array is.
 PROBES = 61
 
 #: How many parts a packed array may have, and heads an interleaved one.
@@ -67,15 +67,15 @@ def shapes(layout, shape):
     Raises:
         InputError: an operation does not fit.
     """
-    found = [tuple(shape)]
+    steps = [tuple(shape)]
     for word, numbers in parsed(layout):
-        after = _shape_after(word, numbers, found[-1])
+        after = _shape_after(word, numbers, steps[-1])
         if after is None:
             raise InputError(
                 f"the layout {layout!r} does not fit an array of shape "
                 f"{list(shape)}; correct it.")
-        found.append(after)
-    return found
+        steps.append(after)
+    return steps
 
 
 def rearranged(layout, array):
@@ -107,10 +107,10 @@ def _sources(layout, shape, places):
             continue
         at = list(np.unravel_index(places, after))
         if word == "transpose":
-            moved = [None] * len(at)
+            sources = [None] * len(at)
             for axis, source in enumerate(numbers):
-                moved[source] = at[axis]
-            at = moved
+                sources[source] = at[axis]
+            at = sources
         else:
             which, _, axis = numbers
             at[axis] = at[axis] + (which - 1) * after[axis]
@@ -125,7 +125,7 @@ def _text(*operations):
 
 
 def candidates(shape, target):
-    """The layouts that turn one shape into another, the plainest first."""
+    """The layouts that turn one shape into another, the simplest first."""
     shape, target = tuple(shape), tuple(target)
     if shape == target:
         yield SAME
@@ -133,8 +133,8 @@ def candidates(shape, target):
             len(shape), len(target)) > 5:
         return
     for axes in itertools.permutations(range(len(shape))):
-        moved = tuple(shape[i] for i in axes)
-        if moved == target and axes != tuple(range(len(shape))):
+        transposed = tuple(shape[i] for i in axes)
+        if transposed == target and axes != tuple(range(len(shape))):
             yield _text(("transpose", axes))
     if shape == target or not target or not shape:
         return
@@ -143,12 +143,12 @@ def candidates(shape, target):
         for axes in list(itertools.permutations(range(len(shape))))[1:]:
             yield _text(("transpose", axes), ("reshape", target))
     for axes in list(itertools.permutations(range(len(target))))[1:]:
-        moved = [0] * len(axes)
+        transposed = [0] * len(axes)
         for axis, source in enumerate(axes):
-            moved[source] = target[axis]
-        if tuple(moved) == shape:
+            transposed[source] = target[axis]
+        if tuple(transposed) == shape:
             continue
-        yield _text(("reshape", tuple(moved)), ("transpose", axes))
+        yield _text(("reshape", tuple(transposed)), ("transpose", axes))
     if len(shape) == len(target) == 2:
         return
     if len(target) >= len(shape):
@@ -190,37 +190,37 @@ def parts(shape, target):
 
 
 def probes(size):
-    """Some places of a flattened array, spread so that no axis lines up."""
+    """Some indices of a flattened array, spread over every axis."""
     if size <= PROBES:
         return np.arange(size)
     return np.unique((np.arange(PROBES) * 0.6180339887498949 % 1 * size)
                      .astype(np.int64))
 
 
-def best(array, target, layouts, nearest=1e-2):
+def best(array, target, layouts, limit=1e-2):
     """The layout that turns one array into another by its values.
 
     Args:
-        array: what is to be rearranged.
-        target: what it is to be like.
-        layouts: those to try, the plainest first.
-        nearest: how near its values must come, relatively.
+        array: the array to rearrange.
+        target: the array that it should equal.
+        layouts: those to try, the simplest first.
+        limit: the largest relative distance of the values.
 
     Returns:
-        The layout and the distance of the values looked at, or None and
-        infinity. Of layouts that are equally near the plainest is taken.
+        The layout and the distance of the values compared, or None and
+        infinity. Of equally near layouts the simplest is taken.
     """
     places = probes(target.size)
-    wanted = np.asarray(target.reshape(-1)[places], np.float64)
+    expected = np.asarray(target.reshape(-1)[places], np.float64)
     flat = array.reshape(-1)
-    found = None, math.inf
-    for layout in layouts:
-        here = finite_distance(
-            flat[_sources(layout, array.shape, places)], wanted)
-        if here < found[1] * (1 - 1e-9):
-            found = layout, here
-            if here == 0:
+    layout, distance = None, math.inf
+    for candidate in layouts:
+        current = finite_distance(
+            flat[_sources(candidate, array.shape, places)], expected)
+        if current < distance * (1 - 1e-9):
+            layout, distance = candidate, current
+            if distance == 0:
                 break
-    if found[1] > nearest:
+    if distance > limit:
         return None, math.inf
-    return found
+    return layout, distance

@@ -1,4 +1,4 @@
-"""Which step of one model is which of another, and which parameter.
+"""Which step and parameter of one model corresponds to which of another.
 
 ``suggest(a, b)`` pairs by values, names, order, shapes and kinds, and says by
 which. Where the two store an array differently, the pair names the layout (see
@@ -60,7 +60,7 @@ class Pair:
     Attributes:
         a, b: their names.
         a_layout, b_layout: what is done to each before they are compared.
-        by: what the pairing rests on: VALUES, SHAPES, NAMES, ORDER,
+        by: the reason of the pairing: VALUES, SHAPES, NAMES, ORDER,
             CONVENTION (of frameworks, for a square matrix) or USER.
     """
 
@@ -73,11 +73,11 @@ class Pair:
 
 @dataclasses.dataclass
 class StepPair:
-    """Two steps that should do the same.
+    """Two steps that should compute the same.
 
     Attributes:
         a, b: the steps' paths.
-        by: what the pairing rests on.
+        by: the reason of the pairing.
         inputs, outputs: a Pair for each array of both.
     """
 
@@ -90,14 +90,14 @@ class StepPair:
 
 @dataclasses.dataclass
 class NameMap:
-    """What is what in two traces.
+    """Which steps and parameters of two traces correspond.
 
     Attributes:
         steps: a StepPair each, in a's order.
         parameters: a Pair each, in a's order.
-        only_a, only_b: {"steps": [...], "parameters": [...]}: what has no
+        only_a, only_b: {"steps": [...], "parameters": [...]} without a
             partner.
-        notes: what looks odd, a sentence each.
+        notes: what looks wrong, a sentence each.
     """
 
     steps: list
@@ -107,7 +107,7 @@ class NameMap:
     notes: list = dataclasses.field(default_factory=list)
 
     def partners(self, a, b):
-        """Fill in what has no partner in these traces."""
+        """Set ``only_a`` and ``only_b`` for these traces."""
         for side, trace in (("a", a), ("b", b)):
             steps = {getattr(pair, side) for pair in self.steps}
             paired = {getattr(pair, side) for pair in self.parameters}
@@ -121,7 +121,7 @@ class NameMap:
 
 
 def words_of(path):
-    """The words of a path, those that mean the same alike, and its numbers."""
+    """The words of a path, one word for all synonyms, and its numbers."""
     if path == WHOLE:
         return [], []
     path = re.sub(r"([a-z])([A-Z])", r"\1_\2", path).lower()
@@ -139,7 +139,7 @@ def words_of(path):
 
 
 def _likeness(names, others):
-    """How alike paths are: a matrix of numbers from 0 to 1."""
+    """How similar paths are: a matrix of numbers from 0 to 1."""
     split = [words_of(name) for name in names], [
         words_of(name) for name in others]
     known = {word: i for i, word in enumerate(dict.fromkeys(
@@ -169,7 +169,7 @@ def _likeness(names, others):
 
 
 def _signature(array):
-    """Numbers that no rearrangement changes: rms, mean, least and largest."""
+    """Numbers that no rearrangement changes: rms, mean, min and max."""
     if not array.size:
         return np.zeros(4)
     if array.dtype.kind not in "fiub":
@@ -197,7 +197,7 @@ def _constant(signature):
 # Parameters
 
 def _all_parameters(trace):
-    """Parameters, and those that are another one under a second path."""
+    """Parameters, with those that have a second path under both."""
     return {**trace.parameters, **{
         path: trace.parameters[other]
         for path, other in trace.aliases.items()
@@ -209,7 +209,7 @@ def _is_bias(path):
 
 
 def _by_convention(a, b, mine, other):
-    """The layout of a square or unlike matrix that frameworks' names tell.
+    """The layout of a matrix that the frameworks' names imply.
 
     torch keeps a Linear's ``weight`` as [out, in]; a ``kernel`` is [in, out].
     """
@@ -237,10 +237,10 @@ def _suggest_parameters(a, b):
     for j, name in enumerate(other_names):
         by_size.setdefault(others[name].size, []).append(j)
 
-    def settle(found):
-        """Take the best first; every parameter once."""
+    def settle(proposals):
+        """Accept the best pairs first; every parameter once."""
         used = {pair.b for pair in pairs.values()}
-        for _, name, pair in sorted(found, key=lambda f: -f[0]):
+        for _, name, pair in sorted(proposals, key=lambda f: -f[0]):
             if name in pairs or pair.b in used:
                 continue
             pairs[name] = pair
@@ -252,7 +252,7 @@ def _suggest_parameters(a, b):
                 ends = ends[0][:-1], ends[1][:-1]
 
     def fondness(i, j):
-        """What speaks for a pair beside its values."""
+        """The score of a pair by all but its values."""
         first, second = names[i].split(".")[:-1], other_names[j].split(
             ".")[:-1]
         ties, depth = 0.0, 0
@@ -264,7 +264,7 @@ def _suggest_parameters(a, b):
         return (2 * alike[i, j] + ties - order[i, j]
                 - (0 if same else 1))
 
-    found = []
+    proposals = []
     for i, name in enumerate(names):  # 1: by values
         array = mine[name]
         if _constant(signatures[id(array)]):
@@ -276,17 +276,17 @@ def _suggest_parameters(a, b):
             layout, far = best(other, array,
                                candidates(other.shape, array.shape), NEAR)
             if layout:
-                found.append((10 - 100 * far + fondness(i, j), name, Pair(
+                proposals.append((10 - 100 * far + fondness(i, j), name, Pair(
                     name, other_names[j], SAME, layout, VALUES)))
-    settle(found)
-    pairs_of_parts = _packed(mine, others, pairs, signatures)
-    for pair in pairs_of_parts:
+    settle(proposals)
+    part_pairs = _packed(mine, others, pairs, signatures)
+    for pair in part_pairs:
         settle_votes = (pair.a.rpartition(".")[0], pair.b.rpartition(".")[0])
         votes[settle_votes] = votes.get(settle_votes, 0) + 1
-    taken_a = {pair.a for pair in pairs_of_parts}
-    taken_b = {pair.b for pair in pairs_of_parts}
+    taken_a = {pair.a for pair in part_pairs}
+    taken_b = {pair.b for pair in part_pairs}
     for constant in (True, False):  # 2: constants, then by name
-        found = []
+        proposals = []
         for i, name in enumerate(names):
             if name in pairs or name in taken_a:
                 continue
@@ -306,14 +306,14 @@ def _suggest_parameters(a, b):
                 if not constant and score < 0.5:
                     continue
                 layout, by = _by_convention(name, other_name, array, other)
-                found.append((score, name,
-                              Pair(name, other_name, SAME, layout, by)))
-        settle(found)
-    pairs_of_parts += _packed(
-        mine, others, {**pairs, **{p.a: p for p in pairs_of_parts}},
+                proposals.append((score, name, Pair(
+                    name, other_name, SAME, layout, by)))
+        settle(proposals)
+    part_pairs += _packed(
+        mine, others, {**pairs, **{p.a: p for p in part_pairs}},
         signatures, taken_b, constants=True)
     place = {name: i for i, name in enumerate(names)}
-    return sorted([*pairs.values(), *pairs_of_parts],
+    return sorted([*pairs.values(), *part_pairs],
                   key=lambda pair: place[pair.a])
 
 
@@ -323,7 +323,7 @@ def _packed(mine, others, pairs, signatures, taken_b=(), constants=False):
     used = {pair.b for pair in pairs.values()}
     left_b = [name for name in others
               if name not in used and (not constants or name not in taken_b)]
-    found = []
+    part_pairs = []
     for first, second, swapped in (
             (left_a, left_b, False), (left_b, left_a, True)):
         whole_of, part_of = (others, mine) if not swapped else (mine, others)
@@ -332,33 +332,34 @@ def _packed(mine, others, pairs, signatures, taken_b=(), constants=False):
             part = part_of[name]
             if _constant(signatures[id(part)]) != constants:
                 continue
-            chances = []
+            choices = []
             for big in second:
                 if whole_of[big].size not in {n * part.size for n in PACKED}:
                     continue
-                tried = (layout for layout in parts(
+                layouts = (layout for layout in parts(
                     whole_of[big].shape, part.shape)
                     if (big, layout) not in taken)
-                layout, far = best(whole_of[big], part, tried, NEAR)
+                layout, far = best(whole_of[big], part, layouts, NEAR)
                 if layout and _confirmed(part, whole_of[big], layout):
                     near = _likeness([name], [big])[0, 0]
-                    chances.append((far - 0.001 * near, big, layout))
-            if chances:
-                _, big, layout = min(chances)
+                    choices.append((far - 0.001 * near, big, layout))
+            if choices:
+                _, big, layout = min(choices)
                 taken.add((big, layout))
-                found.append(Pair(big, name, layout, SAME, VALUES) if swapped
-                             else Pair(name, big, SAME, layout, VALUES))
-    return found
+                part_pairs.append(
+                    Pair(big, name, layout, SAME, VALUES) if swapped
+                    else Pair(name, big, SAME, layout, VALUES))
+    return part_pairs
 
 
 def _confirmed(part, whole, layout):
-    """Whether the whole of a part is near, and not only what was probed."""
+    """Whether all values of a part are near, not only those probed."""
     return finite_distance(rearranged(layout, whole).reshape(-1),
                            part.reshape(-1)) <= NEAR
 
 
 def _swapped(pairs):
-    """Sentences on pairs whose values speak against their names."""
+    """Sentences on pairs whose values contradict their names."""
     for pair in pairs:
         roles = [ROLES & set(words_of(path)[0]) for path in (pair.a, pair.b)]
         if pair.by == VALUES and all(len(role) == 1 for role in roles) and (
@@ -369,7 +370,7 @@ def _swapped(pairs):
 
 
 def _suspect(pairs, a):
-    """Sentences on square matrices that ought to be transposed."""
+    """Sentences on square matrices that should be transposed."""
     for pair in pairs:
         array = _all_parameters(a)[pair.a]
         ends = {path.rpartition(".")[2] for path in (pair.a, pair.b)}
@@ -386,7 +387,7 @@ def _suspect(pairs, a):
 # Steps
 
 def _main(step):
-    """The output that stands for a step: the first floating, else the first.
+    """The main output of a step: the first floating one, else the first.
 
     Returns None for a step without an array.
     """
@@ -395,7 +396,7 @@ def _main(step):
 
 
 def family(kind):
-    """What a class of modules is for, by its name; "" if it does not say."""
+    """The family of a class of modules, by its name; "" if unknown."""
     kind = kind.lower()
     return next((name for word, name in FAMILIES if word in kind), "")
 
@@ -406,22 +407,23 @@ def _families(steps):
 
 def _activation(step):
     """The activation that a linear layer applies itself, or ""."""
-    found = step.settings.get("activation", "")
-    return "" if found in ("linear", "identity") else str(found)
+    name = step.settings.get("activation", "")
+    return "" if name in ("linear", "identity") else str(name)
 
 
 def _clash(first, second):
-    """1 where kinds agree, -3 where they contradict each other, else 0."""
-    found = np.zeros((len(first), len(second)), np.float32)
-    for i, mine in enumerate(first):
-        for j, other in enumerate(second):
-            if mine and other:
-                found[i, j] = 1 if mine == other else -3
-    return found
+    """1 where families are equal, -3 where they differ, 0 if one is unknown.
+    """
+    score = np.zeros((len(first), len(second)), np.float32)
+    for i, first_family in enumerate(first):
+        for j, second_family in enumerate(second):
+            if first_family and second_family:
+                score[i, j] = 1 if first_family == second_family else -3
+    return score
 
 
 def _score_steps(a, b, parameters):
-    """How well each step of a fits each of b; -inf where it cannot."""
+    """How well each step of a fits each of b; -inf where sizes differ."""
     mains = [[_main(step) for step in trace.steps] for trace in (a, b)]
     sizes = [np.array([-1 if array is None else array.size for array in side])
              for side in mains]
@@ -470,7 +472,7 @@ def _score_steps(a, b, parameters):
 
 
 def _links(a, b, parameters):
-    """Modules that hold paired parameters, and those that hold any pair."""
+    """Pairs of modules with paired parameters, and all modules in them."""
     owners = [{path: step.module for step in trace.steps
                for path in step.parameters} for trace in (a, b)]
     linked = set()
@@ -490,18 +492,18 @@ def _in_order(score):
     total = np.zeros((rows + 1, columns + 1))
     gain = np.where(score >= ENOUGH, score, -np.inf)
     for i in range(rows):
-        here = np.maximum(total[i, 1:], total[i, :-1] + gain[i])
-        total[i + 1, 1:] = np.maximum.accumulate(here)
-    found, i, j = [], rows, columns
+        best_so_far = np.maximum(total[i, 1:], total[i, :-1] + gain[i])
+        total[i + 1, 1:] = np.maximum.accumulate(best_so_far)
+    path, i, j = [], rows, columns
     while i and j:
         if total[i, j] == total[i - 1, j]:
             i -= 1
         elif total[i, j] == total[i, j - 1]:
             j -= 1
         else:
-            found.append((i - 1, j - 1))
+            path.append((i - 1, j - 1))
             i, j = i - 1, j - 1
-    return found[::-1]
+    return path[::-1]
 
 
 def pair_values(mine, others):
@@ -530,11 +532,11 @@ def pair_values(mine, others):
             return (None, far) if need and far > NEAR else (SAME, far)
         if array.size != there.size or not array.size:
             return None, math.inf
-        found, far = best(there, array, candidates(there.shape, array.shape),
+        layout, far = best(there, array, candidates(there.shape, array.shape),
                           0.3)
-        if found is None and not need:
-            found = next(candidates(there.shape, array.shape), None)
-        return (None, far) if need and far > NEAR else (found, far)
+        if layout is None and not need:
+            layout = next(candidates(there.shape, array.shape), None)
+        return (None, far) if need and far > NEAR else (layout, far)
 
     def take(name, other, layout, by):
         pairs.append(Pair(name, other, SAME, layout, by))
@@ -547,10 +549,10 @@ def pair_values(mine, others):
             if layout:
                 take(name, name, layout, NAMES)
     for name in list(left):
-        chances = [(far, i, other, layout) for i, other in enumerate(free)
+        choices = [(far, i, other, layout) for i, other in enumerate(free)
                    for layout, far in [layout_of(name, other, True)] if layout]
-        if chances:
-            _, _, other, layout = min(chances)
+        if choices:
+            _, _, other, layout = min(choices)
             take(name, other, layout, VALUES)
     for name in list(left):
         for other in list(free):
@@ -580,8 +582,8 @@ def step_pair(a, b, first, second, by):
 def suggest(a, b):
     """Pair the steps and the parameters of two traces.
 
-    The models' own calls are always a pair. Nothing is forced otherwise: what
-    has no likely partner is listed as having none.
+    The models' own calls are always a pair. Any other step or parameter may
+    have no partner, and is then listed.
 
     Args:
         a, b: Traces.
@@ -609,9 +611,9 @@ def suggest(a, b):
         steps.append(step_pair(a, b, a.steps[i].path, b.steps[j].path,
                                VALUES if near else NAMES))
     steps.append(step_pair(a, b, WHOLE, WHOLE, NAMES))
-    found = NameMap(steps, parameters)
-    found.notes += [*_swapped(parameters), *_suspect(parameters, a)]
-    return found.partners(a, b)
+    names = NameMap(steps, parameters)
+    names.notes += [*_swapped(parameters), *_suspect(parameters, a)]
+    return names.partners(a, b)
 
 
 # The file
@@ -619,7 +621,7 @@ def suggest(a, b):
 def write(names, path):
     """Write a NameMap as TOML, for reading and correcting."""
     text = json.dumps
-    lines = ["# What is what in a and in b. A layout says what is done to an",
+    lines = ["# What corresponds in a and b. A layout says what is done to an",
              "# array before it is compared: same, transpose 1 0, reshape 48 6",
              "# 8, part 1 of 3 along 0, or several of these with commas.", ""]
     for side, only in (("a", names.only_a), ("b", names.only_b)):
@@ -652,13 +654,13 @@ def write(names, path):
 
 
 def read(path, a, b):
-    """Read a NameMap and check it against the traces that it is of.
+    """Read a NameMap and check it against its two traces.
 
-    A step without ``inputs`` or ``outputs`` has them paired as suggest does.
+    If a step has no ``inputs`` or ``outputs``, they are paired as in suggest.
 
     Raises:
-        InputError: it is not there, no TOML, or names what is in neither
-            trace, or in the other one.
+        InputError: it is missing or no TOML, or a name is in neither trace,
+            or in the other one.
     """
     try:
         data = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
@@ -667,13 +669,13 @@ def read(path, a, b):
             f"there is no map {str(path)!r}; check the path.") from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"the map {str(path)!r} cannot be read ({error}); mend it or "
-            "write it anew with --write-map.") from None
+            f"the map {str(path)!r} cannot be read ({error}); correct it or "
+            "write it again with --write-map.") from None
     surplus = data.keys() - {"step", "parameter"}
     if surplus:
         raise InputError(
             f"the map {str(path)!r} has an entry {min(surplus)!r}; it may "
-            "hold [[step]] and [[parameter]] alone.")
+            "hold only [[step]] and [[parameter]].")
 
     def pair_of(entry, mine, others, what):
         known = {"a", "b", "a_layout", "b_layout", "by"}
@@ -718,9 +720,9 @@ def _known(path, first, second, mine, others, what):
         return
     if first in others and second in mine:
         raise InputError(
-            f"the map {str(path)!r} pairs {first!r} with {second!r}, which "
-            "is right only with a and b the other way round; swap the two.")
+            f"the map {str(path)!r} pairs {first!r} of b with {second!r} of "
+            "a; swap the two.")
     missing, side = (first, "a") if first not in mine else (second, "b")
     raise InputError(
         f"the map {str(path)!r} names {what} {missing!r} that {side} does not "
-        "hold; correct it, or write the map anew with --write-map.")
+        "have; correct it, or write the map again with --write-map.")

@@ -90,7 +90,7 @@ def test_dump_and_compare(script, tmp_path):
     assert done.exit_code == 4 and "Nothing was compared" in done.output
     run("dump", f"{script}:model", "--out", tmp_path / "again")
     done = run("compare", tmp_path / "model", tmp_path / "again")
-    assert done.exit_code == 2 and "are one run" in done.stderr
+    assert done.exit_code == 2 and "are the same run" in done.stderr
     done = run("compare", tmp_path / "model", tmp_path / "again",
                "--allow-same")
     assert done.exit_code == 0
@@ -120,7 +120,7 @@ def test_a_dump_of_another_framework_or_place(script, tmp_path):
         done = run("dump", f"{script}:model", "--out", tmp_path / out)
         assert done.exit_code == 2, out
     done = run("compare", tmp_path / "full", tmp_path / "no")
-    assert done.exit_code == 2 and "is no dump" in done.stderr
+    assert done.exit_code == 2 and "is not a dump" in done.stderr
 
 
 def test_the_commands_need_no_framework():

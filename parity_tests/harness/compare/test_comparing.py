@@ -153,7 +153,7 @@ def test_what_differs_between_modules_is_seen_at_the_next(layer):
     wrong.load_state_dict(right.state_dict())
     found = compare(traced(right, "torch"), traced(wrong, "torch"))
     assert (found.first.part, found.first.a) == (INPUT, "outer")
-    assert "stands between" in found.sentence()
+    assert "differ between those steps" in found.sentence()
     assert outputs(found)["outer"].origin == INHERITED
     assert torch.is_grad_enabled()
 
@@ -212,7 +212,8 @@ def test_a_tied_parameter_against_two():
             for model in (one, two))
     for found in (compare(a, b), compare(b, a)):
         assert found.verdict == MATCH, found.sentence()
-        assert sum("training would part them" in n for n in found.notes) == 1
+        assert sum("training will make them differ" in note
+                   for note in found.notes) == 1
         assert sum(row.part == "gradient" and not row.a_name
                    for row in found.rows) == 1
     assert "head.weight" not in a.parameters
