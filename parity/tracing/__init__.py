@@ -1,1 +1,1 @@
-"""Looking into a model: what went into and came out of each part."""
+"""Tracing a model: the inputs and outputs of each of its parts."""

@@ -1,8 +1,8 @@
 """A trace as a folder: ``arrays.safetensors`` and ``manifest.json``.
 
 An array's name in the file is the SHA-256 of its dtype, shape and bytes, so
-that what went out of one step and into the next is stored once. The manifest
-holds all else, the SHA-256 of the file, and one of itself.
+that the output of one step and equal input of the next are stored once. The
+manifest has all else, the SHA-256 of the file, and one of itself.
 """
 
 import hashlib
@@ -49,11 +49,11 @@ def dump(trace, folder):
 
     Args:
         trace: a Trace.
-        folder: where; it must not exist, or be empty, and the folder that it
-            is made in must exist.
+        folder: where; it must not exist or be empty, and its parent must
+            exist.
 
     Raises:
-        InputError: the folder holds something already or cannot be made.
+        InputError: the folder is not empty or cannot be made.
     """
     folder = pathlib.Path(folder)
     check_vacant(folder)
@@ -104,8 +104,8 @@ def check_vacant(folder):
     if folder.exists() and not (folder.is_dir()
                                 and not any(folder.iterdir())):
         raise InputError(
-            f"{str(folder)!r} holds something already; remove it or choose "
-            "another folder.")
+            f"{str(folder)!r} is not empty; remove it or choose another "
+            "folder.")
     if not os.access(folder.absolute().parent, os.W_OK):
         raise InputError(
             f"{str(folder)!r} cannot be made; give a folder inside one that "
@@ -113,14 +113,14 @@ def check_vacant(folder):
 
 
 def _manifest(folder):
-    """Read a manifest and check that it is one of ours, unedited."""
+    """Read a manifest and check that it was not edited."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"{str(folder)!r} is no dump, for it holds no {MANIFEST}; give a "
-            "folder that parity dump made.") from None
+            f"{str(folder)!r} is not a dump, because it has no {MANIFEST}; "
+            "give a folder that parity dump made.") from None
     except (OSError, ValueError) as error:
         raise InputError(
             f"{str(path)!r} cannot be read ({error}); make the dump again."
@@ -135,8 +135,8 @@ def _manifest(folder):
             f"program reads {SCHEMA}; make the dump again.")
     if manifest.get("sha256") != _own_hash(manifest):
         raise InputError(
-            f"{str(path)!r} was edited or damaged, for its hash is not the "
-            "one it names; make the dump again.")
+            f"{str(path)!r} was edited or damaged: its hash is not the one "
+            "recorded in it; make the dump again.")
     return manifest
 
 
@@ -158,22 +158,21 @@ def load(folder):
             f"the dump {str(folder)!r} lacks {ARRAYS}; make the dump again.")
     if _file_hash(path) != manifest["files"].get(ARRAYS):
         raise InputError(
-            f"{str(path)!r} is not the file that the manifest names, for its "
-            "hash differs: it is damaged or another dump's; make the dump "
-            "again.")
+            f"{str(path)!r} is damaged or another dump's: its hash is not the "
+            "one in the manifest; make the dump again.")
     stored, _ = weights.load(path)
-    made = {}
+    loaded = {}
 
     def array(entry):
         key = entry["array"]
-        if key not in made:
+        if key not in loaded:
             dtype = getattr(ml_dtypes, entry["dtype"], None) or entry["dtype"]
-            found = stored[key]
-            if found.dtype != dtype:
-                found = found.view(dtype)
-            found = made[key] = found.reshape(entry["shape"])
-            found.flags.writeable = False
-        return made[key]
+            values = stored[key]
+            if values.dtype != dtype:
+                values = values.view(dtype)
+            values = loaded[key] = values.reshape(entry["shape"])
+            values.flags.writeable = False
+        return loaded[key]
 
     def arrays(entries):
         return {name: array(entry) for name, entry in entries.items()}
@@ -190,6 +189,6 @@ def load(folder):
             origin=str(folder.resolve()))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"the dump {str(folder)!r} does not fit together ({error!r}); "
-            "make it again.") from None
+            f"the dump {str(folder)!r} is not consistent ({error!r}); make it "
+            "again.") from None
     return trace

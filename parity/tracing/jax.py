@@ -1,8 +1,8 @@
-"""How an nnx.Module is looked into; see parity.tracing.trace.
+"""How an nnx.Module is traced; see parity.tracing.trace.
 
 While the model runs, ``__call__`` of every class among its sub-modules is
-replaced. What stands inside ``nnx.jit``, ``nnx.scan`` and their like is
-computed with new objects, and is not seen.
+replaced. Inside ``nnx.jit``, ``nnx.scan`` and similar transformations the
+objects are new ones, and are not recorded.
 """
 
 import contextlib
@@ -18,17 +18,17 @@ from contract.errors import InputError
 from parity.tracing.trace import (
     WHOLE, Framework, Recorder, finished, is_float, mapped, settings_of)
 
-#: Settings that say nothing of what is computed.
+#: Settings that do not affect what is computed.
 INNER = {"axis_name", "axis_index_groups", "promote_dtype"}
 
 
 def is_traced(value):
-    """Whether an array has no numbers, being traced."""
+    """Whether an array has no values, because JAX traces it."""
     return isinstance(value, jax.core.Tracer)
 
 
 def is_hidden(value):
-    """Whether an array stands inside a compiled or mapped function."""
+    """Whether an array is inside a compiled or mapped function."""
     return is_traced(value) and type(value).__name__ in (
         "DynamicJaxprTracer", "BatchTracer")
 
@@ -46,11 +46,11 @@ class Jax(Framework):
             value.dtype, jax.dtypes.extended)
 
     def is_seen(self, value):
-        """Whether an array has numbers."""
+        """Whether an array has values."""
         return not is_traced(value)
 
     def to_numpy(self, value):
-        """A copy of the same dtype; float8 and its like become float32."""
+        """A copy of the same dtype; 8-bit floats become float32."""
         array = np.array(value)
         if is_float(array) and array.dtype.itemsize == 1:
             return array.astype(np.float32)
@@ -65,7 +65,7 @@ class Jax(Framework):
         return CALLS.get(type(module), type(module).__call__).__get__(module)
 
     def settings(self, module):
-        """Plain attributes that bear on what is computed."""
+        """Plain attributes that affect what is computed."""
         return {name: value for name, value in settings_of(module).items()
                 if name not in INNER}
 
@@ -75,13 +75,13 @@ CALLS = {}
 
 
 def versions():
-    """What computes, by name."""
+    """The framework's versions, by name."""
     return {"jax": jax.__version__, "jaxlib": jaxlib.__version__,
             "flax": flax.__version__}
 
 
 def precision():
-    """The settings in force that decide how exact a product is."""
+    """The present settings that decide how exact a product is."""
     return {name: getattr(jax.config, name) for name in (
         "jax_enable_x64", "jax_default_matmul_precision")}
 
@@ -89,8 +89,7 @@ def precision():
 def modules(model):
     """Yield (path, module) of a model and all below it, each once.
 
-    Also those in lists, tuples and dicts; a module is called by its shortest
-    path.
+    Also those in lists, tuples and dicts; a module has its shortest path.
     """
     queue, seen = [(WHOLE, model)], {id(model)}
     for path, owner in queue:
@@ -119,9 +118,9 @@ def held(owner):
 
 
 def named_variables(model):
-    """Every variable but random states: {path: variable}, {alias: path}, and
-    {path of a module: paths of its own}."""
-    found, aliases, own, seen = {}, {}, {}, {}
+    """Every variable except random states: {path: variable}, {alias: path},
+    and {path of a module: paths of its own}."""
+    variables, aliases, own, seen = {}, {}, {}, {}
     for path, module in modules(model):
         for name, value in held(module):
             if (not isinstance(value, nnx.Variable)
@@ -134,9 +133,9 @@ def named_variables(model):
             if id(value) in seen:
                 aliases[full] = seen[id(value)]
             else:
-                found[full] = value
+                variables[full] = value
                 seen[id(value)] = full
-    return found, aliases, own
+    return variables, aliases, own
 
 
 def is_called(kind):
@@ -146,9 +145,9 @@ def is_called(kind):
 
 @contextlib.contextmanager
 def calls_seen(model, recorder):
-    """Hand every sub-module's call to a Recorder.
+    """Pass every sub-module's call to a Recorder.
 
-    A class that calls its base's ``__call__`` is met once, as itself.
+    A class that calls its base's ``__call__`` is recorded once, as itself.
     """
     replaced = []
 
@@ -183,27 +182,27 @@ def calls_seen(model, recorder):
 
 @contextlib.contextmanager
 def put_back(model):
-    """Put every variable back as it was, random states included."""
-    before = [(value, value.get_raw_value())
+    """Restore every variable afterwards, including random states."""
+    values = [(value, value.get_raw_value())
               for _, value in nnx.iter_graph(model)
               if isinstance(value, nnx.Variable)]
     try:
         yield
     finally:
-        for variable, value in before:
+        for variable, value in values:
             if variable.get_raw_value() is not value:
                 variable.set_raw_value(value)
 
 
 class Adder(Recorder):
-    """Adds a zero to every output that was seen, to find its gradient."""
+    """Adds a zero to every recorded output, to compute its gradient."""
 
     def __init__(self, framework, paths, zeros):
         super().__init__(framework, paths, {})
         self.zeros = zeros
 
     def call(self, module, function, args, keywords):
-        """Call, and add to what comes out."""
+        """Call, and add to the output."""
         path = self.paths.get(id(module))
         leaves = []
         mapped([args, keywords], "", lambda _, leaf: leaves.append(leaf))
@@ -242,14 +241,14 @@ def scalar(loss):
 
 
 def zeros_of(recorder):
-    """A zero for every floating output that was seen."""
+    """A zero for every recorded floating output."""
     return {(step.path, name): jnp.zeros(array.shape, array.dtype)
             for step in recorder.steps
             for name, array in step.outputs.items() if is_float(array)}
 
 
 def distribute(recorder, by_step):
-    """Hand the gradients by the outputs to their steps."""
+    """Store the gradients by the outputs in their steps."""
     for step in recorder.steps:
         for name in step.outputs:
             if (step.path, name) in by_step:
@@ -283,14 +282,14 @@ def capture(model, inputs, keywords, loss_of):
     for path, variable in late.items():
         if path not in parameters:
             parameters[path] = recorder.keep(variable.get_raw_value())
-    notes = ["a dropout is not deterministic, so that it drops."] if any(
+    notes = ["a dropout is not deterministic, so it drops values."] if any(
         isinstance(module, nnx.Dropout) and not module.deterministic
         and module.rate for _, module in modules(model)) else []
 
     def rerun(path, arrays):
-        module, args, given = recorder.fill(path, arrays)
+        module, args, options = recorder.fill(path, arrays)
         with put_back(model):
-            return recorder.arrays(module(*args, **given))
+            return recorder.arrays(module(*args, **options))
     trainable = [path for path, variable in late.items()
                  if isinstance(variable, nnx.Param)]
     return finished(recorder, versions(), precision(), parameters, trainable,
@@ -298,7 +297,7 @@ def capture(model, inputs, keywords, loss_of):
 
 
 def backward(model, inputs, keywords, loss_of, recorder, parameters):
-    """The loss and its gradients, by parameter and, into the steps, by step.
+    """The loss and its gradients by parameter; those by step go to the steps.
     """
     graph, weights, rest = nnx.split(model, nnx.Param, ...)
 

@@ -1,4 +1,4 @@
-"""How a Keras layer or model is looked into; see parity.tracing.trace.
+"""How a Keras layer or model is traced; see parity.tracing.trace.
 
 ``keras.layers.Layer.__call__`` is replaced while the model runs, on any of
 Keras' backends.
@@ -16,14 +16,14 @@ from contract.errors import InputError
 from parity.tracing.trace import (
     WHOLE, Framework, Recorder, finished, settings_of)
 
-#: Attributes in which Keras keeps its own books on a layer.
+#: Attributes for Keras' own bookkeeping.
 INNER = {"_layers", "_operations", "_functional", "_inbound_nodes", "_tracker",
          "_operations_by_depth", "_nodes", "_metrics", "_outbound_nodes",
          "_parent_path", "_modules", "_trainable_variables",
          "_self_tracked_trackables", "_non_trainable_variables", "_inputs",
          "_outputs", "_nodes_by_depth", "_losses", "_torch_params"}
 
-#: Settings that say nothing of what is computed.
+#: Settings that do not affect what is computed.
 BOOKKEEPING = {"built", "autocast", "supports_masking", "trainable", "training",
                "supports_jit", "stop_training", "jit_compile",
                "steps_per_execution", "run_eagerly", "compiled"}
@@ -35,7 +35,7 @@ def backend():
 
 
 def is_symbolic(value):
-    """Whether a tensor has a shape only."""
+    """Whether a tensor has a shape and no values."""
     if isinstance(value, keras.KerasTensor):
         return True
     match backend():
@@ -58,7 +58,7 @@ class Keras(Framework):
             ops.is_tensor(value))
 
     def is_seen(self, value):
-        """Whether a tensor has numbers."""
+        """Whether a tensor has values."""
         return isinstance(value, np.ndarray) or not is_symbolic(value)
 
     def to_numpy(self, value):
@@ -81,55 +81,55 @@ class Keras(Framework):
         return module.call
 
     def settings(self, module):
-        """Plain attributes that bear on what is computed."""
-        found = {name: value for name, value in settings_of(module).items()
+        """Plain attributes that affect what is computed."""
+        settings = {name: value for name, value in settings_of(module).items()
                  if name not in BOOKKEEPING}
         activation = getattr(module, "activation", None)
         if callable(activation):
-            found["activation"] = getattr(activation, "__name__",
+            settings["activation"] = getattr(activation, "__name__",
                                           type(activation).__name__)
-        return found
+        return settings
 
 
 def versions():
-    """What computes, by name."""
+    """The framework's versions, by name."""
     name = backend()
     return {"keras": keras.__version__,
             name: importlib.import_module(name).__version__}
 
 
 def precision():
-    """The settings in force that decide how exact a product is."""
-    found = {"backend": backend(), "floatx": keras.backend.floatx(),
+    """The present settings that decide how exact a product is."""
+    settings = {"backend": backend(), "floatx": keras.backend.floatx(),
              "dtype_policy": keras.config.dtype_policy().name}
     match backend():
         case "tensorflow":
             import tensorflow as tf
-            found["tensor_float_32_execution"] = (
+            settings["tensor_float_32_execution"] = (
                 tf.config.experimental.tensor_float_32_execution_enabled())
         case "torch":
             from parity.tracing.torch import precision as of_torch
-            found |= of_torch()
+            settings |= of_torch()
         case "jax":
             from parity.tracing.jax import precision as of_jax
-            found |= of_jax()
-    return found
+            settings |= of_jax()
+    return settings
 
 
 def _given_name(layer):
-    """A layer's name, or "" where Keras made it up."""
-    made = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_",
+    """A layer's name, or "" where it is Keras' default."""
+    default = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_",
                   type(layer).__name__).lower()
-    return "" if re.fullmatch(rf"{re.escape(made)}(_\d+)?", layer.name) else (
-        layer.name)
+    is_default = re.fullmatch(rf"{re.escape(default)}(_\d+)?", layer.name)
+    return "" if is_default else layer.name
 
 
 def children(owner):
-    """Yield (name, layer) of what a layer holds directly.
+    """Yield (name, layer) of a layer's direct children.
 
-    By attribute, a leading underscore left out; what stands in no attribute,
-    as in a Sequential or Functional model, by the name that it was given, or
-    as ``layers.N``.
+    By attribute, without a leading underscore; a child without an attribute,
+    as in a Sequential or Functional model, by its own name, or as
+    ``layers.N``.
     """
     def opened(name, value):
         if isinstance(value, keras.layers.Layer):
@@ -178,29 +178,29 @@ def modules(model):
 def named_variables(model):
     """Every weight: {path: variable}, and {path of a layer: its own paths}.
 
-    A weight is called by the deepest layer that holds it, and its own name.
+    A path is that of the deepest layer with this weight, and its own name.
     """
     deepest, variables = {}, {}
     for path, layer in modules(model):
         for variable in layer.weights:
             deepest[id(variable)] = path
             variables[id(variable)] = variable
-    found, own = {}, {}
+    named, own = {}, {}
     for key, variable in variables.items():
         path = deepest[key]
         name = variable.name.rpartition("/")[2]
         full = name if path == WHOLE else f"{path}.{name}"
         count = 2
-        while full in found:
+        while full in named:
             full, count = f"{full.partition('@')[0]}@{count}", count + 1
-        found[full] = variable
+        named[full] = variable
         own.setdefault(path, []).append(full)
-    return found, own
+    return named, own
 
 
 @contextlib.contextmanager
 def calls_seen(recorder):
-    """Hand every layer's call to a Recorder."""
+    """Pass every layer's call to a Recorder."""
     kind = keras.layers.Layer
     before = kind.__call__
 
@@ -216,8 +216,8 @@ def calls_seen(recorder):
 
 @contextlib.contextmanager
 def put_back(model):
-    """Put running averages, counters and random states back."""
-    before = [(variable, ops.convert_to_numpy(variable.value).copy())
+    """Restore running averages, counters and random states afterwards."""
+    values = [(variable, ops.convert_to_numpy(variable.value).copy())
               for variable in model.variables if not variable.trainable]
     with contextlib.ExitStack() as stack:
         if backend() == "torch":
@@ -226,14 +226,14 @@ def put_back(model):
         try:
             yield
         finally:
-            for variable, value in before:
+            for variable, value in values:
                 if not np.array_equal(
                         ops.convert_to_numpy(variable.value), value):
                     variable.assign(value)
 
 
 class Watching(Recorder):
-    """A Recorder that learns of layers made while the model runs."""
+    """A Recorder that also finds layers made while the model runs."""
 
     def __init__(self, model, framework, watch=None):
         super().__init__(framework, {}, {}, watch)
@@ -241,7 +241,7 @@ class Watching(Recorder):
         self.look()
 
     def look(self):
-        """Learn the paths of all layers and weights."""
+        """Find the paths of all layers and weights."""
         self.paths.update(
             (id(layer), path) for path, layer in modules(self.model))
         self.own.update(named_variables(self.model)[1])
@@ -252,7 +252,7 @@ class Watching(Recorder):
                 id(module) not in self.strangers):
             self.look()
             if id(module) not in self.paths:
-                self.strangers[id(module)] = module  # kept, so its id is too
+                self.strangers[id(module)] = module  # so its id stays its own
         return super().call(module, function, args, keywords)
 
 
@@ -261,28 +261,28 @@ def capture(model, inputs, keywords, loss_of):
     framework = Keras()
     if not isinstance(model, keras.layers.Layer):
         raise InputError(
-            f"a {type(model).__name__} is no Keras layer; give one.")
+            f"a {type(model).__name__} is not a Keras layer; give one.")
     gradients_by = {"tensorflow": _by_tape, "torch": _by_autograd,
                     "jax": _by_trace}
     if loss_of and backend() not in gradients_by:
         raise InputError(
-            f"gradients cannot be found on the backend {backend()}; use "
+            f"gradients cannot be computed on the backend {backend()}; use "
             f"{', '.join(gradients_by)}.")
     variables, _ = named_variables(model)
-    loss, gradients, found = None, {}, {}
+    loss, gradients, by_step = None, {}, {}
 
     def run(watch=None, recorder=None):
-        made = recorder or Watching(model, framework, watch)
-        with calls_seen(made), made.tapping():
+        recorder = recorder or Watching(model, framework, watch)
+        with calls_seen(recorder), recorder.tapping():
             output = model(*inputs, **keywords)
-        made.active = False
-        return made, output
+        recorder.active = False
+        return recorder, output
 
     parameters = {path: framework.to_numpy(variable.value)
                   for path, variable in variables.items()}
     with put_back(model):
         if loss_of:
-            loss, gradients, found, recorder = gradients_by[backend()](
+            loss, gradients, by_step, recorder = gradients_by[backend()](
                 model, run, loss_of)
         else:
             recorder, _ = run()
@@ -295,16 +295,16 @@ def capture(model, inputs, keywords, loss_of):
         if step.source != "module":
             step.parameters = []
         for name in step.outputs:
-            gradient = found.get((step.path, name))
+            gradient = by_step.get((step.path, name))
             if gradient is not None:
                 step.gradients[name] = recorder.keep(gradient)
     gradients = {path: recorder.keep(value)
                  for path, value in gradients.items() if value is not None}
 
     def rerun(path, arrays):
-        module, args, given = recorder.fill(path, arrays)
+        module, args, options = recorder.fill(path, arrays)
         with put_back(model):
-            return recorder.arrays(module(*args, **given))
+            return recorder.arrays(module(*args, **options))
     return finished(recorder, versions(), precision(), parameters, [
         path for path, variable in late.items() if variable.trainable], {},
         gradients, loss, rerun)
@@ -345,11 +345,11 @@ def _by_tape(model, run, loss_of):
         recorder, output = run(watch)
         loss = _checked(loss_of(output))
     weights = _trainable(model)
-    found = tape.gradient(
+    gradients = tape.gradient(
         loss, [[v.value for v in weights.values()], list(watched.values())])
-    return (float(loss), dict(zip(weights, map(_dense, found[0]))),
+    return (float(loss), dict(zip(weights, map(_dense, gradients[0]))),
             {key: _dense(gradient) for key, gradient
-             in zip(watched, found[1]) if gradient is not None}, recorder)
+             in zip(watched, gradients[1]) if gradient is not None}, recorder)
 
 
 def _by_autograd(model, run, loss_of):
@@ -362,11 +362,11 @@ def _by_autograd(model, run, loss_of):
         recorder, output = run(collected.watch)
         loss = _checked(loss_of(output))
         weights = _trainable(model)
-        found = torch.autograd.grad(
+        gradients = torch.autograd.grad(
             loss, [*(v.value for v in weights.values()), *collected.leaves],
             allow_unused=True)
-    return (float(loss.detach()), dict(zip(weights, found)), collected.found,
-            recorder)
+    return (float(loss.detach()), dict(zip(weights, gradients)),
+            collected.found, recorder)
 
 
 def _by_trace(model, run, loss_of):

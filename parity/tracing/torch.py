@@ -1,6 +1,6 @@
-"""How a torch.nn.Module is looked into; see parity.tracing.trace.
+"""How a torch.nn.Module is traced; see parity.tracing.trace.
 
-Hooks are not used: a module that has one is kept from torch's fast path, and
+Hooks are not used: a module that has one does not take torch's fast path, and
 then computes other numbers. Instead ``torch.nn.Module.__call__`` is replaced
 while the model runs.
 """
@@ -28,14 +28,14 @@ class Torch(Framework):
         return isinstance(value, (torch.Tensor, np.ndarray))
 
     def is_seen(self, value):
-        """Whether a tensor has numbers."""
+        """Whether a tensor has values."""
         if isinstance(value, np.ndarray):
             return True
         return (value.device.type != "meta" and value.layout == torch.strided
                 and not value.is_quantized and not value.is_nested)
 
     def to_numpy(self, value):
-        """A copy of the same dtype; float8 and its like become float32."""
+        """A copy of the same dtype; 8-bit floats become float32."""
         if isinstance(value, np.ndarray):
             return np.array(value)
         value = value.detach().cpu().resolve_conj().resolve_neg()
@@ -47,7 +47,7 @@ class Torch(Framework):
         return np.array(value.numpy(), order="C")
 
     def to_native(self, array):
-        """A tensor of the same dtype, where the model is."""
+        """A tensor of the same dtype, on the model's device."""
         array = np.array(array, order="C")
         if array.dtype == ml_dtypes.bfloat16:
             tensor = torch.from_numpy(array.view(np.int16)).view(
@@ -62,12 +62,12 @@ class Torch(Framework):
 
 
 def versions():
-    """What computes, by name."""
+    """The framework's versions, by name."""
     return {"torch": torch.__version__}
 
 
 def precision():
-    """The settings in force that decide how exact a product is."""
+    """The present settings that decide how exact a product is."""
     return {
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
@@ -80,7 +80,7 @@ def precision():
 
 @contextlib.contextmanager
 def calls_seen(recorder):
-    """Hand every module's call to a Recorder."""
+    """Pass every module's call to a Recorder."""
     before = torch.nn.Module.__call__
 
     def call(self, *args, **keywords):
@@ -95,15 +95,15 @@ def calls_seen(recorder):
 
 @contextlib.contextmanager
 def put_back(model, devices):
-    """Put buffers and random states back as they were."""
-    held = {name: (buffer, buffer.detach().clone())
+    """Restore buffers and random states afterwards."""
+    buffers = {name: (buffer, buffer.detach().clone())
             for name, buffer in model.named_buffers() if buffer is not None}
     with torch.random.fork_rng(devices=devices):
         try:
             yield
         finally:
             with torch.no_grad():
-                for buffer, value in held.values():
+                for buffer, value in buffers.values():
                     same = torch.equal(
                         buffer.reshape(-1).view(torch.uint8),
                         value.reshape(-1).view(torch.uint8)
@@ -114,7 +114,7 @@ def put_back(model, devices):
 
 def named_arrays(model):
     """Every parameter and buffer: {path: tensor}, {alias: path}."""
-    found, aliases, seen = {}, {}, {}
+    tensors, aliases, seen = {}, {}, {}
     for each in (model.named_parameters, model.named_buffers):
         for path, tensor in each(remove_duplicate=False):
             if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
@@ -122,22 +122,22 @@ def named_arrays(model):
             if id(tensor) in seen:
                 aliases[path] = seen[id(tensor)]
             else:
-                found[path] = tensor
+                tensors[path] = tensor
                 seen[id(tensor)] = path
-    return found, aliases
+    return tensors, aliases
 
 
 class Gradients:
-    """Collects the gradient by every output while a loss goes backward."""
+    """Collects the gradient by every output during the backward pass."""
 
     def __init__(self):
         self.found, self.leaves, self.seen = {}, [], {}
 
     def watch(self, key, tensor):
-        """Ask for the gradient by a tensor; what takes its place.
+        """The replacement of a tensor, whose gradient is collected.
 
-        A tensor that another step has handed on already, as dropout does at
-        rest, is aliased, for its gradient is also that of its other uses.
+        A tensor that is another step's output already, as of dropout in
+        evaluation, gets a view: its own gradient includes its other uses.
         """
         if not isinstance(tensor, torch.Tensor):
             return tensor
@@ -159,8 +159,8 @@ def capture(model, inputs, keywords, loss_of):
         raise InputError(
             "the model is compiled; trace the module that was given to "
             "torch.compile.")
-    held = [*model.parameters(), *model.buffers()]
-    device = held[0].device if held else torch.device("cpu")
+    arrays = [*model.parameters(), *model.buffers()]
+    device = arrays[0].device if arrays else torch.device("cpu")
     framework = Torch(device)
     paths = {}
     for path, module in model.named_modules():
@@ -199,23 +199,23 @@ def capture(model, inputs, keywords, loss_of):
             parameters[path] = recorder.keep(tensor)
     notes = []
     if model.training:
-        notes.append("the model is in training mode, so that any dropout drops "
-                     "and running averages are not used.")
+        notes.append("the model is in training mode, so any dropout drops "
+                     "values and running averages are not used.")
 
     def rerun(path, arrays):
-        module, args, given = recorder.fill(path, arrays)
+        module, args, options = recorder.fill(path, arrays)
         with put_back(model, devices), torch.set_grad_enabled(graph):
-            return recorder.arrays(module(*args, **given))
+            return recorder.arrays(module(*args, **options))
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]
     return finished(recorder, versions(), precision(), parameters, trainable,
                     aliases, gradients, loss, rerun, notes)
 
 
-def backward(framework, recorder, collected, loss, tensors, given):
-    """The loss and its gradients, by parameter and, into the steps, by step.
+def backward(framework, recorder, collected, loss, tensors, arguments):
+    """The loss and its gradients by parameter; those by step go to the steps.
 
-    Nothing is left in ``.grad``.
+    ``.grad`` is not changed.
     """
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
         raise InputError(
@@ -227,13 +227,13 @@ def backward(framework, recorder, collected, loss, tensors, given):
         raise InputError(
             "the loss depends on nothing that can have a gradient; let the "
             "model's parameters require one.")
-    wanted = {path: tensor for path, tensor in tensors.items()
+    parameters = {path: tensor for path, tensor in tensors.items()
               if tensor.requires_grad and tensor.is_leaf}
-    leaves = [*wanted.values(), *collected.leaves]
+    leaves = [*parameters.values(), *collected.leaves]
     torch.utils._pytree.tree_map(
         lambda x: leaves.append(x) if isinstance(x, torch.Tensor)
-        and x.requires_grad and x.is_leaf else None, given)
-    found = torch.autograd.grad(loss.reshape(()), leaves, allow_unused=True)
+        and x.requires_grad and x.is_leaf else None, arguments)
+    gradients = torch.autograd.grad(loss.reshape(()), leaves, allow_unused=True)
     for step in recorder.steps:
         for name in step.outputs:
             gradient = collected.found.get((step.path, name))
@@ -241,4 +241,5 @@ def backward(framework, recorder, collected, loss, tensors, given):
                 step.gradients[name] = recorder.keep(gradient)
     return float(loss.detach()), {
         path: recorder.keep(gradient)
-        for path, gradient in zip(wanted, found) if gradient is not None}
+        for path, gradient in zip(parameters, gradients)
+        if gradient is not None}

@@ -1,13 +1,13 @@
-"""Look into any model, without editing it.
+"""Trace any model, without editing it.
 
 ``trace(model, *inputs)`` runs a ``torch.nn.Module``, a Keras layer or model,
-or an ``nnx.Module`` once, and returns what went into and came out of each of
-its sub-modules, by attribute path, as NumPy arrays. A model of this project
-adds its taps, which are finer steps.
+or an ``nnx.Module`` once, and returns the inputs and outputs of each of its
+sub-modules, by attribute path, as NumPy arrays. A model of this project adds
+its taps, which are finer steps.
 
-What is seen is what is called: a sub-module's own call. Its other methods,
-functions that are no module, and what a compiled function hides are not, and
-``Trace.notes`` and ``Trace.never_called`` say where that happened.
+Only calls of sub-modules are recorded: not their other methods, not functions
+outside a module, and nothing inside a compiled function. ``Trace.notes`` and
+``Trace.never_called`` say where that happened.
 """
 
 import contextlib
@@ -46,14 +46,14 @@ class Step:
         module: the path of the module that was called, or of the tap's owner.
         kind: the name of the module's class; "tap" for a tap.
         source: MODULE or TAP.
-        began, ended: when, counted in events of the run; steps stand in order
-            of ``ended``, so that a part comes before what it is a part of.
+        began, ended: when, counted in events of the run; steps are in order of
+            ``ended``, so that a part comes before the whole.
         inputs, outputs: name -> array. A single output is called "output",
             those of a tuple "output.0" and so on.
-        others: "inputs.NAME" or "outputs.NAME" -> what stood there instead of
-            an array, in words: "None", "0.1", "not kept: Cache".
-        parameters: the paths of the parameters that the module itself holds.
-        settings: the numbers, words and switches among its attributes.
+        others: "inputs.NAME" or "outputs.NAME" -> the value that is no array,
+            as text: "None", "0.1", "not kept: Cache".
+        parameters: the paths of the parameters that the module itself owns.
+        settings: the numbers, texts and booleans among its attributes.
         gradients: name of an output -> gradient of the loss by it.
     """
 
@@ -73,22 +73,22 @@ class Step:
 
 @dataclasses.dataclass
 class Trace:
-    """What one run of a model did.
+    """One run of a model.
 
     Attributes:
         framework: "torch", "keras" or "jax".
         versions, precision: name -> version, name -> setting in force.
-        dtype: what the model computed in: its first floating output's, else
-            its first floating parameter's, else "".
+        dtype: that of the model's first floating output, else of its first
+            floating parameter, else "".
         steps: every Step, in order of ``ended``; the last is WHOLE.
         parameters: path -> array: parameters, and buffers that are kept with
             them, as they were before the run.
         trainable: the paths of those that can have gradients.
-        aliases: path of a parameter that is another one -> path of that one.
+        aliases: second path of a parameter -> its first path.
         gradients: path of a parameter -> gradient of the loss by it.
         loss: the loss, or None where no gradients were asked for.
         never_called: paths of modules that the run did not call.
-        notes: what was not seen, a sentence each.
+        notes: what was not recorded, a sentence each.
         origin: the folder that it was read from, or None for a live one.
     """
 
@@ -109,26 +109,26 @@ class Trace:
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
 
     def hash_of(self, array):
-        """array_digest of one of the trace's arrays, found once."""
-        kept, found = self._hashes.get(id(array), (None, None))
-        if kept is not array:
-            found = array_digest(array)
-            self._hashes[id(array)] = array, found
-        return found
+        """array_digest of one of the trace's arrays, computed once."""
+        hashed, value = self._hashes.get(id(array), (None, None))
+        if hashed is not array:
+            value = array_digest(array)
+            self._hashes[id(array)] = array, value
+        return value
 
     @property
     def live(self):
-        """Whether the model is at hand, so that rerun works."""
+        """Whether the model is in memory, so that rerun works."""
         return self._rerun is not None
 
     @property
     def inputs(self):
-        """The arrays that the model was given: name -> array."""
+        """The model's input arrays: name -> array."""
         return self.step(WHOLE).inputs
 
     @property
     def inputs_hash(self):
-        """SHA-256 of the arrays that the model was given."""
+        """SHA-256 of the model's input arrays."""
         return digest(self.inputs, self.hash_of)
 
     @property
@@ -148,12 +148,12 @@ class Trace:
         return state.hexdigest()
 
     def step(self, path):
-        """The step of this path; raises InputError if there is none."""
+        """The step at this path; raises InputError if there is none."""
         for step in reversed(self.steps):
             if step.path == path:
                 return step
         raise InputError(
-            f"the trace holds no step {path!r}; choose one of its steps, such "
+            f"the trace has no step {path!r}; choose one of its steps, such "
             f"as {self.steps[0].path!r}.")
 
     def rerun(self, path, inputs):
@@ -161,8 +161,8 @@ class Trace:
 
         Args:
             path: of a step whose source is MODULE.
-            inputs: name -> array, named as in ``step(path).inputs``; what is
-                left out is as it was in the run.
+            inputs: name -> array, named as in ``step(path).inputs``; the
+                others are those of the traced run.
 
         Returns:
             Name -> array, as in ``step(path).outputs``. The model is left as
@@ -170,14 +170,14 @@ class Trace:
 
         Raises:
             InputError: the trace was read from a file, the step is a tap, an
-                input is unknown or of another shape, or the module was given
-                something that cannot be given again, such as a cache.
+                input is unknown or of another shape, or an argument of the
+                module was not saved, such as a cache.
         """
         step = self.step(path)
         if not self.live:
             raise InputError(
-                f"{path!r} cannot be run again, for this trace was read from "
-                "a file; trace the model anew.")
+                f"{path!r} cannot be run again, because this trace was read "
+                "from a file; trace the model again.")
         if step.source != MODULE:
             raise InputError(
                 f"{path!r} is a value inside {step.module!r}, not a module; "
@@ -185,14 +185,14 @@ class Trace:
         for name, array in inputs.items():
             if name not in step.inputs:
                 raise InputError(
-                    f"{path!r} was given no array {name!r}; choose from "
+                    f"{path!r} has no input array {name!r}; choose from "
                     f"{', '.join(step.inputs) or 'none'}.")
-            there = step.inputs[name]
-            if np.shape(array) != there.shape:
+            expected = step.inputs[name]
+            if np.shape(array) != expected.shape:
                 raise InputError(
                     f"the input {name!r} of {path!r} has shape "
-                    f"{list(np.shape(array))} where {list(there.shape)} was "
-                    "seen; give it that shape.")
+                    f"{list(np.shape(array))}, not "
+                    f"{list(expected.shape)}; give it that shape.")
         return self._rerun(path, inputs)
 
 
@@ -212,15 +212,18 @@ def digest(arrays, hash_of=array_digest):
 
 
 def is_float(array):
-    """Whether an array is floating point, bfloat16 and its like included."""
+    """Whether an array is floating point, including bfloat16 and float8."""
     return array.dtype.kind == "f" or array.dtype.name.startswith(
         ("bfloat", "float"))
 
 
-# What a run is made of, in words that all frameworks share
+# Parts of a run, the same for all frameworks
 
 class Slot:
-    """Where an array stood in a module's arguments, and whether as NumPy's."""
+    """The place of an array among a module's arguments.
+
+    ``foreign`` says that it was NumPy's, not the framework's.
+    """
 
     def __init__(self, name, foreign):
         self.name, self.foreign = name, foreign
@@ -241,24 +244,24 @@ def mapped(value, name, visit):
         return type(value)(mapped(item, f"{name}.{i}", visit)
                            for i, item in enumerate(value))
     if isinstance(value, Mapping):
-        found = {key: mapped(item, f"{name}.{key}", visit)
+        parts = {key: mapped(item, f"{name}.{key}", visit)
                  for key, item in value.items()}
-        if all(found[key] is item for key, item in value.items()):
+        if all(parts[key] is item for key, item in value.items()):
             return value
-        return found if type(value) is dict else type(value)(found)
+        return parts if type(value) is dict else type(value)(parts)
     if (dataclasses.is_dataclass(value) and not isinstance(value, type)
             and not callable(value)):
-        found = {field.name: mapped(getattr(value, field.name),
+        parts = {field.name: mapped(getattr(value, field.name),
                                     f"{name}.{field.name}", visit)
                  for field in dataclasses.fields(value) if field.init}
-        if all(found[key] is getattr(value, key) for key in found):
+        if all(parts[key] is getattr(value, key) for key in parts):
             return value
-        return dataclasses.replace(value, **found)
+        return dataclasses.replace(value, **parts)
     return visit(name, value)
 
 
 def argument_names(function, args, keywords):
-    """What each argument is called: those by place, those by keyword."""
+    """The names of the arguments: positional ones, keyword ones."""
     try:
         known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -276,33 +279,30 @@ def argument_names(function, args, keywords):
 
 
 def settings_of(module):
-    """The numbers, words and switches among a module's own attributes."""
-    found = {}
+    """The numbers, texts and booleans among a module's own attributes."""
+    settings = {}
     for name, value in vars(module).items():
         if name.startswith("_"):
             continue
         if isinstance(value, (bool, int, float, str)):
-            found[name] = value
+            settings[name] = value
         elif (type(value) is tuple
               and all(isinstance(item, (int, float)) for item in value)):
-            found[name] = list(value)
+            settings[name] = list(value)
     return {name: value if isinstance(value, (bool, int, str, list))
             or np.isfinite(value) else str(value)
-            for name, value in found.items()}
+            for name, value in settings.items()}
 
 
 def in_words(value):
-    """What stands where an array might have stood."""
+    """The text for a value that is no array."""
     if isinstance(value, (type(None), bool, int, float, str)):
         return repr(value)[:80]
     return f"not kept: {type(value).__name__}"
 
 
 class Framework:
-    """What a framework's file provides; the defaults suit most.
-
-    ``name`` is the framework's, and the rest as described there.
-    """
+    """What a framework's file provides; the defaults suit most."""
 
     name = ""
 
@@ -311,7 +311,7 @@ class Framework:
         return isinstance(value, np.ndarray)
 
     def is_seen(self, value):
-        """Whether an array has numbers, not only a shape."""
+        """Whether an array has values, not only a shape."""
         return True
 
     def to_numpy(self, value):
@@ -327,22 +327,22 @@ class Framework:
         raise NotImplementedError
 
     def settings(self, module):
-        """Plain attributes of a module, to tell two of a kind apart."""
+        """Plain attributes of a module, to tell two of one class apart."""
         return settings_of(module)
 
 
 class Recorder:
-    """Writes down every call while a model runs.
+    """Records every call while a model runs.
 
     Args:
         framework: a Framework.
         paths: id(module) -> path, the model's own being WHOLE.
-        own: path of a module -> paths of the parameters that it holds.
-        watch: None, or a function of a key and an output that returns what
-            takes the output's place; gradients are found with it. The key is
+        own: path of a module -> paths of the parameters that it owns.
+        watch: None, or a function of a key and an output that returns the
+            output's replacement; gradients are computed with it. The key is
             (path of the step, name of the output).
 
-    The paths in ``silent`` are of modules that only hold others.
+    The paths in ``silent`` are of modules that only contain others.
     """
 
     def __init__(self, framework, paths, own, watch=None):
@@ -360,7 +360,7 @@ class Recorder:
         return self.clock
 
     def keep(self, value):
-        """Copy an array out; equal ones are kept once and for reading."""
+        """A read-only copy of an array; equal ones are stored once."""
         array = self.framework.to_numpy(value)
         key = array_digest(array)
         if key not in self.kept:
@@ -387,7 +387,7 @@ class Recorder:
             return function(*args, **keywords)
         began, inputs, others = self.tick(), {}, {}
 
-        def given(name, leaf):
+        def visit(name, leaf):
             if self.framework.is_array(leaf):
                 inputs[name] = self.keep(leaf)
                 return Slot(name, isinstance(leaf, np.ndarray))
@@ -396,8 +396,8 @@ class Recorder:
         names, by_keyword = argument_names(
             self.framework.function(module), args, keywords)
         template = (
-            [mapped(value, name, given) for name, value in zip(names, args)],
-            {name: mapped(keywords[name], name, given)
+            [mapped(value, name, visit) for name, value in zip(names, args)],
+            {name: mapped(keywords[name], name, visit)
              for name in by_keyword})
         # Numbered when it begins, so that #2 is the second call to begin.
         name = self.numbered(path)
@@ -416,14 +416,18 @@ class Recorder:
         return output
 
     def record(self, step, output):
-        """Write a finished step down; the output to hand on, and whether."""
+        """Record a finished step.
+
+        Returns:
+            The output to pass on, and whether the step was recorded.
+        """
         leaves = []
         mapped(output, "output", lambda name, leaf: leaves.append(leaf))
         if not all(self.framework.is_seen(leaf) for leaf in leaves
                    if self.framework.is_array(leaf)):
             return output, False
 
-        def made(name, leaf):
+        def visit(name, leaf):
             if not self.framework.is_array(leaf):
                 step.others[f"outputs.{name}"] = in_words(leaf)
                 return leaf
@@ -431,10 +435,10 @@ class Recorder:
             if self.watch is not None and is_float(array):
                 return self.watch((step.path, name), leaf)
             return leaf
-        handed = mapped(output, "output", made)
+        replaced = mapped(output, "output", visit)
         step.ended = self.tick()
         self.steps.append(step)
-        return (handed if self.watch is not None else output), True
+        return (replaced if self.watch is not None else output), True
 
     def tap(self, module, name, value):
         """Record a tap of one of this project's models."""
@@ -447,7 +451,7 @@ class Recorder:
         if not self.framework.is_seen(value):
             self.hidden[f"{path}()"] = None
             return value
-        # A sub-module may be called what a step is called: query, output.
+        # A sub-module may have the name of a step: query, output.
         path = self.numbered(f"{path}()")
         self.called.add(path)
         return self.record(Step(path, owner, TAP, TAP, self.tick(), 0, {}, {}),
@@ -455,24 +459,25 @@ class Recorder:
 
     @contextlib.contextmanager
     def tapping(self):
-        """Hear the taps of this project's own models."""
+        """Record the taps of this project's own models."""
         with contract.trace.tracing({}) as opened:
             opened.record = self.tap
             yield
 
     def fill(self, path, inputs):
-        """The arguments of a step's call, with other arrays in them.
+        """The arguments of a step's call, with some arrays replaced.
 
         Returns:
-            The module, the arguments by place and those by keyword.
+            The module, its positional and its keyword arguments.
         """
         module, (args, keywords) = self.arguments[path]
         step = next(s for s in self.steps if s.path == path)
 
         def put(name, leaf):
             if isinstance(leaf, Slot):
-                there = step.inputs[leaf.name]
-                array = np.array(inputs.get(leaf.name, there), there.dtype)
+                original = step.inputs[leaf.name]
+                array = np.array(
+                    inputs.get(leaf.name, original), original.dtype)
                 return (array if leaf.foreign
                         else self.framework.to_native(array))
             if isinstance(leaf, PLAIN) or callable(leaf):
@@ -481,26 +486,26 @@ class Recorder:
                     "torch", "jax", "numpy", "ml_dtypes", "tensorflow"):
                 return leaf  # a dtype or a device
             raise InputError(
-                f"{path!r} was given a {type(leaf).__name__}, which cannot be "
-                "given again; run a step that takes arrays alone.")
+                f"{path!r} was called with a {type(leaf).__name__}, which "
+                "cannot be given again; run a step that takes only arrays.")
         return (module, [mapped(value, "", put) for value in args],
                 {name: mapped(value, "", put)
                  for name, value in keywords.items()})
 
     def arrays(self, output):
-        """The arrays of an output by name, copied out."""
-        found = {}
+        """Copies of an output's arrays, by name."""
+        arrays = {}
 
-        def made(name, leaf):
+        def visit(name, leaf):
             if self.framework.is_array(leaf):
-                found[name] = self.framework.to_numpy(leaf)
+                arrays[name] = self.framework.to_numpy(leaf)
             return leaf
-        mapped(output, "output", made)
-        return found
+        mapped(output, "output", visit)
+        return arrays
 
 
 def main_dtype(steps, parameters):
-    """What a model computed in, by name; "" where nothing is floating."""
+    """The dtype that a model computed in; "" where nothing is floating."""
     arrays = [*(steps[-1].outputs.values() if steps else ()),
               *parameters.values()]
     return next((a.dtype.name for a in arrays if is_float(a)), "")
@@ -508,10 +513,10 @@ def main_dtype(steps, parameters):
 
 def finished(recorder, versions, precision, parameters, trainable, aliases,
              gradients, loss, rerun, notes=()):
-    """Put a Trace together from what a Recorder wrote down."""
+    """The Trace of a Recorder."""
     if not recorder.steps or recorder.steps[-1].path != WHOLE:
         raise InputError(
-            "the model's own call was not seen, for it is compiled or "
+            "the model's own call was not recorded, because it is compiled or "
             "symbolic; trace the model before it is compiled.")
     trace = Trace(
         recorder.framework.name, versions, precision,
@@ -519,17 +524,17 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
         trainable, aliases, gradients, loss,
         [path for path in dict.fromkeys(recorder.paths.values())
          if path not in recorder.called | recorder.silent],
-        [*notes, *(f"a call of {path!r} was compiled or symbolic and is not "
-                   "seen." for path in recorder.hidden
+        [*notes, *(f"a call of {path!r} was compiled or symbolic and not "
+                   "recorded." for path in recorder.hidden
                    if path not in recorder.called)], None, rerun)
     return trace
 
 
 def framework_of(model):
-    """Whose a model is: "keras", "torch" or "jax".
+    """The framework of a model: "keras", "torch" or "jax".
 
     Raises:
-        InputError: it is none of a module, a layer or an nnx.Module.
+        InputError: the model is of none of these.
     """
     for name, needs, attribute in (
             ("keras", "keras", "layers.Layer"),
@@ -541,39 +546,37 @@ def framework_of(model):
         if kind is not None and isinstance(model, kind):
             return name
     raise InputError(
-        f"a {type(model).__name__} is no model that can be traced; give a "
+        f"a {type(model).__name__} is not a model that can be traced; give a "
         "torch.nn.Module, a Keras layer or model, or an nnx.Module.")
 
 
 def trace(model, *inputs, gradients=None, **keywords):
-    """Run a model once and return what every sub-module saw and made.
+    """Run a model once and return every sub-module's inputs and outputs.
 
-    Every number is what it is without a trace. What is hooked for the run is
-    unhooked after it, also when the model fails, and its exceptions pass
-    through. Buffers, counters and random states are put back, so that the
-    model is as it was; one that makes its weights on its first call has them
-    afterwards. The mode, training or not, and whether torch keeps gradients
-    are left as they are found.
+    Tracing changes no number. What is hooked for the run is unhooked after it,
+    also when the model fails, and its exceptions pass through. Buffers,
+    counters and random states are restored, so that the model is as it was;
+    one that makes its weights on its first call has them afterwards. The mode
+    (training or evaluation) and torch's gradient mode are not changed.
 
     Args:
         model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
-        inputs, keywords: what the model is called with, in its framework's own
-            arrays or whatever else it takes.
+        inputs, keywords: the model's arguments, with arrays of its framework.
         gradients: a function of the model's output that returns a scalar loss,
             in the framework's own operations; the loss's gradients by every
-            parameter and by every step's outputs are then found as well.
+            parameter and by every step's outputs are then computed as well.
 
     Returns:
         A Trace, which is live.
 
     Raises:
-        InputError: the model is of no known framework, or compiled as a whole,
+        InputError: the model is of no known framework or compiled as a whole,
             or the loss is no scalar.
     """
     name = framework_of(model)
     if gradients is not None and not callable(gradients):
         raise InputError(
             "gradients must be a function of the model's output that returns "
-            f"the loss; {type(gradients).__name__} is none.")
+            f"the loss, not a {type(gradients).__name__}.")
     capture = importlib.import_module(f"parity.tracing.{name}")
     return capture.capture(model, inputs, keywords, gradients)

@@ -114,7 +114,7 @@ def test_a_step_can_be_run_again(made):
     assert (again == again[0, 0]).all() and again.shape == (3, 5, 4)
     with pytest.raises(InputError, match="no step 'nowhere'"):
         found.rerun("nowhere", {})
-    with pytest.raises(InputError, match="no array 'other'"):
+    with pytest.raises(InputError, match="no input array 'other'"):
         found.rerun("layers.0", {"other": X})
     with pytest.raises(InputError, match=r"\[1, 5, 6\] where \[3, 5, 6\]"):
         found.rerun("layers.0", {name: X[:1]})
@@ -147,5 +147,5 @@ def test_nothing_stays_hooked_when_a_model_raises(made):
 
 
 def test_what_is_no_model():
-    with pytest.raises(InputError, match="a list is no model"):
+    with pytest.raises(InputError, match="a list is not a model"):
         trace([1], X)

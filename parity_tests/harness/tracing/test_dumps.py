@@ -42,7 +42,7 @@ def test_a_dump_is_the_trace(dumped):
                 assert read.tobytes() == array.tobytes()
     with pytest.raises(InputError, match="read from a file"):
         again.rerun("layers.0", {})
-    with pytest.raises(InputError, match="holds something already"):
+    with pytest.raises(InputError, match="is not empty"):
         dump(found, folder)
 
 
