@@ -1,7 +1,7 @@
-"""Which ports there are, and which can be used here.
+"""The ports that exist, and those that can be used here.
 
 A port is a folder ``impl_<name>`` with an ``engine``; it is imported by name
-and only when asked for, so that nothing here needs a framework.
+and only when it is needed, so that nothing here needs a framework.
 """
 
 import dataclasses
@@ -20,18 +20,17 @@ NEEDS = {
     "jax": ("jax", "flax"),
 }
 
-#: What is meant to be read, and what is made for speed, as a port's folder
-#: has them.
+#: The form to read and the one made for speed -> its prefix in a port's folder.
 FORMS = {"readable": "", "fast": "fast."}
 
 
 def known_ports():
     """The names of the ``impl_*`` folders beside this one, in fixed order."""
     root = pathlib.Path(__file__).resolve().parent.parent
-    found = {path.parent.name.removeprefix("impl_")
+    names = {path.parent.name.removeprefix("impl_")
              for path in root.glob("impl_*/engine.py")}
-    first = [name for name in NEEDS if name in found]
-    return (*first, *sorted(found - set(first)))
+    first = [name for name in NEEDS if name in names]
+    return (*first, *sorted(names - set(first)))
 
 
 def package(name):
@@ -48,7 +47,7 @@ class NotChecked:
 
 
 def missing(name):
-    """The first distribution that a port needs and that is not here."""
+    """The first distribution that a port needs and that is not installed."""
     for need in NEEDS.get(name, ()):
         if need == "tensorflow" and _keras_backend() != "tensorflow":
             continue
@@ -66,7 +65,7 @@ def engine(name, form="readable"):
     """The engine of a port, or NotChecked if its framework is not installed.
 
     ``numpy`` is the reference. A framework that is installed and cannot be
-    imported is a NotChecked too, with the import's own words.
+    imported is a NotChecked too, with the message of the import.
 
     Args:
         name: the port's.
@@ -91,27 +90,27 @@ def ready(name, device="cpu", form="readable"):
     Raises:
         InputError: it cannot run here, or has no such device.
     """
-    found = engine(name, form)
-    if isinstance(found, NotChecked):
+    module = engine(name, form)
+    if isinstance(module, NotChecked):
         raise InputError(
-            f"{name} cannot run here: {found.reason}; install it or choose "
+            f"{name} cannot run here: {module.reason}; install it or choose "
             "another port.")
-    found.set_precision()
-    if device not in found.devices():
+    module.set_precision()
+    if device not in module.devices():
         raise InputError(
             f"{name} has no device {device} here; choose one of "
-            f"{', '.join(found.devices())}.")
-    return found
+            f"{', '.join(module.devices())}.")
+    return module
 
 
 def require(names):
     """Which of these ports cannot run here, as a list of NotChecked."""
-    found = [engine(one_of(name, known_ports(), "port")) for name in names]
-    return [port for port in found if isinstance(port, NotChecked)]
+    engines = [engine(one_of(name, known_ports(), "port")) for name in names]
+    return [port for port in engines if isinstance(port, NotChecked)]
 
 
 def split_words(values, allowed, what):
-    """Words given as ``a b``, ``a,b`` or repeated; ``all`` means every one.
+    """Words separated by spaces or commas, or repeated; ``all`` means all.
 
     Raises:
         InputError: a word is not among those allowed, or there is none.

@@ -1,27 +1,27 @@
 """The pytest plugin: parity in tests of your own, from pytest 8 on.
 
-It is found by itself where this project is installed; ``-p no:parity`` leaves
-it out. It gives the fixtures ``assert_parity`` and ``parity_device``, the
-options ``--parity-device`` and ``--parity-require``, and at the end says how
-many comparisons were made and which came closest to their limits. A test that
+pytest loads it where this project is installed; ``-p no:parity`` disables it.
+It has the fixtures ``assert_parity`` and ``parity_device`` and the options
+``--parity-device`` and ``--parity-require``. Its summary says how many
+comparisons were made and which were closest to their limits. A test that
 takes ``assert_parity`` and compares nothing fails.
 
-No framework is imported by the plugin, but by ``--parity-require``, and no
-setting of one is changed: the header shows those that are in force.
+Only ``--parity-require`` imports a framework, and no framework's setting is
+changed: the header shows the present ones.
 """
 
 import sys
 
 import pytest
 
-#: Devices that a framework may compute on.
+#: Devices that a framework can compute on.
 DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
 
 #: How many comparisons the summary shows.
 CLOSEST = 5
 
-#: What a test has compared so far.
-MADE = pytest.StashKey()
+#: The differences of a test so far.
+DIFFERENCES = pytest.StashKey()
 
 #: Port -> the modules that show its version, its settings' first.
 MODULES = {
@@ -46,7 +46,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """End with a usage error if what is required cannot run."""
+    """End with a usage error if a required port cannot run."""
     config.pluginmanager.register(_Summary(config), "parity-summary")
     if hasattr(config, "workerinput"):  # xdist: the controller has looked
         return
@@ -76,20 +76,20 @@ def _must_run(name, device):
     from parity import ports
     for missing in ports.require([name]):
         raise pytest.UsageError(
-            f"--parity-require: {name} cannot be checked, for "
+            f"--parity-require: {name} cannot be checked, because "
             f"{missing.reason}; install it or do not require it.")
     if device not in ports.engine(name).devices():
         raise pytest.UsageError(
             f"--parity-require: {name} has no device {device} here; choose "
-            "another by --parity-device.")
+            "another with --parity-device.")
 
 
-# What is in force
+# The present settings
 
 def in_force(name):
-    """Versions and precision settings of a port that is loaded, in words.
+    """Versions and precision settings of a port that is loaded, as text.
 
-    "" if none of its modules is.
+    "" if none of its modules is loaded.
     """
     loaded = {module: sys.modules[module] for module in MODULES[name]
               if module in sys.modules}
@@ -102,10 +102,10 @@ def in_force(name):
         ", ".join(versions), ", ".join(settings))))
 
 
-def _settings(module, found):
+def _settings(module, framework):
     """(name, value) of the settings that decide how exact products are."""
     try:
-        return list(SETTINGS.get(module, lambda found: ())(found))
+        return list(SETTINGS.get(module, lambda framework: ())(framework))
     except Exception:  # a release without one of them, or half imported
         return []
 
@@ -158,15 +158,15 @@ def parity_device(pytestconfig):
 def assert_parity(request):
     """``parity.assert_parity``; a test that never calls it fails."""
     from parity.assertions import assert_parity as asserting
-    request.node.stash[MADE] = made = []
+    request.node.stash[DIFFERENCES] = all_differences = []
 
     def asserted(actual, expected, dtype=None, *, name="", **keywords):
         __tracebackhide__ = True
-        found = asserting.compared(
+        differences = asserting.compared(
             actual, expected, dtype, name=name, **keywords)
-        made.extend(found)
-        asserting.fail_on(found, name)
-        return found
+        all_differences.extend(differences)
+        asserting.fail_on(differences, name)
+        return differences
 
     return asserted
 
@@ -175,7 +175,7 @@ def assert_parity(request):
 def pytest_runtest_call(item):
     """Fail a test that took the fixture and compared nothing."""
     result = yield
-    if item.stash.get(MADE, None) == []:
+    if item.stash.get(DIFFERENCES, None) == []:
         pytest.fail(
             "nothing was compared: the test takes assert_parity and does not "
             "call it", pytrace=False)
@@ -184,25 +184,25 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Let a test's report say what it compared."""
+    """Add to a test's report what it compared."""
     report = yield
-    if call.when == "call" and MADE in item.stash:
-        report.parity = _digest(item.stash[MADE])
+    if call.when == "call" and DIFFERENCES in item.stash:
+        report.parity = _digest(item.stash[DIFFERENCES])
     return report
 
 
-def _digest(made):
-    """What a test compared, as plain data that can be sent elsewhere."""
+def _digest(differences):
+    """What a test compared, as plain data for xdist's controller."""
     from parity.numerics.comparator import DIVERGENCE
     shares = [
         (float(one.error / one.limit), float(one.error), float(one.limit),
          one.name)
-        for one in made
+        for one in differences
         if one.verdict != DIVERGENCE and one.error and one.limit]
     return {
-        "made": len(made),
-        "diverged": sum(one.verdict == DIVERGENCE for one in made),
-        "frameworks": sorted({one.framework for one in made}),
+        "made": len(differences),
+        "diverged": sum(one.verdict == DIVERGENCE for one in differences),
+        "frameworks": sorted({one.framework for one in differences}),
         "closest": sorted(shares, reverse=True)[:CLOSEST],
     }
 

@@ -1,14 +1,13 @@
 """For tests of your own: ``assert_parity(actual, expected)``.
 
-It takes what the frameworks hand out, tensors of PyTorch, TensorFlow and
-Keras, arrays of JAX and NumPy, numbers, and dicts, lists and tuples of them,
-and compares as strictly as the harness does: the same names, shapes and
-dtypes, NaN in the same places, and the relative L2 error of the whole and of
-its worst row below a limit. Nothing broadcasts, and a comparison of nothing
-fails.
+It takes tensors of PyTorch, TensorFlow and Keras, arrays of JAX and NumPy,
+numbers, and dicts, lists and tuples of them, and compares as strictly as the
+harness does: the same names, shapes and dtypes, NaN in the same places, and
+the relative L2 error of the whole and of its worst row below a limit. Nothing
+broadcasts, and a comparison of nothing fails.
 
-A framework is recognised by looking among the modules that are loaded, so that
-none is imported here.
+A framework is recognised among the loaded modules, so that none is imported
+here.
 """
 
 import collections.abc
@@ -25,7 +24,7 @@ from parity.numerics import dtypes, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare, relative_error)
 
-#: Between these an error in float64 is as large as float32's rounding.
+#: Between these an error in float64 has the size of float32's rounding.
 LEAK = 1e-9, 1e-6
 
 #: How many divergences a message lists.
@@ -34,15 +33,15 @@ LISTED = 10
 
 @dataclasses.dataclass(frozen=True)
 class NamedDifference(Difference):
-    """A Difference and what it is of.
+    """A Difference of a named array.
 
     Attributes:
-        name: where in the nest it stands.
-        shape, dtype: of the array that was expected, and its dtype.
-        framework: "torch", "keras", "jax" or "numpy": what handed it over.
-        index: of the worst element, where there is one.
-        values: there, (actual, expected).
-        hint: what the divergence looks like, or "".
+        name: the path of the array in the nest.
+        shape, dtype: of the expected array.
+        framework: of the actual array: "torch", "keras", "jax" or "numpy".
+        index: of the worst element, if there is one.
+        values: that element, (actual, expected).
+        hint: a likely cause of the divergence, or "".
     """
 
     name: str = ""
@@ -60,22 +59,22 @@ def assert_parity(actual, expected, dtype=None, *, name="", limit=None,
 
     Args:
         actual: a tensor or array of any framework, a number, or a dict, list
-            or tuple of them. None stands for nothing and must meet None.
-        expected: the truth, nested alike; float64, or exact integers or
-            booleans, which must be equal.
-        dtype: what ``actual`` must be where ``expected`` is floating point,
-            which also chooses the limit: in float64 1e-12; in float32 twice
-            NumPy's own error and 4 eps, at most 16 eps, and 16 eps where
-            ``own`` is not given; in 16 bits twice the own error and 2 eps, and
-            4 eps where it is not given. By default the dtype of ``expected``.
-        name: what it is called in the message.
+            or tuple of them. None equals only None.
+        expected: the truth, with the same nesting; float64, or exact integers
+            or booleans, which must be equal.
+        dtype: that of ``actual`` where ``expected`` is floating point. It
+            chooses the limit: in float64 1e-12; in float32 twice NumPy's own
+            error and 4 eps, at most 16 eps, and 16 eps where ``own`` is not
+            given; in 16 bits twice the own error and 2 eps, and 4 eps where it
+            is not given. By default the dtype of ``expected``.
+        name: the name of ``actual`` in the message.
         limit: the largest relative error, instead of the dtype's.
         own: what NumPy itself computes in ``dtype``, nested like ``expected``.
-        zero_scale: for one array that mathematics makes zero: the scale that
+        zero_scale: for one array that is zero by mathematics: the scale that
             the limit is relative to.
 
     Returns:
-        A list of Differences, one an array, in the order of ``expected``.
+        A list of NamedDifferences, one per array, in ``expected``'s order.
 
     Raises:
         AssertionError: something diverges, or nothing was compared. The
@@ -83,22 +82,22 @@ def assert_parity(actual, expected, dtype=None, *, name="", limit=None,
         InputError: something cannot be compared at all.
     """
     __tracebackhide__ = True
-    found = compared(actual, expected, dtype, name=name, limit=limit, own=own,
-                     zero_scale=zero_scale)
-    fail_on(found, name)
-    return found
+    differences = compared(actual, expected, dtype, name=name, limit=limit,
+                           own=own, zero_scale=zero_scale)
+    fail_on(differences, name)
+    return differences
 
 
 def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
              zero_scale=None):
-    """What assert_parity returns, without failing: a list of Comparisons."""
+    """The NamedDifferences that assert_parity returns, without failing."""
     if dtype is not None:
         dtype = dtype_name(dtype)
     if limit is not None and not (
             isinstance(limit, numbers.Real)
             and 0 <= float(limit) < math.inf):
         raise InputError(
-            f"limit {limit!r} is not a limit; give a number from 0 on.")
+            f"limit {limit!r} is not a limit; give a number, 0 or larger.")
     if zero_scale is not None:
         if _kind(expected) != "array":
             raise InputError(
@@ -106,26 +105,26 @@ def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
                 "arrays that are zero by themselves.")
         if not zero_scale > 0:
             raise InputError(
-                f"zero_scale {zero_scale!r} is no scale; give a number "
+                f"zero_scale {zero_scale!r} is not a scale; give a number "
                 "greater than 0.")
     return list(_nest(name, actual, expected, own, own is not None,
                       dtype, limit, zero_scale))
 
 
-def fail_on(found, name=""):
+def fail_on(differences, name=""):
     """Raise AssertionError if one of these diverges, or there is none."""
     __tracebackhide__ = True
-    if not found:
+    if not differences:
         raise AssertionError(
             f"{name or 'actual'}: no array to compare, so nothing was "
             "compared")
-    wrong = [one for one in found if one.verdict == DIVERGENCE]
+    wrong = [one for one in differences if one.verdict == DIVERGENCE]
     if wrong:
-        raise AssertionError(table(wrong, len(found)))
+        raise AssertionError(table(wrong, len(differences)))
 
 
 def dtype_name(dtype):
-    """The name of a dtype given as a word or as a framework's object."""
+    """The name of a dtype given as a name or as a framework's object."""
     if isinstance(dtype, str):
         word = dtype
     else:
@@ -135,7 +134,7 @@ def dtype_name(dtype):
     return one_of(word, dtypes.DTYPES, "dtype")
 
 
-# What is handed over
+# Values of the frameworks
 
 def as_array(value, name="actual"):
     """A framework's array as NumPy's, of the same dtype.
@@ -144,26 +143,26 @@ def as_array(value, name="actual"):
         The array, and the name of the framework that it came from.
 
     Raises:
-        InputError: it is nothing that can be read as an array.
+        InputError: it cannot be read as an array.
     """
     reader, framework = _reader(value)
     if reader is None:
         raise InputError(
-            f"{name} is of {_class(value)}, which is not recognised; hand "
-            "over an array of NumPy, PyTorch, TensorFlow, Keras or JAX.")
+            f"{name} is of {_class(value)}, which is not recognised; give an "
+            "array of NumPy, PyTorch, TensorFlow, Keras or JAX.")
     try:
         array = reader(value)
     except Exception as error:  # the framework's own, whatever it is
         words = (str(error).splitlines() or [""])[0][:120]
         raise InputError(
             f"{name} is of {_class(value)} and cannot be read as an array; "
-            f"hand over one that holds numbers ({type(error).__name__}: "
+            f"give an array of numbers ({type(error).__name__}: "
             f"{words}).") from error
     if (array.dtype.kind not in "biuf"
             and array.dtype.name not in dtypes.EPS):
         raise InputError(
             f"{name} has dtype {array.dtype.name}, which is not compared; "
-            "hand over floating point, integers or booleans.")
+            "give floating point, integers or booleans.")
     return array, framework
 
 
@@ -201,7 +200,7 @@ def _of_torch(tensor):
 def _of_tensorflow(tensor):
     tensorflow = sys.modules["tensorflow"]
     tensor = tensorflow.convert_to_tensor(tensor)
-    # As a vector, for a scalar in bfloat16 has no way to NumPy.
+    # As a vector, because a bfloat16 scalar cannot be converted to NumPy.
     flat = tensorflow.reshape(tensor, (-1,)).numpy()
     return flat.reshape(tuple(tensor.shape))
 
@@ -237,16 +236,16 @@ def _parts(value, name):
     """{name: part} of a dict or a list."""
     if _kind(value) == "list":
         return {f"{name}[{i}]": part for i, part in enumerate(value)}
-    found = {f"{name}.{key}" if name else str(key): value[key]
+    parts = {f"{name}.{key}" if name else str(key): value[key]
              for key in value}
-    if len(found) != len(value):
+    if len(parts) != len(value):
         raise InputError(
-            f"{name or 'a dict'} has two keys that read alike; rename one.")
-    return found
+            f"{name or 'a dict'} has two keys with the same text; rename one.")
+    return parts
 
 
 def _nest(name, actual, expected, own, has_own, *rest):
-    """Yield the Comparisons of a nest, in the order of ``expected``."""
+    """Yield the NamedDifferences of a nest, in the order of ``expected``."""
     ours, theirs = _kind(actual), _kind(expected)
     if has_own and _kind(own) != theirs:
         raise InputError(
@@ -285,23 +284,23 @@ def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
     truth, _ = as_array(expected, f"expected {name}")
     array, framework = as_array(actual, name)
     exact = truth.dtype.kind in "biu"
-    wanted = dtype if dtype and not exact else truth.dtype.name
+    required = dtype if dtype and not exact else truth.dtype.name
     if exact:
-        allowed = 0.0
+        bound = 0.0
     elif limit is not None:
-        allowed = float(limit)
+        bound = float(limit)
     else:
-        allowed = _limit(wanted, own, truth, name)
-    found = compare(array, truth, allowed, wanted, zero_scale)
+        bound = _limit(required, own, truth, name)
+    difference = compare(array, truth, bound, required, zero_scale)
     index, values, hint = None, (), ""
-    if found.verdict == DIVERGENCE:
+    if difference.verdict == DIVERGENCE:
         index = _worst(array, truth)
         if index is not None:
             values = array[index], truth[index]
-        hint = _hint(array, truth, found, wanted, dtype, framework)
+        hint = _hint(array, truth, difference, required, dtype, framework)
     return NamedDifference(
-        *dataclasses.astuple(found), name=name, shape=truth.shape,
-        dtype=wanted, framework=framework, index=index, values=values,
+        *dataclasses.astuple(difference), name=name, shape=truth.shape,
+        dtype=required, framework=framework, index=index, values=values,
         hint=hint)
 
 
@@ -316,7 +315,7 @@ def _limit(dtype, own, truth, name):
     if own.shape != truth.shape:
         raise InputError(
             f"own {name} has shape {list(own.shape)}, not "
-            f"{list(truth.shape)}; give what NumPy computes there.")
+            f"{list(truth.shape)}; give NumPy's own result in that shape.")
     own, truth = own.astype(np.float64), truth.astype(np.float64)
     finite = np.isfinite(truth)
     own, truth = np.where(finite, own, 0), np.where(finite, truth, 0)
@@ -327,10 +326,10 @@ def _limit(dtype, own, truth, name):
     return tolerances.limit(dtype, relative_error(own, truth)[0])
 
 
-# What is said of a divergence
+# The message about a divergence
 
 def _worst(actual, expected):
-    """The index of the element that is furthest off, in the worst row."""
+    """The index of the element with the largest error in the worst row."""
     if actual.shape != expected.shape or not expected.size:
         return None
     a, e = actual.astype(np.float64), expected.astype(np.float64)
@@ -356,13 +355,13 @@ def _index(flat, shape):
     return tuple(int(i) for i in np.unravel_index(flat, shape))
 
 
-def _hint(actual, expected, found, wanted, asked, framework):
-    """What a divergence looks like, in a few words; "" for nothing known."""
-    if actual.dtype.name != wanted and actual.shape == expected.shape:
-        if framework == "jax" and wanted in ("float64", "int64"):
+def _hint(actual, expected, difference, required, given_dtype, framework):
+    """A likely cause of a divergence in a few words; "" if none is known."""
+    if actual.dtype.name != required and actual.shape == expected.shape:
+        if framework == "jax" and required in ("float64", "int64"):
             return "JAX has no 64 bits until jax_enable_x64 is set"
-        if asked is None and actual.dtype.name in dtypes.EPS and (
-                wanted in dtypes.EPS):
+        if given_dtype is None and actual.dtype.name in dtypes.EPS and (
+                required in dtypes.EPS):
             return (f"dtype={actual.dtype.name!r} would compare it at that "
                     "precision")
         return ""
@@ -375,21 +374,22 @@ def _hint(actual, expected, found, wanted, asked, framework):
     if not (np.isfinite(a).all() and np.isfinite(e).all() and e.any()):
         return ""
     return "; ".join(filter(None, (
-        "" if expected.dtype.kind in "iu" else _leak(a, e, found, wanted),
-        hint.Hint(a, e, found.error, found.limit).text())))
+        "" if expected.dtype.kind in "iu"
+        else _leak(a, e, difference, required),
+        hint.Hint(a, e, difference.error, difference.limit).text())))
 
 
-def _leak(a, e, found, wanted):
-    if wanted != "float64" or found.error is None or not (
-            LEAK[0] <= found.error <= LEAK[1]):
+def _leak(a, e, difference, required):
+    if required != "float64" or difference.error is None or not (
+            LEAK[0] <= difference.error <= LEAK[1]):
         return ""
-    words = "an error as large as float32's rounding: "
+    size = "an error of the size of float32's rounding: "
     with np.errstate(over="ignore"):
         if np.array_equal(e.astype(np.float32), e):
-            return words + "every expected value is a float32 number"
+            return size + "every expected value is a float32 number"
         if np.array_equal(a.astype(np.float32), a):
-            return words + "every value of actual is a float32 number"
-    return words + "something was computed in float32"
+            return size + "every value of actual is a float32 number"
+    return size + "something was computed in float32"
 
 
 def _number(value):
@@ -401,7 +401,8 @@ def _number(value):
 
 
 def _pair(values):
-    """Two values with as many digits as tell them apart, at least six."""
+    """Two values with as many digits as show their difference, at least six.
+    """
     if not values:
         return "", ""
     if values[1].dtype.kind in "biu":
@@ -414,7 +415,7 @@ def _pair(values):
 
 
 def table(wrong, count):
-    """The message: a line a divergence, and what it looks like below."""
+    """The message: a line per divergence, with its likely cause below."""
     rows = [("name", "shape", "error", "limit", "worst at", "actual",
              "expected")]
     notes = [""]

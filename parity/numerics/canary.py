@@ -1,9 +1,8 @@
-"""Full precision, set and then proved: the canary.
+"""A test of full precision: the canary.
 
-Frameworks multiply float32 matrices in TF32 or bfloat16 where the hardware
-likes that better and a setting allows it. The settings are made by each port's
-engine; here a product of float32 matrices is measured, so that the settings
-are believed only when they took effect.
+Frameworks multiply float32 matrices in TF32 or bfloat16 where the hardware is
+faster that way and a setting allows it. Each port's engine makes the settings;
+here a product of float32 matrices is measured, to prove that they took effect.
 """
 
 import numpy as np
@@ -13,7 +12,7 @@ from parity.numerics.dtypes import EPS
 
 SIZE = 256
 
-#: Clean products are off by 2 eps, TF32 by 2500, bfloat16 by 20000.
+#: Full precision has an error of 2 eps, TF32 of 2500, bfloat16 of 20000.
 CANARY_LIMIT = 30
 
 
@@ -25,8 +24,8 @@ def canary(engine, device):
     a, b = (random.uniform(random.key(seed), (SIZE, SIZE), -1, 1)
             .astype(np.float32) for seed in (1, 2))
     truth = a.astype(np.float64) @ b.astype(np.float64)
-    found = engine.matmul(a, b, device)
-    if found.dtype != np.float32:
+    product = engine.matmul(a, b, device)
+    if product.dtype != np.float32:
         return float("inf")
-    error = np.linalg.norm(found - truth) / np.linalg.norm(truth)
+    error = np.linalg.norm(product - truth) / np.linalg.norm(truth)
     return float(error / EPS["float32"])

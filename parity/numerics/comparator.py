@@ -1,19 +1,19 @@
-"""The comparator: whether one array is another, and how far off it is.
+"""The comparator: whether two arrays are equal, and how large the error is.
 
 ``np.allclose`` broadcasts, ``assert_allclose`` lets NaN equal NaN and an array
-equal a scalar, and elementwise relative error is 1e-10 in clean float64 runs
-wherever a value passes near zero. So this asks, in this order:
+equal a scalar, and elementwise relative error is 1e-10 in correct float64 runs
+wherever a value is near zero. So this checks, in this order:
 
 1. the same shape and dtype, and at least one element;
 2. NaN and infinities in the same places;
 3. the relative L2 error of the whole, ‖y - y*‖ / ‖y*‖;
 4. the relative L2 error of every row along the last axis, so that one wrong
    row cannot hide among many right ones. A row is measured against its own
-   norm or, where that is smaller, against that of an average row, and may be
-   ROW_SLACK times as far off as the whole.
+   norm or, where that is smaller, against that of an average row, and its
+   error may be ROW_SLACK times that of the whole.
 
 The error reported is the larger of the whole's and the worst row's divided by
-ROW_SLACK, so that one number stands against one limit.
+ROW_SLACK, so that one number is compared with one limit.
 """
 
 import dataclasses
@@ -28,13 +28,13 @@ MATCH, DIVERGENCE, ZERO, FREE = "match", "divergence", "zero", "free"
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What compare found.
+    """The result of compare.
 
     Attributes:
         error: the relative error, or None where none can be computed.
-        limit: what it may be.
-        verdict: MATCH, DIVERGENCE, ZERO for a tensor that mathematics makes
-            zero and that is, or FREE for one that it leaves free.
+        limit: the largest error that is a match.
+        verdict: MATCH, DIVERGENCE, ZERO for a tensor that is zero and must be
+            by mathematics, or FREE for one that mathematics does not fix.
         reason: a few words on a divergence, else "".
     """
 
@@ -45,7 +45,8 @@ class Difference:
 
     @property
     def share(self):
-        """The error as a share of its limit; None where that says nothing."""
+        """The error divided by its limit; None for a limit of 0 or infinity.
+        """
         if self.error is None or not math.isfinite(self.error):
             return math.inf
         if not self.limit or not math.isfinite(self.limit):
@@ -92,7 +93,7 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None):
         limit: the largest relative error that is a match; 0 means equal.
         dtype: the name of the dtype that ``actual`` must have; by default that
             of ``expected``.
-        zero_scale: for a tensor that mathematics makes zero, the scale that
+        zero_scale: for a tensor that is zero by mathematics, the scale that
             ``limit`` is relative to. The truth must then be negligible too.
 
     Returns:
@@ -141,21 +142,21 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None):
 
 
 def within(actual, expected, bound):
-    """Compare an array that mathematics leaves free, but not beyond a bound.
+    """Compare an array that mathematics does not fix, within a bound.
 
-    The bias of a key touches no output, so training moves it by rounding
-    alone: two sound runs part, each by no more than its steps allow.
+    The bias of a key affects no output, so only rounding moves it in training:
+    two sound runs differ, each by no more than its steps allow.
 
     Returns:
         A Difference whose verdict is FREE, with the largest distance.
     """
-    found = compare(actual, expected, np.inf)
-    if found.verdict == DIVERGENCE:
-        return found
+    difference = compare(actual, expected, np.inf)
+    if difference.verdict == DIVERGENCE:
+        return difference
     error = float(np.abs(actual - expected).max())
     if error <= bound:
         return Difference(error, bound, FREE)
-    return Difference(error, bound, DIVERGENCE, "beyond what steps allow")
+    return Difference(error, bound, DIVERGENCE, "more than steps allow")
 
 
 def _compare_zero(actual, expected, limit, scale):

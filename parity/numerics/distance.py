@@ -1,7 +1,6 @@
-"""Two measures of how far two arrays are apart, to search with, not to judge.
+"""Two distances between arrays, for searching; comparator.compare judges.
 
-``comparator.compare`` judges; here nothing is refused, and what cannot be
-alike is infinitely far apart.
+Any two arrays have a distance; it is infinite where they cannot be equal.
 """
 
 import math
@@ -12,17 +11,17 @@ from parity.numerics.comparator import relative_error
 
 
 def strict_distance(actual, expected):
-    """comparator.relative_error, infinite where the two cannot be alike."""
+    """comparator.relative_error, infinite where the two cannot be equal."""
     if actual.shape != expected.shape or not expected.size:
         return math.inf
-    good = np.isfinite(expected)
-    if not np.array_equal(np.isfinite(actual), good) or not good.any():
+    finite = np.isfinite(expected)
+    if not np.array_equal(np.isfinite(actual), finite) or not finite.any():
         return math.inf
-    if not good.all():
-        if not np.array_equal(actual[~good], expected[~good],
+    if not finite.all():
+        if not np.array_equal(actual[~finite], expected[~finite],
                               equal_nan=True):
             return math.inf
-        actual, expected = actual[good], expected[good]
+        actual, expected = actual[finite], expected[finite]
     if not expected.any():
         return math.inf if actual.any() else 0.0
     return float(relative_error(actual, expected)[0])
@@ -31,14 +30,14 @@ def strict_distance(actual, expected):
 def finite_distance(actual, expected):
     """The relative L2 distance of two vectors where both are finite.
 
-    It is infinite where they nowhere are.
+    It is infinite if no element is finite in both.
     """
     actual = np.asarray(actual, np.float64)
     expected = np.asarray(expected, np.float64)
-    good = np.isfinite(actual) & np.isfinite(expected)
-    if not good.any():
+    finite = np.isfinite(actual) & np.isfinite(expected)
+    if not finite.any():
         return math.inf
-    actual, expected = actual[good], expected[good]
+    actual, expected = actual[finite], expected[finite]
     scale = math.sqrt(float(np.square(expected).sum()))
     gap = math.sqrt(float(np.square(actual - expected).sum()))
     if scale == 0:

@@ -1,4 +1,4 @@
-"""What a number costs in 16 bits: NumPy in float32, rounded after every step.
+"""The error of 16 bits: NumPy in float32, rounded after every operation.
 
 The reference runs in any dtype, but NumPy multiplies bfloat16 matrices slowly
 and sums float16 in float16, as no framework does. A ``Rounded`` array computes
@@ -54,8 +54,8 @@ class RoundedToFloat16(_Rounded):
     stored = NUMPY["float16"]
 
 
-_CLASSES = {made.stored.name: made
-            for made in (RoundedToBfloat16, RoundedToFloat16)}
+_CLASSES = {kind.stored.name: kind
+            for kind in (RoundedToBfloat16, RoundedToFloat16)}
 
 
 def emulated(array, dtype):

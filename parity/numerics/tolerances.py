@@ -1,17 +1,17 @@
-"""How far apart two computations of one number may be.
+"""How much two computations of one number may differ.
 
-float64 is the gate: sound implementations agree to about 1e-15 and the weakest
-real bug shows at 4e-9, so 1e-12 tells them apart with room on both sides. In
+float64 decides: sound implementations agree to about 1e-15 and the weakest
+real bug shows at 4e-9, so 1e-12 separates them with room on both sides. In
 lower precision there is no such gap, so the limit follows the problem: twice
-the error that NumPy itself makes at that precision on the same numbers, plus a
-few units of rounding.
+the error of NumPy itself at that precision on the same numbers, plus a few
+units of rounding.
 
-In float32 a component alone and what a model hands out are held under a cap as
-well, so that an ill-chosen case cannot raise its own limit. A step deep inside
-a model has none: the mean of a row of a sixth layer is a small difference of
-large numbers that carry six layers' rounding, and NumPy's own float32 is off
-by up to 19 eps there. No fault can hide in it, for the same step stands alone
-under the cap, and in float64 at 1e-12.
+In float32 a component alone and a model's outputs have a maximum limit as
+well, so that a badly chosen case cannot raise its own limit. A step deep
+inside a model has none: the mean of a row of a sixth layer is a small
+difference of large numbers with six layers' rounding, and NumPy's own float32
+has an error of up to 19 eps there. No fault can hide in it, because the same
+step is checked alone under the maximum, and in float64 at 1e-12.
 """
 
 import math
@@ -20,8 +20,8 @@ from parity.numerics.dtypes import DTYPES, EPS  # noqa: F401
 
 FLOAT64_LIMIT = 1e-12
 
-#: float64's limit of one gradient, which carries the rounding of all that lies
-#: behind it.
+#: float64's limit of one gradient, which has the rounding of every step after
+#: it in the model.
 FLOAT64_GRADIENT = 1e-10
 
 #: Limit of a weight, a moment or a loss after steps of training in lockstep: a
@@ -32,9 +32,9 @@ LOCKSTEP_LIMIT = 1e-10
 #: components stay below 7 in float32 and below 2 in 16 bits.
 FIXED_EPS = {"float32": 16, "float16": 4, "bfloat16": 4}
 
-#: How many units of rounding two models of anybody may be apart: at a step in
+#: How many units of rounding two models of anybody may differ by: at a step in
 #: a model, at one alone on the same inputs, and in a gradient. NumPy's own
-#: float32 is off by up to 19 in six layers, and two such are compared.
+#: float32 has an error of up to 19 in six layers, and two such are compared.
 MANY = {"float32": (64, 16, 128), "float16": (8, 4, 16),
         "bfloat16": (8, 4, 16)}
 
@@ -44,8 +44,8 @@ def limit(dtype, own_error, inner=False):
 
     Args:
         dtype: what the port computed in.
-        own_error: the error that the reference makes in that dtype on the same
-            inputs, measured like the port's; not used for float64.
+        own_error: the error of the reference in that dtype on the same inputs,
+            measured like the port's; not used for float64.
         inner: whether it is a step of a component inside a larger one.
     """
     eps = EPS[dtype]
@@ -53,8 +53,8 @@ def limit(dtype, own_error, inner=False):
         case "float64":
             return FLOAT64_LIMIT
         case "float32":
-            found = 2 * own_error + 4 * eps
-            return found if inner else min(found, 16 * eps)
+            bound = 2 * own_error + 4 * eps
+            return bound if inner else min(bound, 16 * eps)
         case _:
             if not math.isfinite(own_error):
                 own_error = 0.0
@@ -62,7 +62,7 @@ def limit(dtype, own_error, inner=False):
 
 
 def fixed_limit(dtype):
-    """The limit where NumPy's own result in a dtype is not at hand."""
+    """The limit where NumPy's own result in a dtype is not known."""
     if dtype == "float64":
         return FLOAT64_LIMIT
     return FIXED_EPS[dtype] * EPS[dtype]
@@ -74,7 +74,7 @@ def gradient_limit(dtype, own_error, of_one=False):
     Args:
         dtype, own_error: as in limit.
         of_one: of one weight or step, rather than of all weights as one
-            vector. Each carries the rounding of all that lies behind it.
+            vector. Each has the rounding of every step after it.
     """
     eps = EPS[dtype]
     if dtype == "float64":
@@ -88,8 +88,8 @@ def score_limit(dtype, own_error):
     """The limit of a hypothesis' score; float64 and float32.
 
     A score adds up one log-probability a token, and each is a small difference
-    of a logit and the log of a sum, which carry the rounding of all that lies
-    behind them.
+    of a logit and the log of a sum, which have the rounding of every step
+    before them.
     """
     if dtype == "float64":
         return FLOAT64_LIMIT

@@ -1,10 +1,10 @@
-"""A number in words, the same everywhere."""
+"""An error or a limit as text, the same everywhere."""
 
 import math
 
 
 def number(error):
-    """An error or a limit, short: two digits, 0 as 0, none as a dash."""
+    """An error or a limit in two digits, 0 as 0, None as a dash."""
     if error is None:
         return "–"
     if error == 0:

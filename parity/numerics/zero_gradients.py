@@ -1,9 +1,9 @@
-"""The one gradient that mathematics makes zero: that of a key's bias.
+"""The one gradient that is zero by mathematics: that of a key's bias.
 
-It adds the same number to all scores of a query, which a softmax does not
-see. What is computed is rounding, and Adam divides it by its own size: in
-training the bias wanders, by no more than its steps allow, and no output
-feels it.
+The bias adds the same number to all scores of a query, which does not change
+their softmax. The computed gradient is rounding, and Adam divides it by its
+own size: training moves the bias, by no more than its steps allow, and no
+output changes.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def beside(name):
 
 
 def scale(name, arrays):
-    """What a tensor is zero beside, or None where it need not be zero.
+    """The scale beside which a tensor is zero, or None if it need not be.
 
     Args:
         name: of a gradient or of one of Adam's moments; it may have anything

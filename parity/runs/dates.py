@@ -1,9 +1,9 @@
 """The dates task: a date as people write it, to ISO 8601.
 
-"vendredi 20 novembre 2026" is to become "2026-11-20". The forms come from the
+"vendredi 20 novembre 2026" becomes "2026-11-20". The forms come from the
 Unicode CLDR through Babel: full, long and medium, in many languages; the short
-ones are left out, since 3/4/26 is two dates. Which dates are for training,
-validation and testing follows from a fixed key, and none is in two of them.
+ones are left out, since 3/4/26 can be two dates. A fixed key divides the dates
+into those for training, validation and testing.
 """
 
 import datetime
@@ -24,7 +24,7 @@ FORMS = ("full", "long", "medium")
 
 FIRST, LAST = datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)
 
-#: How many dates are kept from training, for each of the two other sets.
+#: How many dates each of the two other sets has.
 KEPT = 2000
 
 #: How many strings each language and form has in a set.
@@ -45,25 +45,25 @@ def days(part):
 
 
 def written(date, locale, form):
-    """A date in a language and a form, as CLDR has it."""
+    """A date in a language and a form of CLDR."""
     from babel.dates import format_date
     return format_date(date, form, locale=locale)
 
 
 def pairs(part, each):
-    """(source, target, locale): ``each`` dates a language and form."""
-    chosen, found = days(part), []
+    """(source, target, locale): ``each`` dates per language and form."""
+    chosen, rows = days(part), []
     for locale in LOCALES:
         for form in FORMS:
             for _ in range(each):
-                date = chosen[len(found) % len(chosen)]
-                found.append((written(date, locale, form), date.isoformat(),
+                date = chosen[len(rows) % len(chosen)]
+                rows.append((written(date, locale, form), date.isoformat(),
                               locale))
-    return found
+    return rows
 
 
 def batch(step, rows):
-    """Sources and targets of a training step, drawn anew for each step."""
+    """Sources and targets of a training step, drawn again for each step."""
     drawn = random.bits64(
         random.fold_in(random.fold_in(KEY, "batches"), step), (rows, 3))
     chosen, sources, targets = days("train"), [], []

@@ -18,7 +18,7 @@ from parity.runs import dates
 #: The key of everything that a task draws.
 KEY = random.fold_in(random.key(0), "tasks")
 
-#: A file's share that is kept for validation, and at most how many pairs.
+#: The share of a file's pairs for validation, and the largest number of them.
 VALIDATED, MOST_VALIDATED = 0.05, 500
 
 
@@ -27,10 +27,10 @@ class Dates:
 
     Attributes:
         name: the task's.
-        config: the TransformerConfig that it is meant for.
-        longest: how many tokens an answer has at most.
-        steps, rows: how many steps of how many pairs it takes.
-        training: the settings that it takes, as TrainingConfig's fields.
+        config: the default TransformerConfig.
+        longest: the largest number of tokens in an answer.
+        steps, rows: the default number of steps, and of pairs in a batch.
+        training: the default settings, as TrainingConfig's fields.
     """
 
     name = "dates"
@@ -66,7 +66,7 @@ class Dates:
 class File:
     """The pairs of a file, in another random order in each epoch.
 
-    A twentieth of them, chosen by key, is kept for validation.
+    A twentieth of them, chosen by key, is for validation.
     """
 
     steps, rows = 2000, 32
@@ -81,13 +81,13 @@ class File:
             source_vocab=size, target_vocab=size, max_length=256)
         self.pairs = list(zip(sources, targets))
         order = self._order("split").tolist()
-        kept = min(MOST_VALIDATED, int(len(order) * VALIDATED))
-        self.kept, self.train = order[:kept], np.array(order[kept:])
+        count = min(MOST_VALIDATED, int(len(order) * VALIDATED))
+        self.validated, self.train = order[:count], np.array(order[count:])
         self.ids = list(zip(*encoded(self.tokenizer, sources, targets)))
         self.longest = 8 + max(len(target) for _, target in self.ids)
 
     def check(self, config):
-        """Raise InputError where a pair is longer than a model can read."""
+        """Raise InputError if a pair is longer than the model can read."""
         for number, (source, target) in enumerate(self.ids, start=1):
             longest = max(len(source), len(target))
             if longest > config.max_length:
@@ -113,8 +113,8 @@ class File:
         return [source for source, _ in chosen], [t for _, t in chosen]
 
     def validation(self):
-        """(source, target, "all") of what is kept from training."""
-        return [(*self.pairs[i], "all") for i in self.kept]
+        """(source, target, "all") of the pairs that are not trained on."""
+        return [(*self.pairs[i], "all") for i in self.validated]
 
     def test(self):
         """Nothing beyond validation."""
@@ -122,7 +122,7 @@ class File:
 
 
 def encoded(tokenizer, sources, targets):
-    """Ids of sources, and of targets with their begin and end."""
+    """Ids of sources, and of targets with their bos and eos ids."""
     return ([tokenizer.encode(text) for text in sources],
             [[tokenizer.bos_id, *tokenizer.encode(text), tokenizer.eos_id]
              for text in targets])

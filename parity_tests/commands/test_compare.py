@@ -101,7 +101,7 @@ def test_dump_and_compare(script, tmp_path):
 @pytest.mark.parametrize("target, words", [
     ("s.py", "SCRIPT.py:FUNCTION"), ("no.py:model", "there is no script"),
     ("s.py:nope", "no function 'nope'"), ("s.py:none", "must return (model"),
-    ("s.py:fails", "ZeroDivisionError"), ("s.py:text", "a str is no model"),
+    ("s.py:fails", "ZeroDivisionError"), ("s.py:text", "a str is not a model"),
     ("s.py:bad_input", "RuntimeError")])
 def test_scripts_that_cannot_be_dumped(script, tmp_path, target, words):
     done = run("dump", script.parent / target, "--out", tmp_path / "d")

@@ -150,7 +150,7 @@ def test_a_dtype_is_named_in_any_way(dtype):
     ({"limit": math.nan}, "is not a limit"),
     ({"own": [1.0]}, "own is not nested like expected"),
     ({"own": np.ones(2), "dtype": "float32"}, "has shape \\[2\\]"),
-    ({"zero_scale": 0}, "is no scale"),
+    ({"zero_scale": 0}, "is not a scale"),
 ])
 def test_mistakes_are_told(keywords, words):
     with pytest.raises(InputError, match=words):
@@ -218,7 +218,7 @@ def test_own_follows_the_nest():
 
 
 def test_keys_that_read_alike():
-    with pytest.raises(InputError, match="read alike"):
+    with pytest.raises(InputError, match="the same text"):
         assert_parity({1: 1.0, "1": 2.0}, {1: 1.0, "1": 2.0})
 
 

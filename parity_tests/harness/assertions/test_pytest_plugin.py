@@ -138,8 +138,8 @@ def test_required_and_absent(run, monkeypatch):
                "--parity-require", "torch,keras")
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([
-        "ERROR: --parity-require: torch cannot be checked, for torch is not "
-        "installed; *"])
+        "ERROR: --parity-require: torch cannot be checked, because torch is "
+        "not installed; *"])
     assert "collected" not in done.stdout.str()
 
 

@@ -127,7 +127,7 @@ def test_batches_are_a_function_of_the_step(tmp_path):
 def test_an_epoch_of_a_file_has_every_pair_once():
     task = tasks.File(str(SENTENCES), 300)
     count = len(task.train)
-    assert count + len(task.kept) == len(task.pairs)
+    assert count + len(task.validated) == len(task.pairs)
     for epoch in range(2):
         seen = [tuple(task.batch(epoch * count + i + 1, 1)[0][0])
                 for i in range(count)]
