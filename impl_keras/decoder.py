@@ -26,6 +26,7 @@ class DecoderLayer(keras.layers.Layer):
     def call(self, x, memory, memory_mask, mask, cache):
         """Map x [B T D], or one token with a cache, reading memory [B S D]."""
         y = self.self_attention_residual.before(x)
+        # keras: what is no tensor goes by name
         y = self.self_attention(y, y, mask, cache=cache)
         # [1] attended [B T D]: x and its self-attention, in a residual
         attended = tap(

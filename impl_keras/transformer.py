@@ -34,6 +34,7 @@ class Transformer(keras.Model):
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
         x = self.source_embedding(source)
+        # keras: what is no tensor goes by name
         x = self.source_positions(x, start=0)
         # [1] memory [B S D]: the encoder's output
         memory = tap(self, "memory", self.encoder(x, source_mask))
