@@ -105,7 +105,7 @@ class Beam(Search):
         tokens = finished_tokens = ops.tile(first, (b, w, 1))
         finished = ops.full((b, w), -math.inf, "float64")
         # One hypothesis is alive at first: all would be the same one.
-        alive = ops.where(ops.arange(w) == 0, 0, finished)
+        alive = ops.where(ops.arange(w) == 0, 0.0, finished)
         done = ops.zeros(b, "bool")
         for written in range(1, self.length):
             # [1] log_probs [R V]: log p of every token that may come next
@@ -153,7 +153,7 @@ class Beam(Search):
         return scores, follow(tokens, which)
 
     def is_done(self, finished, alive, bound):
-        """Whether no hypothesis that is alive can, or need, be waited for."""
+        """Whether none that is alive can, or need, be waited for: bool [B]."""
         # [9] hope [B]: the best score that one alive may reach
         hope = tap(self, "hope", alive[:, 0] / bound)
         # [10] worst [B]: the worst score of W that have finished; -∞ if fewer

@@ -206,7 +206,7 @@ class Beam(Cached, search.Beam):
         return tokens, scores
 
     def is_done(self, finished, alive, written, numbers):
-        """Whether no hypothesis that is alive can, or need, be waited for."""
+        """Whether none that is alive can, or need, be waited for: bool [B]."""
         hope = alive[:, 0] / ops.take(numbers.bounds, written)
         worst = finished[:, -1]
         enough = (worst > -math.inf) & ((worst >= hope) | numbers.hf_true)
