@@ -21,17 +21,10 @@ def native_kept(key, shape, rate):
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool.
-
-    Places of one shape are drawn together, which asks less of a compiler.
-    """
-    drawn = {}
-    for shape in dict.fromkeys(places.values()):
-        names = [name for name in places if places[name] == shape]
-        keys = random.fold_in_each(key, names)
-        masks = (native_kept if native else kept)(keys, shape, rate)
-        drawn |= dict(zip(names, masks))
-    return drawn
+    """What a run keeps in every place: path -> bool."""
+    masks = native_kept if native else kept
+    return {name: masks(random.fold_in(key, name), shape, rate)
+            for name, shape in places.items()}
 
 
 class Dropout(nn.Module):

@@ -6,11 +6,31 @@ stands, and weights and moments change where they are.
 
 import torch
 
+from contract.dropping import dropping, places
 from impl_torch import random, train
+from impl_torch.fast.dropout import draw
 from impl_torch.fast.optimizer import OPTIMIZERS
+from impl_torch.loss import cross_entropy
+from impl_torch.masks import causal_mask, padding_mask
 from impl_torch.optimizer import clip_by_global_norm
-from impl_torch.parameters import leaves
-from impl_torch.train import loss_and_gradients
+from impl_torch.parameters import leaves, paths
+
+
+def loss_and_gradients(model, source, target, key, native):
+    """See impl_torch.train; what is dropped is drawn together."""
+    config = model.config
+    read, labels = target[:, :-1], target[:, 1:]
+    source_mask = padding_mask(source, config.pad_id)
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
+    drawn = draw(key, places(config, *source.shape, read.shape[1]),
+                 config.dropout, native)
+    with torch.enable_grad(), dropping(paths(model), drawn):
+        output = model(source, read, source_mask, target_mask)
+        loss = cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing, config.smoothing)
+    weights = [weight for _, weight, _ in leaves(model)]
+    return loss.detach(), list(torch.autograd.grad(loss, weights))
 
 
 class Trainer(train.Trainer):
