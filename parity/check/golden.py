@@ -41,19 +41,19 @@ README = """\
 # Weights
 
 One small random weight file for each preset, at test size, in float64, under
-the canonical names (`contract/weights.py`), and in `golden/` what the NumPy
-reference answers on a padded batch: the batch as `in.*`, the answers as
-`out.*`. No scale is one and no bias is zero, so that nothing that is left out
-goes unseen. `SHA256SUMS` has the hashes.
+the canonical names (`contract/weights.py`), and in `golden/` the NumPy
+reference's outputs on a padded batch: the batch as `in.*`, the outputs as
+`out.*`. No scale is 1 and no bias is 0, so that leaving one out changes the
+outputs. `SHA256SUMS` has the hashes.
 
-Made by `parity weights`; `parity weights --check` tells whether this folder is
-what the command would make now.
+`parity weights` makes these files; `parity weights --check` says whether they
+are what the command would make now.
 
-`dates.*` is a trained model: dates as people write them, in 25 languages, to
-ISO 8601, made by `parity train dates --port jax` (4000 steps of 64 pairs,
-float32). `dates.safetensors` holds its weights and, as metadata, its
-configuration and how many of its test answers are exact, `dates.tokenizer.json`
-its tokenizer, `dates.tsv` one test pair of each language and form, `dates.png`
+`dates.*` is a trained model, from dates as people write them, in 25 languages,
+to ISO 8601, made by `parity train dates --port jax` (4000 steps of 64 pairs,
+float32). `dates.safetensors` has its weights and, as metadata, its
+configuration and how many of its test answers are exact; `dates.tokenizer.json`
+its tokenizer; `dates.tsv` one test pair of each language and form; `dates.png`
 and `dates.curves.tsv` the learning curves of the four implementations.
 
 | preset | arrays | parameters | SHA-256 of the file |
