@@ -247,6 +247,23 @@ def test_keras_attention_without_keys(port, with_weights):
     assert equal(found[EMPTY], ours if with_weights else mean)
 
 
+@keras_only
+def test_our_keras_attention_is_keras_own(port):
+    """Its call is written out; Keras' own of the same layer is its equal.
+
+    To the bit, fully masked rows among them.
+    """
+    import keras
+    layer = port.build("multi_head_attention", CONFIG, ATTENTION)
+    x, memory, mask = (port.to_native(value, "cpu")
+                       for value in (X, MEMORY, BATCH.source_mask))
+    ours = layer(x, memory, mask, cache=None)
+    own, _ = keras.layers.MultiHeadAttention.call(
+        layer, x, memory, attention_mask=mask[:, 0],
+        return_attention_scores=True)
+    np.testing.assert_array_equal(port.to_numpy(ours), port.to_numpy(own))
+
+
 def nnx_attention(**keywords):
     """NNX' own answer as an array."""
     import jax.numpy as jnp
