@@ -13,9 +13,9 @@ FLOPS = workload.matmul_flops(workload.config())
 
 def rows(results, clock):
     """The table's rows as plain data."""
-    found = list(harness.timings(BENCHMARK, results, FLOPS, clock))
-    peer = next(row for name, _, row in found if name == PEER)
-    for _, result, row in found:
+    timings = list(harness.timings(BENCHMARK, results, FLOPS, clock))
+    peer = next(row for name, _, row in timings if name == PEER)
+    for _, result, row in timings:
         yield row | {"ratio": row["median"] / peer["median"],
                      "peak": result["peak"]}
 

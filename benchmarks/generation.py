@@ -55,8 +55,8 @@ def validate(workers, truth, folder, progress):
         for search, tokens in truth.items():
             if not IMPLEMENTATIONS[worker.name].has(search, LENGTHS[0]):
                 continue
-            found = written(worker, search, folder)
-            if not np.array_equal(found, tokens):
+            own = written(worker, search, folder)
+            if not np.array_equal(own, tokens):
                 raise SystemExit(
                     f"{worker.name} writes other tokens ({search}): it "
                     "computes something else.")
@@ -108,9 +108,9 @@ def slope(seconds):
 
 def rows(turns, clock):
     """The tables' rows as plain data, by search."""
-    found = {search: {} for search in SEARCHES}
+    tables = {search: {} for search in SEARCHES}
     for (name, search, length), kept in turns.items():
-        found[search].setdefault(name, {})[length] = statistics.median(
+        tables[search].setdefault(name, {})[length] = statistics.median(
             harness.quiet_turns({"turns": kept}, clock))
     return {search: [{
         "name": name, "title": IMPLEMENTATIONS[name].title,
@@ -122,7 +122,7 @@ def rows(turns, clock):
             for length, spent in seconds.items()
             if length in table.get(peer, {})} for peer in PEERS}}
         for name, seconds in table.items()]
-        for search, table in found.items()}
+        for search, table in tables.items()}
 
 
 def columns(lengths):

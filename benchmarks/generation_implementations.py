@@ -1,8 +1,8 @@
 """The searches that are timed, each ready to run.
 
-All write targets of a forced length: the tokens that would end one, end and
-padding, have rows of zeros in the table, so that their logit is always 0, and
-of 32 000 logits of either sign none that is 0 is ever among the highest.
+All write targets of a forced length: the tokens that would end one, eos and
+padding, have rows of zeros in the table, so their logit is always 0, which is
+never among the highest of 32 000 logits of either sign.
 """
 
 import dataclasses
@@ -17,15 +17,15 @@ from contract import random
 from contract.generation import GenerationConfig
 from contract.weights import probe_weights
 
-BEGIN, END, PAD = 1, 2, workload.VOCAB - 1
+BOS, EOS, PAD = 1, 2, workload.VOCAB - 1
 
-#: Tokens of a target after its begin.
+#: Tokens of a target after its bos.
 LENGTHS = 32, 128, 512
 
 #: Runs with and without the reorder, where it cannot be timed by itself.
 TURNS = 4
 
-#: What is written at once: name -> (how it is searched, sources).
+#: What is searched at once: name -> (method, sources).
 SEARCHES = {
     "greedy, B = 1": ("greedy", 1),
     "greedy, B = 8": ("greedy", 8),
@@ -41,26 +41,26 @@ def config():
 
 
 def weights(seed=0):
-    """Probe weights under which what is written varies; float32.
+    """Probe weights under which targets vary; float32.
 
-    As they are, random layers drown what they add to, and the same token
-    follows for ever. Here sub-layers add little, queries are sharp, and the
+    With plain random weights, layers drown what they add to, and the same token
+    is repeated for ever. Here sub-layers add little, queries are sharp, and the
     last norm's signs keep a token from following itself.
     """
-    found = probe_weights(config(), seed)
-    for name, array in found.items():
+    arrays = probe_weights(config(), seed)
+    for name, array in arrays.items():
         if name.endswith(".bias"):
             array *= 0.1
         elif name.endswith(("output.kernel", "outer.kernel")):
             array *= 0.3
         elif name.endswith("query.kernel"):
             array *= 4
-    last = found[f"decoder.layers.{config().n_decoder_layers - 1}."
+    last = arrays[f"decoder.layers.{config().n_decoder_layers - 1}."
                  "feed_forward_residual.norm.scale"]
     key = random.fold_in(random.key(seed), "signs")
     last *= np.sign(random.uniform(key, last.shape, -1.0, 1.0))
-    found["source_embedding.table"][[END, PAD]] = 0
-    return {name: array.astype(np.float32) for name, array in found.items()}
+    arrays["source_embedding.table"][[EOS, PAD]] = 0
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
 def batch():
@@ -71,7 +71,7 @@ def batch():
 def settings(search, length):
     """The GenerationConfig of a case."""
     return GenerationConfig(
-        method=SEARCHES[search][0], bos_id=BEGIN, eos_id=END,
+        method=SEARCHES[search][0], bos_id=BOS, eos_id=EOS,
         max_tokens=length)
 
 
@@ -265,7 +265,7 @@ def _marian(config, weights, threads):
 
     from benchmarks.peer_marian import marian
     torch.set_num_threads(threads)
-    return marian(config, weights, BEGIN)
+    return marian(config, weights, BOS)
 
 
 def hugging_face(config, weights, source, threads):
@@ -290,15 +290,15 @@ def ctranslate2(config, weights, source, threads):
     import ctranslate2
 
     from benchmarks.peer_marian import translator, word
-    engine = translator(_marian(config, weights, threads), END, threads)
+    engine = translator(_marian(config, weights, threads), EOS, threads)
 
     def write(source, settings):
-        found = engine.translate_batch(
+        rows = engine.translate_batch(
             [[word(token) for token in row] for row in source],
             beam_size=settings.width, length_penalty=settings.alpha,
             max_decoding_length=settings.max_tokens)
         return [[settings.bos_id, *(int(token[1:]) for token
-                                      in row.hypotheses[0])] for row in found]
+                                      in row.hypotheses[0])] for row in rows]
 
     return _ready(write, source, products.numpy,
                   {"ctranslate2": ctranslate2.__version__})

@@ -74,10 +74,10 @@ def lacks(libraries):
                  if importlib.util.find_spec(library) is None), None)
 
 
-def relative_l2(found, truth):
-    """|found - truth| / |truth|, in float64."""
-    found = found.astype(np.float64)
-    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+def relative_l2(x, truth):
+    """|x - truth| / |truth|, in float64."""
+    x = x.astype(np.float64)
+    return float(np.linalg.norm(x - truth) / np.linalg.norm(truth))
 
 
 def busy_seconds():
@@ -242,9 +242,9 @@ def markdown(report, benchmark):
 def replace_between(path, mark, text):
     """Replace what stands between two comments of a Markdown file."""
     begin, end = f"<!-- {mark} -->", f"<!-- end {mark} -->"
-    before, found, rest = path.read_text().partition(begin)
-    _, ended, after = rest.partition(end)
-    if not (found and ended):
+    before, first, rest = path.read_text().partition(begin)
+    _, last, after = rest.partition(end)
+    if not (first and last):
         raise SystemExit(f"{path} lacks the comments {begin} and {end}.")
     path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
 

@@ -1,6 +1,6 @@
 """NNX's layers in the shape of Flax's WMT example, computing as ours do.
 
-The example norms before each sub-layer; here the norm follows, as in the
+The example normalises before each sub-layer; here the norm follows, as in the
 preset.
 """
 

@@ -15,7 +15,7 @@ PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj",
 
 
 def marian(config, weights, bos_id):
-    """A MarianMTModel that computes what ours does; it never ends by itself.
+    """A MarianMTModel that computes what ours does; it never stops by itself.
 
     Its positions are halves, its norms stand after the sum with an epsilon of
     1e-5, and its vocabularies are tied.
@@ -64,8 +64,8 @@ def translator(model, eos_id, threads):
     """A MarianMTModel in CTranslate2, float32.
 
     The converter takes padding, the last token, out of the vocabulary. Ours
-    begins with the begin token's embedding and Marian's own with zeros, so the
-    begin is named.
+    begins with the bos's embedding and Marian's own with zeros, so the bos is
+    named.
     """
     import ctranslate2
     from ctranslate2.converters.transformers import MarianMTLoader

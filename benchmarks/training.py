@@ -14,13 +14,13 @@ TOKENS = 2 * workload.ROWS * workload.LENGTH
 
 def rows(results, clock):
     """The table's rows as plain data."""
-    found = {name: (row, result) for name, result, row in harness.timings(
+    measured = {name: (row, result) for name, result, row in harness.timings(
         BENCHMARK, results, FLOPS, clock)}
-    for row, result in found.values():
+    for row, result in measured.values():
         row["peak"] = result["peak"] and result["peak"] - result["imported"]
-    for name, (row, _) in found.items():
+    for name, (row, _) in measured.items():
         *_, peer = IMPLEMENTATIONS[name]
-        against = found.get(peer, (None,))[0]
+        against = measured.get(peer, (None,))[0]
         yield row | {
             "tokens": TOKENS / row["median"],
             "ratio": against and row["median"] / against["median"],

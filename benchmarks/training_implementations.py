@@ -149,9 +149,9 @@ def jax_peer(config, weights, batch, threads):
     model = load(PeerTransformer(config, rngs=nnx.Rngs(0)), weights)
     optimizer = optax.adam(
         TRAINING.learning_rate, TRAINING.beta1, TRAINING.beta2, TRAINING.eps)
-    graph, held = nnx.split(model)
-    state = [held, optimizer.init(held)]
-    del model, held
+    graph, parameters = nnx.split(model)
+    state = [parameters, optimizer.init(parameters)]
+    del model, parameters
     compiled = jax.jit(functools.partial(train_step, graph, optimizer),
                        donate_argnums=(0, 1))
     source, target = (jax.numpy.asarray(ids[0]) for ids in batch)

@@ -65,12 +65,12 @@ def memory(field):
         lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     except OSError:
         return None
-    found = [line.split()[1] for line in lines if line.startswith(field)]
-    return int(found[0]) * 1024 if found else None
+    sizes = [line.split()[1] for line in lines if line.startswith(field)]
+    return int(sizes[0]) * 1024 if sizes else None
 
 
 def forget_peak():
-    """Have VmHWM begin again at what is held now, where the system can."""
+    """Set VmHWM back to the memory held now, where the system can."""
     try:
         pathlib.Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -38,7 +38,7 @@ class Batch:
 
     @classmethod
     def of_text(cls, sources, targets, tokenizer):
-        """A batch from sentences: targets get a begin and an end token."""
+        """A batch from sentences; targets get a bos and an eos."""
         return cls.of_ids(
             tokenizer.pad([tokenizer.encode(text) for text in sources]),
             tokenizer.pad([
@@ -78,7 +78,7 @@ def check_pairs(config, sources, targets):
 
     Args:
         sources: int [A B S], A batches of B sequences.
-        targets: int [A B T], with their begin and end tokens.
+        targets: int [A B T], from bos to eos.
     """
     sources, targets = np.asarray(sources), np.asarray(targets)
     for ids, what in ((sources, "source"), (targets, "target")):

@@ -1,9 +1,9 @@
-"""What a model asks of its inputs, said in one sentence when it is not so.
+"""Checks of a model's inputs; each error is one sentence.
 
 The checks look at shapes and dtypes only, which are known under jit as well;
-``tokens`` also looks at the ids, so it stands where ids enter, outside of any
-compiled function. Left to themselves JAX and Keras answer an id outside the
-table with NaN, and every framework broadcasts a mask of the wrong shape.
+``tokens`` also looks at the ids, so it is called where ids enter, outside of
+any compiled function. Without it JAX and Keras return NaN for an id outside the
+table; without ``mask`` every framework broadcasts a mask of the wrong shape.
 """
 
 import numpy as np
@@ -34,11 +34,11 @@ def tokens(ids, vocab, max_length, what):
         )
 
 
-def length(found, max_length, what="input"):
+def length(size, max_length, what="input"):
     """Check a sequence length against the rows of the position table."""
-    if found > max_length:
+    if size > max_length:
         raise InputError(
-            f"the {what} sequence has {found} tokens, but the position table "
+            f"the {what} sequence has {size} tokens, but the position table "
             f"has {max_length} rows; shorten it or raise max_length."
         )
 
@@ -55,12 +55,12 @@ def mask(mask, scores_shape):
             "attend (0 and 1 or 0 and -inf mean different things in "
             "different systems)."
         )
-    found, wanted = tuple(mask.shape), tuple(scores_shape)
-    fits = len(found) == len(wanted) and all(
-        a == b or a == 1 for a, b in zip(found, wanted)
+    shape, wanted = tuple(mask.shape), tuple(scores_shape)
+    fits = len(shape) == len(wanted) and all(
+        a == b or a == 1 for a, b in zip(shape, wanted)
     )
     if not fits:
         raise InputError(
-            f"the mask has shape {list(found)} where the scores have "
+            f"the mask has shape {list(shape)} where the scores have "
             f"{list(wanted)}; each axis must be equal or 1."
         )

@@ -1,7 +1,7 @@
 """How each component is made from a config; the same in all four.
 
-A component is named by its file and its class, or by the table in which the
-config chooses its class, and by what the class is given.
+A component is named by its file, its class (or the table in which the config
+chooses the class), and the class's arguments.
 """
 
 import importlib
@@ -54,8 +54,8 @@ def component(package, name, config):
     file, choice, arguments = COMPONENTS[name]
     module = importlib.import_module(f"{package}.{file}")
     if isinstance(choice, str):
-        chosen = getattr(module, choice)
+        kind = getattr(module, choice)
     else:
         table, field = choice
-        chosen = getattr(module, table)[getattr(config, field)]
-    return chosen, arguments(config)
+        kind = getattr(module, table)[getattr(config, field)]
+    return kind, arguments(config)

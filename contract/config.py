@@ -24,10 +24,10 @@ SIZES = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
-    """Every number and every choice that touches the maths.
+    """Every number and every choice that changes the maths.
 
-    Frozen, and checked when made: a value that cannot work raises InputError
-    with a sentence that says what to change. Defaults are the base model of
+    Frozen, and checked when it is made: a value that cannot work raises
+    InputError, which says what to change. Defaults are the base model of
     "Attention Is All You Need" (Vaswani et al. 2017, table 3).
 
     Attributes:
@@ -38,10 +38,10 @@ class TransformerConfig:
         n_encoder_layers, n_decoder_layers: N of each stack.
         max_length: rows of the position table, the longest sequence.
         dropout: probability that a value is dropped while training.
-        label_smoothing: ε, the mass moved from the right token to others.
+        label_smoothing: ε, the share moved from the right token to others.
         smoothing: to which: "uniform", to all V tokens; "others", to all but
             the right one; "kl", to all but that and padding, and the loss is
-            a divergence, less by the entropy.
+            the KL divergence.
         residual: "post", norm(x + f(x)) as in the paper, or "pre",
             x + f(norm(x)).
         norm: "layer", the usual layer norm; "std", divided by the unbiased
@@ -196,10 +196,10 @@ def preset(name):
 
 
 def at_test_size(config):
-    """``config`` with its variants kept and its sizes made small.
+    """``config`` with the same variants and small sizes.
 
-    No two sizes are equal, so that no transposed or swapped axis can go
-    unseen, and neither d_model nor d_k is a power of 4, so that no root is
+    No two sizes are equal, so that every transposed or swapped axis shows,
+    and neither d_model nor d_k is a power of 4, so that no root is
     exact: D 48, H 6, K 8, F 80, V 37 and 41 (37 where tied), 2 and 3 layers.
     """
     return config.replace(

@@ -1,8 +1,8 @@
-"""When dropout is on, where, and what it keeps: for the time of a run.
+"""Where dropout is on, and the values that it keeps, during a run.
 
 Dropout is off unless a run is open, so that a model never drops by accident.
-What an open run keeps was drawn beforehand, for every place by its name, which
-is the path of its Dropout and the same in all four.
+The values that a run keeps are drawn before it, for each place by its name: the
+path of its Dropout, the same in all four.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ def places(config, batch, source, target):
     if not config.dropout:
         return {}
     d, f, h = config.d_model, config.d_ff, config.n_heads
-    found = {"source_positions.dropout": (batch, source, d),
+    shapes = {"source_positions.dropout": (batch, source, d),
              "target_positions.dropout": (batch, target, d)}
     for stack, n_layers, length, keys in (
         ("encoder", config.n_encoder_layers, source,
@@ -30,17 +30,17 @@ def places(config, batch, source, target):
     ):
         for layer in (f"{stack}.layers.{i}" for i in range(n_layers)):
             for name, size in keys.items():
-                found[f"{layer}.{name}.weights_dropout"] = (
+                shapes[f"{layer}.{name}.weights_dropout"] = (
                     batch, h, length, size)
-            found[f"{layer}.feed_forward.activated_dropout"] = (
+            shapes[f"{layer}.feed_forward.activated_dropout"] = (
                 batch, length, f)
             for name in (*keys, "feed_forward"):
-                found[f"{layer}.{name}_residual.dropout"] = (batch, length, d)
-    return found
+                shapes[f"{layer}.{name}_residual.dropout"] = (batch, length, d)
+    return shapes
 
 
 def kept(module):
-    """What the open run keeps of a Dropout's input, bool; None if it is off."""
+    """Which inputs of a Dropout the open run keeps, bool; None if it is off."""
     if _open is None:
         return None
     paths, drawn = _open

@@ -1,10 +1,10 @@
-"""The one exception that stands for somebody's mistake rather than ours."""
+"""The one exception for a user's mistake, not ours."""
 
 
 class InputError(ValueError):
-    """Something handed to us cannot be used.
+    """An input cannot be used.
 
-    The message is one sentence that names the thing and says what to do. The
+    The message is one sentence that names the input and says what to do. The
     command line prints it and exits with status 2; it never shows a traceback.
     """
 

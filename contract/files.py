@@ -1,7 +1,7 @@
-"""The one writer: what is written is there whole, or not at all.
+"""The one writer: a file is written whole, or not at all.
 
-Killed at any moment, a program leaves the old file or the new one, never half
-of one; what it was writing lies beside them under a name of its own.
+A program that is killed leaves the old file or the new one, never half of one;
+the unfinished file stays beside it as ``*.partial``.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from contract.errors import InputError
 
 @contextlib.contextmanager
 def new_file(path):
-    """A file beside ``path``, to be written, that then takes its name.
+    """A temporary file beside ``path``; after the block it takes that name.
 
-    Where the block raises, ``path`` stays as it was.
+    If the block raises, ``path`` stays as it was.
     """
     path = pathlib.Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
@@ -34,9 +34,9 @@ def new_file(path):
 
 @contextlib.contextmanager
 def new_folder(path):
-    """A folder beside ``path``, to be filled, that then takes its name.
+    """A temporary folder beside ``path``; after the block it takes that name.
 
-    By then there must be nothing of that name, or an empty folder.
+    ``path`` must then not exist, or be an empty folder.
     """
     path = pathlib.Path(path).absolute()
     temporary = pathlib.Path(tempfile.mkdtemp(
@@ -73,7 +73,7 @@ def write_json(path, data):
 
 
 def check_writable(path):
-    """Say before the work, not after it, that a report has nowhere to go."""
+    """Raise InputError before the work if a report cannot be written."""
     if path is None:
         return
     if path.is_dir() or not path.parent.is_dir():

@@ -1,4 +1,4 @@
-"""GenerationConfig, the one description of how a target is found."""
+"""GenerationConfig, the one description of a search for a target."""
 
 import dataclasses
 import math
@@ -14,25 +14,25 @@ CHOICES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GenerationConfig:
-    """Every number and every choice of a search. Frozen, checked when made.
+    """Every number and choice of a search. Frozen, checked when it is made.
 
     Attributes:
         method: "greedy", "beam" or "sample".
-        bos_id, eos_id: what a target begins and ends with.
-        max_tokens: the most tokens after the begin, the end included.
+        bos_id, eos_id: the ids that a target begins and ends with.
+        max_tokens: the most tokens after the bos, the eos included.
         beam: W, how many hypotheses are kept; 1 is greedy search.
         length_rule: what a hypothesis' sum of log-probabilities is divided by,
-            L being its tokens after the begin, and when a row is done: "paper",
-            ((5 + L) / 6)^α, once no living hypothesis can be better at any
+            L being its tokens after the bos, and when a row is done: "paper",
+            ((5 + L) / 6)^α, once no hypothesis alive can be better at any
             length (Wu et al. 2016, eq. 14); "hf_true", "hf_false" and
             "hf_never", L^α, as Hugging Face's ``early_stopping``: at the W-th
-            that has ended, once none could be better at its present length,
+            that has finished, once none can be better at its present length,
             or at any length; "none", 1.
         alpha: α.
-        temperature: what logits are divided by before sampling.
-        top_k: sample from the k likeliest alone; 0 from all.
-        top_p: sample from the likeliest that together reach p; 1 from all.
-        seed: from which what is sampled follows.
+        temperature: the divisor of logits before sampling.
+        top_k: sample from the k most likely tokens; 0 from all.
+        top_p: sample from the most likely that together reach p; 1 from all.
+        seed: from which samples follow.
         cached: whether keys and values are kept from token to token.
     """
 
@@ -104,6 +104,6 @@ class GenerationConfig:
                 return float(length)**self.alpha
 
     def bound(self, length):
-        """The penalty under which a living hypothesis is at its best."""
+        """The penalty that gives a hypothesis alive its best score."""
         present = self.length_rule == "hf_false"
         return self.penalty(length if present else self.max_tokens)

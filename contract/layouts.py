@@ -1,4 +1,4 @@
-"""Other people's weights, read into our names: one table a system.
+"""Other systems' weights under our names: one table for each system.
 
 A row is ``(our name, their name, how)``. ``{i}`` stands for a layer's number.
 ``how`` says what is done to their array: SAME, TRANSPOSED (a torch Linear
@@ -256,7 +256,7 @@ def _numbered(name, n_layers):
 
 
 def rows(name, config: TransformerConfig):
-    """Every row of a layout with its layers counted out."""
+    """Every row of a layout, once for each layer."""
     for ours, theirs, how in layout(name).rows:
         n_layers = (config.n_decoder_layers if ours.startswith("decoder")
                     else config.n_encoder_layers)
@@ -294,7 +294,7 @@ def read(name, arrays, config):
 
 
 def step_of(name, output, config):
-    """Our step name of their output, or None if the layout has no such one."""
+    """Our step name of their output, or None if the layout has none."""
     table = layout(name)
     for pattern, step in table.outputs.items():
         for i in _numbered(pattern, config.n_encoder_layers):

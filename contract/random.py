@@ -84,7 +84,7 @@ def bits(key, shape):
 
 
 def bits64(key, shape):
-    """Random uint64: the two words of each place's counter, side by side."""
+    """Random uint64: the two words of each place's counter, concatenated."""
     out = np.empty(_size_of(shape), np.uint64)
     for start, x0, x1 in _words(key, out.size):
         out[start:start + BLOCK] = x0.astype(np.uint64) << np.uint64(32) | x1
@@ -94,15 +94,15 @@ def bits64(key, shape):
 def uniform(key, shape, low, high):
     """Uniform float64 in [low, high), of 52 random bits each.
 
-    The unit's fraction is exact, so that no rounding is left to a library but
-    that of one product and one sum.
+    The fraction is exact, so that a library rounds only one product and one
+    sum.
     """
     unit = (bits64(key, shape) >> np.uint64(12)) * 2.0**-52
     return unit * (high - low) + low
 
 
 def normal(key, shape):
-    """Normal float64 of mean 0 and deviation 1: √2 erf⁻¹ of a uniform.
+    """Normal float64 of mean 0 and variance 1: √2 erf⁻¹ of a uniform.
 
     The quantile is Wichura's AS241, from the standard library, number by
     number; it is right to rounding, as are the frameworks' erf⁻¹.

@@ -3,9 +3,9 @@
     PE[pos, 2i]     = sin(pos / 10000^(2i / d_model))
     PE[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))
 
-A table is a constant, not something that a framework computes, so it stands
-here once for all four. It is float64, and rounded where it is used (R7): an
-angle of 5000 radians has no sine to speak of in float32.
+A table is a constant, not something that a framework computes, so it is here
+once for all four. It is float64, and rounded where it is used (R7): computed in
+float32, the sine of 5000 radians is wrong in the fourth decimal.
 """
 
 import functools

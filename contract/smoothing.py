@@ -1,4 +1,4 @@
-"""Label smoothing: what a model should say of each token.
+"""Label smoothing: the target probability of each token.
 
 Label smoothing (section 5.4; Szegedy et al. 2016, section 7) moves a share ε
 of the target distribution q from the right token to others, and systems
@@ -10,7 +10,7 @@ disagree on which others (R22)::
               loss is the divergence Σ q (log q - log p)
 
 Each convention is four numbers: q of the right token, of another, of padding,
-and Σ q log q, which is 0 where the loss leaves that out.
+and Σ q log q, which is 0 where the loss leaves it out.
 """
 
 import math

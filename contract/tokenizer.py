@@ -41,8 +41,8 @@ class Tokenizer:
 
     Attributes:
         pad_id, bos_id, eos_id: ids of the first three of ``SPECIAL``, or of
-            what is CALLED otherwise.
-        unknown_id: the fourth's; None where every text is known.
+            their other names in CALLED.
+        unknown_id: the fourth's; None if no text is unknown.
         vocab_size: V.
     """
 
@@ -53,7 +53,7 @@ class Tokenizer:
             raise InputError(
                 f"the tokenizer has no token {token!r}, nor "
                 f"{', '.join(CALLED[token])}; add one to it.")
-        inner.encode_special_tokens = True  # "<s>" in a text is three signs
+        inner.encode_special_tokens = True  # "<s>" in a text is text
         inner.no_padding()
         inner.no_truncation()
         self.inner = inner
@@ -84,12 +84,12 @@ class Tokenizer:
         """Train a tokenizer; equal texts give equal tokenizers.
 
         Args:
-            texts: what it is to encode briefly.
+            texts: the texts to train on.
             vocab_size: V, reached where the texts have as many pieces.
             single_digits: whether every digit is a token of its own.
             model: "bpe", of bytes, to which no text is unknown; or
                 "wordpiece" (Wu et al. 2016, section 4.1; as in BERT), to which
-                a character that the texts lack is, and blanks are all alike.
+                characters outside the texts are unknown and all blanks equal.
         """
         if one_of(model, ("bpe", "wordpiece"), "model") == "wordpiece":
             return cls._train_wordpiece(list(texts), vocab_size)
@@ -131,7 +131,7 @@ class Tokenizer:
                 (self.inner.to_str(pretty=True) + "\n").encode())
 
     def encode(self, text):
-        """The ids of a text, without begin or end; never a special token."""
+        """The ids of a text, without bos or eos; never a special token."""
         return self.inner.encode(text, add_special_tokens=False).ids
 
     def decode(self, ids):
@@ -167,15 +167,15 @@ class Tokenizer:
 
 
 def _id_of(inner, token):
-    """The id of a special token, whatever it is called; None without one."""
+    """The id of a special token under any of its names; None without one."""
     for name in (token, *CALLED[token]):
-        if (found := inner.token_to_id(name)) is not None:
-            return found
+        if (token_id := inner.token_to_id(name)) is not None:
+            return token_id
     return None
 
 
 def read_pairs(path=None):
-    """The two columns of a file of pairs, a pair a line, parted by a tab.
+    """The two columns of a file of pairs, a pair a line, separated by a tab.
 
     By default the committed file.
 

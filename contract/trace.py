@@ -1,4 +1,4 @@
-"""Taps: how a value inside a model is seen without changing the model.
+"""Taps: how values inside a model are recorded without changing it.
 
 ``scores = tap(self, "scores", ...)`` is an identity, unless a trace is open.
 The open trace is a plain global: torch.compile refuses context variables.

@@ -15,10 +15,10 @@ CHOICES = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Every number of a training run that touches the maths.
+    """Every number of a training run that changes the maths.
 
-    Frozen, and checked when made. Defaults are the paper's (section 5.3); it
-    clips nothing and accumulates nothing.
+    Frozen, and checked when it is made. Defaults are the paper's (section 5.3),
+    without clipping.
 
     Attributes:
         optimizer: "adam" (Kingma and Ba 2015, algorithm 1: ε outside the root,

@@ -94,9 +94,9 @@ def part(weights, prefix):
 
 
 def check(weights, shapes, what="the weights"):
-    """Raise InputError unless ``weights`` are just what ``shapes`` asks for.
+    """Raise InputError unless ``weights`` have the names and shapes given.
 
-    Every name there and no other, every shape equal, floating point, finite.
+    Every name and no other, every shape equal, floating point, finite.
     """
     for name in shapes:
         if name not in weights:
@@ -111,10 +111,10 @@ def check(weights, shapes, what="the weights"):
                 "the configuration that they were made for."
             )
     for name, shape in shapes.items():
-        found = tuple(weights[name].shape)
-        if found != tuple(shape):
+        own = tuple(weights[name].shape)
+        if own != tuple(shape):
             raise InputError(
-                f"the array {name!r} in {what} has shape {list(found)} where "
+                f"the array {name!r} in {what} has shape {list(own)} where "
                 f"{list(shape)} is needed; matrices stand as [in, out]."
             )
         finite(name, weights[name], what)
@@ -135,12 +135,12 @@ def finite(name, array, what):
 
 
 def initial_weights(config, seed=0, generator=random):
-    """Weights to begin training with, the same on every machine; float64.
+    """Initial weights for training, the same on every machine; float64.
 
     Glorot uniform kernels, tables uniform with variance 1/D (so that
-    embeddings times sqrt(D) begin with variance 1), scales one, biases zero.
-    Each array has a key of its own, named by its canonical name, so that its
-    values do not depend on what else the model holds.
+    embeddings times sqrt(D) have variance 1 at first), scales one, biases zero.
+    Each array has its own key, named by its canonical name, so that its values
+    do not depend on the model's other arrays.
 
     Args:
         config: a TransformerConfig.
@@ -168,7 +168,7 @@ def initial_weights(config, seed=0, generator=random):
 
 
 def probe_weights(config, seed=0):
-    """Weights that hide nothing, to compare implementations with; float64.
+    """Weights that hide no mistake, to compare implementations with; float64.
 
     As initial_weights, but no scale is one and no bias zero, so that a missing
     scale, bias or norm shows: scales in [0.5, 1.5), biases in [-0.5, 0.5).
@@ -210,7 +210,7 @@ def save(path, arrays, **metadata):
         with safe_open(temporary, framework="numpy") as file:
             for name, array in arrays.items():
                 if file.get_tensor(name).tobytes() != array.tobytes():
-                    raise RuntimeError(f"{name} did not survive the writing")
+                    raise RuntimeError(f"{name} was not written as it is")
 
 
 def load(path):

@@ -27,8 +27,8 @@ print("frameworks:", ", ".join(engines))
 # ## Four words
 #
 # A word is a row of numbers. These are drawn with NumPy's old generator and
-# seed 42, as the notebook draws them; what it answered is in the file of
-# vectors, to sixteen digits. The first number of the first word is 0.4967.
+# seed 42, as in the notebook; its results are in the file of vectors, to
+# sixteen digits. The first number of the first word is 0.4967.
 
 # %%
 tests = pathlib.Path(lessons.FOLDER).parent / "parity_tests"
@@ -40,12 +40,12 @@ assert np.array_equal(x, printed.given["x"])
 assert round(x[0, 0], 4) == 0.4967
 
 # %% [markdown]
-# ## What is asked, what is offered, what is given
+# ## Query, key and value
 #
-# Each word makes three vectors of itself: a **query**, what it looks for; a
-# **key**, what it can be found by; and a **value**, what it hands over. Each is
-# one product with a matrix: query = x W_Q, and so on. We build that head from
-# the project's own class and ask it for every step.
+# Each word is turned into three vectors: a **query**, what it looks for; a
+# **key**, what it can be found by; and a **value**, what it gives. Each is one
+# product with a matrix: query = x W_Q, and so on. We build that head from the
+# project's own class and ask it for every step.
 
 # %%
 reference = engines["numpy"]
@@ -60,8 +60,8 @@ assert np.allclose(steps["query"], x @ printed.weights["query.kernel"])
 # ## How well a query fits a key
 #
 # The dot product of a query and a key is large where both point the same way.
-# Row i, column j below: how much word i wants of word j. The notebook's first
-# number is 2.5189, and the smallest is -59.0346.
+# Row i, column j below: how well the query of word i matches the key of word j.
+# The notebook's first number is 2.5189, and the smallest is -59.0346.
 
 # %%
 print(steps["raw_scores"])
@@ -72,26 +72,26 @@ assert_parity(steps["raw_scores"], printed.answers["raw_scores"])
 # %% [markdown]
 # ## Why the root of d_k
 #
-# A dot product of d_k products of numbers of spread 1 has the spread √d_k. At
-# the paper's width of 512 in one head it would be about 22.6, and a softmax of
-# such numbers gives nearly all to one word and no gradient to the others.
-# Divided by √d_k the spread is 1 at every width.
+# A dot product adds d_k products. If the numbers have standard deviation 1, the
+# sum has √d_k. At the paper's width of 512 in one head that is about 22.6, and
+# a softmax of such numbers gives nearly all weight to one word and almost no
+# gradient to the others. Divided by √d_k it is 1 at every width.
 
 # %%
 draw = np.random.RandomState(0)
 for width in (6, 64, 512):
     q, k = draw.randn(2, 20000, width)
-    spread = (q * k).sum(axis=1).std()
-    print(f"d_k {width:3}: spread {spread:6.2f}, divided by its root "
-          f"{spread / width**0.5:.2f}")
-    assert abs(spread / width**0.5 - 1) < 0.03
+    std = (q * k).sum(axis=1).std()
+    print(f"d_k {width:3}: standard deviation {std:6.2f}, divided by √d_k "
+          f"{std / width**0.5:.2f}")
+    assert abs(std / width**0.5 - 1) < 0.03
 
 # %% [markdown]
-# ## Shares of one
+# ## Weights that add up to 1
 #
-# A softmax makes shares of the scores: all positive, each row with the sum 1.
+# A softmax turns scores into weights: all positive, each row with the sum 1.
 # The second word gives 0.9991 of its attention to the third. The output of a
-# word is the values of all, mixed in these shares.
+# word is the mean of all values with these weights.
 
 # %%
 print(steps["weights"])
@@ -103,12 +103,12 @@ print("the first word's output:", steps["context"][0])
 assert round(steps["context"][0, 0], 4) == 0.1903
 
 # %% [markdown]
-# ## The same in four
+# ## The same in all four
 #
 # Now each framework builds the same head from the same weights. Float64 has
-# some sixteen digits, so that two sound programs differ by about 1e-16 of a
+# some sixteen digits, so two correct programs differ by about 1e-16 of a
 # number; the limit is 1e-12. `assert_parity` compares as strictly as the
-# project itself does: shape, dtype, NaN, the whole and its worst row.
+# project itself: shape, dtype, NaN, the whole array and its worst row.
 
 # %%
 theirs = {"scores": "scaled_scores", "weights": "weights",
@@ -116,16 +116,16 @@ theirs = {"scores": "scaled_scores", "weights": "weights",
 for name, engine in engines.items():
     module = engine.build("single_head_attention", printed.config,
                           printed.weights)
-    found = engine.run(module, x)
-    errors = [assert_parity(found[ours], printed.answers[answer])[0].error
+    outputs = engine.run(module, x)
+    errors = [assert_parity(outputs[ours], printed.answers[answer])[0].error
               for ours, answer in theirs.items()]
     print(f"{name:6}" + "".join(f"  {ours} {error:.1e}"
           for ours, error in zip(theirs, errors)))
     assert max(errors) < 1e-12
 
 # %% [markdown]
-# The line that does it, as it stands in each of the four. One marker, one
-# name, one place: this is how the whole project can be read side by side.
+# The line that does it, in each of the four. The marker, the name and the place
+# are the same, so the whole project can be read side by side.
 
 # %%
 root = pathlib.Path(lessons.FOLDER).parent
@@ -139,10 +139,10 @@ for name in engines:
 # %% [markdown]
 # ## From one head to many
 #
-# One head has one opinion of who matters. Three heads have three: the model's
-# twelve numbers are cut into three times four, each head attends by itself,
-# and what they found is put side by side again and mixed by one more matrix.
-# The shapes say it all: [batch, head, word, number].
+# One head weights the words in one way, three heads in three: the model's
+# twelve numbers are cut into three times four, each head attends by itself, and
+# their outputs are concatenated and mixed by one more matrix. The shapes are
+# [batch, head, word, number].
 
 # %%
 many = Vector(folder / "notebook_numpy_multi_head.safetensors")
@@ -156,8 +156,8 @@ assert_parity(steps["context"][0], many.answers["heads"])
 
 # %% [markdown]
 # The notebook's first output is 7.7930, its last 11.4000. Its heads are three
-# small matrices, ours are the columns of one large one; both are the same
-# numbers, and all four frameworks find them.
+# small matrices, ours are the columns of one large one; both hold the same
+# numbers, and all four frameworks give the same output.
 
 # %%
 for name, engine in engines.items():
@@ -170,12 +170,12 @@ for name, engine in engines.items():
     assert (round(output[0, 0], 4), round(output[-1, -1], 4)) == (7.793, 11.4)
 
 # %% [markdown]
-# ## Who may look at whom
+# ## Masks
 #
-# A **mask** says so: true where a query may attend to a key. A causal mask
-# hides what comes later, as a decoder must. The last row here may attend to
-# nothing at all: its shares are 0 and not a quarter each, and it takes nothing.
-# Frameworks disagree about such a row; this project decides it, in all four.
+# A **mask** is true where a query may attend to a key. A causal mask hides
+# later words, as a decoder must. The last row here is fully masked: its weights
+# are 0 and not a quarter each, and so is its output. Frameworks disagree about
+# such a row; in this project it is the same in all four.
 
 # %%
 y, _, _ = many.inputs()
@@ -197,7 +197,7 @@ for name, engine in engines.items():
 # %% [markdown]
 # ## What heads learn
 #
-# Random weights look at random words. The shipped model was taught to write
+# Random weights attend to random words. The shipped model was trained to write
 # dates as 2047-04-19; when it writes the month, where do the heads of its last
 # layer look?
 
@@ -213,25 +213,25 @@ words = tokenizer.tokens(batch.source[0])
 written = tokenizer.tokens(batch.target[0])
 place = written.index("-") + 1  # having read the 0 of the month: next is 4
 step = "decoder.layers.1.cross_attention.weights"
-looked = {}
+attended = {}
 for name, engine in engines.items():
     model = engine.build("transformer", config, weights)
-    looked[name] = engine.forward(model, *batch)[step]
-    assert_parity(looked[name], looked["numpy"])
+    attended[name] = engine.forward(model, *batch)[step]
+    assert_parity(attended[name], attended["numpy"])
 print("the source:", " | ".join(words))
 print("read so far:", "".join(written[1:place + 1]))
-for number, shares in enumerate(looked["numpy"][0, :, place], start=1):
+for number, shares in enumerate(attended["numpy"][0, :, place], start=1):
     best = np.argsort(-shares)[:3]
     print(f"head {number}: " + ", ".join(
         f"{words[i]!r} {shares[i]:.2f}" for i in best))
 month = [i for i, word in enumerate(words) if word in (" a", "v", "ril")]
-share = looked["numpy"][0, :, place][:, month].sum(axis=-1)
+share = attended["numpy"][0, :, place][:, month].sum(axis=-1)
 print("of each head's attention, to the month:", share)
 assert share.max() > 0.5
 
 # %% [markdown]
 # ## Try it
 #
-# Make the sentence five words long, or give the mask a hole, and say what will
-# change before you run it. Then read `reference_numpy/attention.py`: it is
-# what ran above.
+# Make the sentence five words long, or mask one more key, and say what will
+# change before you run it. Then read `reference_numpy/attention.py`, the code
+# that ran above.

@@ -32,8 +32,9 @@ print(f"{sum(array.size for array in weights.values()):,} weights")
 # ## Text to pieces to ids
 #
 # A tokenizer cuts text into pieces that it has seen often, and gives each its
-# number. Frequent words stay whole, rare ones fall apart. Target texts also get
-# a begin (id 1) and an end (id 2); 0 is padding. Nothing is lost on the way.
+# number. Frequent words stay whole, rare ones are split. Target texts also get
+# a bos (begin of sequence, id 1) and an eos (end of sequence, id 2); 0 is
+# padding. Nothing is lost on the way.
 
 # %%
 source, target = "vendredi 19 avril 2047", "2047-04-19"
@@ -46,8 +47,8 @@ assert tokenizer.decode(ids) == source and len(ids) == 14
 # %% [markdown]
 # ## Ids to vectors
 #
-# Each id takes its row of a table, times √128 = 11.3137, so that the row is not
-# drowned by the position that is added to it: sines and cosines, which differ
+# Each id takes its row of a table, times √128 = 11.3137, so that the row is as
+# large as the position that is added to it: sines and cosines, which differ
 # from place to place and are never trained.
 
 # %%
@@ -66,10 +67,9 @@ assert np.array_equal(
 # %% [markdown]
 # ## Every shape on the way
 #
-# One sentence, 14 pieces of source, 12 of target with begin and end: here is
-# the first layer of each stack and what lies around it. Only attention mixes
-# words, and its scores are the only place where two lengths meet: [batch, head,
-# asking word, asked word].
+# One sentence, 14 pieces of source, 12 of target with bos and eos: here is the
+# first layer of each stack and what is around it. Only attention mixes words,
+# and only its scores have two lengths: [batch, head, query, key].
 
 # %%
 shown = ("source_", "target_", "encoder.layers.0", "memory",
@@ -84,9 +84,9 @@ assert steps["output"].shape == (1, 12, 1000)
 # %% [markdown]
 # ## Two masks
 #
-# Sentences of one batch are filled up to one length. The **padding mask** says
-# which places are real; the **causal mask** lets a target word see itself and
-# what stands before it, never what it is to predict. True means may attend. The
+# Sentences of one batch are padded to one length. The **padding mask** says
+# which places are real; the **causal mask** lets a target word attend to itself
+# and earlier words, never to the word it predicts. True means may attend. The
 # source's mask goes into the encoder and into the cross-attention, both of the
 # target's into the decoder's self-attention.
 
@@ -101,9 +101,9 @@ assert not np.triu(two.target_mask[0, 0], 1).any()
 assert two.source_mask.sum() == 14 + len(tokenizer.encode("5 Mai 1980"))
 
 # %% [markdown]
-# A sentence must not notice what it is filled up with. The first one's answer
-# is the same alone and beside the longer one, to the last digits; without the
-# source's mask it is not.
+# Padding must not change a sentence's output. The first one's is the same alone
+# and beside the longer one, to the last digits; without the source's mask it is
+# not.
 
 # %%
 first = Batch.of_text(["5 Mai 1980"], ["1980-05-05"], tokenizer)
@@ -112,18 +112,18 @@ unmasked = numpy.forward(model, two.source, two.target,
                          np.ones_like(two.source_mask), two.target_mask)
 masked = numpy.forward(model, *two)["output"][:1]
 length = first.target.shape[1]
-right, wrong = (np.abs(found[:, :length] - alone).max()
-                for found in (masked, unmasked["output"][:1]))
+right, wrong = (np.abs(output[:, :length] - alone).max()
+                for output in (masked, unmasked["output"][:1]))
 print(f"largest difference with the mask {right:.1e}, without {wrong:.2f}")
 assert right < 1e-12 and wrong > 0.1
 
 # %% [markdown]
 # ## Teacher forcing
 #
-# While it is trained the model does not read its own guesses but the right
-# answer, one place behind: it reads `<begin> 2 0 4 …` and is to say
-# `2 0 4 7 …`. All places are asked at once, which the causal mask makes honest.
-# The loss is the mean of -log p of the right pieces.
+# In training the model does not read its own guesses but the right answer, one
+# place behind: it reads `<s> 2 0 4 …` and predicts `2 0 4 7 …`. All places are
+# predicted at once; the causal mask keeps them from reading the answer. The
+# loss is the mean of -log p of the right pieces.
 
 # %%
 read, labels = batch.target[:, :-1], batch.target[:, 1:]
@@ -150,8 +150,8 @@ for name, engine in engines.items():
     assert abs(loss - by_hand) < 1e-12
 
 # %% [markdown]
-# At once or one after the other: cut the target after each place, and what is
-# said there does not change. That is why one pass trains all places, and why
+# At once or one after the other is the same: cut the target after each place,
+# and the prediction there does not change. So one pass trains all places, and
 # the same model can write word by word.
 
 # %%
@@ -162,11 +162,11 @@ error = assert_parity(np.stack(cut), outputs["numpy"][0])[0].error
 print(f"{len(cut)} passes against one: error {error:.1e}")
 
 # %% [markdown]
-# ## Training: the same gradient in four
+# ## Training: the same gradient in all four
 #
 # A new, tiny model with the same first weights in each framework. Which way
 # should each weight move? PyTorch, Keras and JAX find the gradient by their own
-# autodiff, NumPy's is written out by hand, and they agree to the last places.
+# autodiff, NumPy's is written out by hand, and they agree to the last digits.
 
 # %%
 tiny = TransformerConfig(
@@ -178,20 +178,20 @@ few = Batch.of_text(*zip(*pairs[:8]), tokenizer)
 few_sources, few_targets = (
     np.pad(array, ((0, 0), (0, width - array.shape[1])))
     for array, width in ((few.source, 24), (few.target, 25)))
-asked = Batch.of_ids(few_sources, few_targets[:, :-1], tiny.pad_id)
+inputs = Batch.of_ids(few_sources, few_targets[:, :-1], tiny.pad_id)
 truth = None
 for name, engine in engines.items():
-    loss, found = engine.gradients(
-        engine.build("transformer", tiny, start), *asked, few_targets[:, 1:])
-    whole = np.concatenate([found[weight].ravel() for weight in start])
+    loss, gradients = engine.gradients(
+        engine.build("transformer", tiny, start), *inputs, few_targets[:, 1:])
+    whole = np.concatenate([gradients[weight].ravel() for weight in start])
     truth = whole if truth is None else truth
     error = assert_parity(whole, truth)[0].error
     print(f"{name:6} loss {float(loss):.12f}, gradient of {whole.size:,} "
           f"weights, norm {np.linalg.norm(whole):.6f}, error {error:.1e}")
 
 # %% [markdown]
-# Adam moves each weight against its gradient, and the loss falls. It began near
-# ln 1000 = 6.91, which is what a guess among 1000 pieces costs.
+# Adam moves each weight against its gradient, and the loss falls. It starts
+# near ln 1000 = 6.91, the loss of a guess among 1000 pieces.
 
 # %%
 trainer = numpy.trainer(numpy.build("transformer", tiny, start),
@@ -204,16 +204,16 @@ assert abs(losses[0] - np.log(1000)) < 0.2 and losses[-1] < losses[0] - 2
 # %% [markdown]
 # ## Writing: greedy search
 #
-# In use there is no right answer to read. The model writes its likeliest piece,
-# reads it again, and so on until the end: here 11 passes, `2047-04-19` and the
-# end. The score is the sum of log p.
+# In use there is no right answer to read. The model writes its most likely
+# piece, reads it, and so on until the eos: here 11 passes, `2047-04-19` and the
+# eos. The score is the sum of log p.
 
 # %%
 settings = GenerationConfig(
     bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_tokens=15)
 for name, engine in engines.items():
-    found = engine.generate(models[name], batch.source, settings)
-    answer, score = found["tokens"][0, 0], float(found["scores"][0, 0])
+    greedy = engine.generate(models[name], batch.source, settings)
+    answer, score = greedy["tokens"][0, 0], float(greedy["scores"][0, 0])
     print(f"{name:6} {tokenizer.decode(answer)}  log p {score:.12f}")
     assert tokenizer.decode(answer) == target
     forced_score = log_p[np.arange(len(labels[0])), labels[0]].sum()
@@ -223,44 +223,44 @@ print("the sum of the log p above:", f"{forced_score:.12f}")
 # %% [markdown]
 # ## Writing: beam search
 #
-# The likeliest next piece is not always the beginning of the likeliest answer.
-# A beam keeps the W best beginnings alive side by side. Asked for `2 april`, of
-# no year at all, greedy search runs into a text that never ends; a beam of four
-# finds an answer that is 12.8 times as likely, and ends.
+# The most likely next piece does not always lead to the most likely answer. A
+# beam keeps the W best hypotheses alive. For `2 april`, without a year, greedy
+# search runs into a text that never ends; a beam of four finds an answer that
+# is 12.8 times as likely, and ends.
 
 # %%
 vague = tokenizer.pad([tokenizer.encode("2 april")], length=len(ids))
 wide = settings.replace(method="beam", beam=4, length_rule="none")
 for name, engine in engines.items():
-    narrow = engine.generate(models[name], vague, settings)
-    found = engine.generate(models[name], vague, wide)
-    one, best = narrow["scores"][0, 0], found["scores"][0, 0]
-    print(f"{name:6} greedy {tokenizer.decode(narrow['tokens'][0, 0])} "
-          f"{one:.4f}, beam {tokenizer.decode(found['tokens'][0, 0])} "
+    greedy = engine.generate(models[name], vague, settings)
+    beam = engine.generate(models[name], vague, wide)
+    one, best = greedy["scores"][0, 0], beam["scores"][0, 0]
+    print(f"{name:6} greedy {tokenizer.decode(greedy['tokens'][0, 0])} "
+          f"{one:.4f}, beam {tokenizer.decode(beam['tokens'][0, 0])} "
           f"{best:.4f}: {np.exp(best - one):.1f} times as likely")
     assert round(float(np.exp(best - one)), 1) == 12.8
     if name == "numpy":
-        truth = found
-    assert np.array_equal(found["tokens"], truth["tokens"])
-    assert_parity(found["scores"], truth["scores"])
+        truth = beam
+    assert np.array_equal(beam["tokens"], truth["tokens"])
+    assert_parity(beam["scores"], truth["scores"])
 
 # %% [markdown]
 # All four hypotheses of the beam, the best first. A longer one adds up more
 # negative numbers; the paper divides by ((5 + length) / 6)^0.6, so that short
-# ones are not preferred for being short.
+# ones are not preferred only because they are short.
 
 # %%
 fair = numpy.generate(model, vague, wide.replace(length_rule="paper"))
-for rule, found in (("no rule", truth), ("the paper's", fair)):
+for rule, beam in (("no rule", truth), ("the paper's", fair)):
     print(f"{rule}:")
-    for tokens, score in zip(found["tokens"][0], found["scores"][0]):
+    for tokens, score in zip(beam["tokens"][0], beam["scores"][0]):
         print(f"  {score:8.4f}  {tokenizer.decode(tokens)}")
-    assert (np.diff(found["scores"][0]) <= 0).all()
+    assert (np.diff(beam["scores"][0]) <= 0).all()
 
 # %% [markdown]
 # ## Try it
 #
 # Write your own date into `source` and its answer into `target`, or a text that
-# is no date. How sure is the model of the first piece? Which piece makes the
-# loss? `parity translate` answers texts from the command line, and
-# `parity train dates` teaches such a model from the beginning.
+# is no date. How sure is the model of the first piece? Which piece adds most to
+# the loss? `parity translate` translates texts on the command line, and
+# `parity train dates` trains such a model from the start.

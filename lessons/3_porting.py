@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Porting a model, and finding the bug
 #
-# Somebody writes a model anew in another framework, loads the old weights, and
+# Somebody writes a model again in another framework, loads the old weights, and
 # the numbers are nearly right. Nothing fails; translations are a little worse.
-# Here we port one encoder layer to plain PyTorch, make two mistakes that people
-# make, and find them: first **where** the two part, then **why**.
+# Here we port one encoder layer to plain PyTorch, make two common mistakes, and
+# find them: first **where** the two diverge, then **why**.
 
 # %%
 import parity
@@ -25,8 +25,8 @@ for name, array in layer.items():
 # ## The port
 #
 # The original is this project's encoder layer, post-norm, with LayerNorm's ε of
-# 1e-5. Below stands a port as one might write it in an afternoon. It runs, its
-# shapes are right, and it holds two mistakes. Can you see them?
+# 1e-5. Below is a port as one might write it in an afternoon. It runs, its
+# shapes are right, and it has two mistakes. Can you see them?
 
 # %%
 if torch_here:
@@ -51,12 +51,12 @@ if torch_here:
             q, k, v = (self.heads_of(f(x)) for f in (
                 self.query, self.key, self.value))
             scores = q @ k.mT / q.shape[-1]**0.5
-            shares = scores.masked_fill(~mask, -1e9).softmax(-1)
-            seen = (shares @ v).transpose(1, 2).flatten(2)
-            x = self.norm1(x + self.output(seen))
+            attention = scores.masked_fill(~mask, -1e9).softmax(-1)
+            context = (attention @ v).transpose(1, 2).flatten(2)
+            x = self.norm1(x + self.output(context))
             return self.norm2(x + self.outer(self.inner(x).relu()))
 
-    def load(port, layer, turned=("query", "key", "value", "inner",
+    def load(port, layer, transposed=("query", "key", "value", "inner",
                                   "outer")):
         """Give the port the original's weights: torch stores [out, in]."""
         places = {"query": "self_attention.query",
@@ -69,7 +69,7 @@ if torch_here:
             for ours, theirs in places.items():
                 kernel = torch.from_numpy(layer[f"{theirs}.kernel"])
                 module = getattr(port, ours)
-                module.weight.copy_(kernel.T if ours in turned else kernel)
+                module.weight.copy_(kernel.T if ours in transposed else kernel)
                 module.bias.copy_(torch.from_numpy(layer[f"{theirs}.bias"]))
             for ours, theirs in (
                     ("norm1", "self_attention_residual.norm"),
@@ -88,9 +88,9 @@ else:
 # %% [markdown]
 # ## Is it right?
 #
-# Ask in float64. In float32 a small mistake hides among rounding errors; in
-# float64 two sound programs agree to about 1e-15, and anything above 1e-12 is a
-# bug. `assert_parity` is made for such tests: it fails with a table.
+# Compare in float64. In float32 a small mistake hides among rounding errors; in
+# float64 two correct programs agree to about 1e-15, and anything above 1e-12 is
+# a bug. `assert_parity` is made for such tests: it fails with a table.
 
 # %%
 if torch_here:
@@ -114,82 +114,85 @@ else:
 # %% [markdown]
 # ## Where: the first step that differs
 #
-# The end is wrong, but where does it begin? `parity.trace` runs a model once
-# and keeps what went into and came out of each part, without a changed line.
-# `parity.compare` pairs the parts of two models, whatever they are called, and
-# names the first that is off. What is off only because its input was is called
-# inherited.
+# The output is wrong, but where does it start? `parity.trace` runs a model once
+# and keeps the inputs and outputs of each part, without a changed line.
+# `parity.compare` pairs the parts of two models, whatever their names, and
+# names the first that differs. A difference that comes only from the input is
+# called inherited.
 
 # %%
 def step_by_step(port):
     """Trace both, compare them, and print the parts that were paired."""
     a, b = (parity.trace(model, x, mask) for model in (original, port))
-    found = parity.compare(a, b)
-    for row in found.rows:
+    comparison = parity.compare(a, b)
+    for row in comparison.rows:
         if row.part == "output":
             print(f"{row.a:32} {row.b:8} {row.error:.1e} {row.verdict} "
                   f"{row.origin}")
-    print(found.sentence())
-    return a, b, found
+    print(comparison.sentence())
+    return a, b, comparison
 
 
 if torch_here:
-    a, b, found = step_by_step(port)
-    assert found.verdict == "divergence"
-    assert found.first.b == "output" and found.first.origin == "new"
+    a, b, comparison = step_by_step(port)
+    assert comparison.verdict == "divergence"
+    first = comparison.first
+    assert first.b == "output" and first.origin == "new"
 else:
     print("not checked")
 
 # %% [markdown]
 # ## Why: a cause that is proved
 #
-# `parity.explain` computes the step once more with each mistake that it knows,
-# and names one only if the port's numbers come out to the last places. The
-# first is the kernel of the output projection: torch's Linear stores [out, in],
-# and this one was loaded as it stands in the file, [in, out]. It is square, so
-# that nothing failed. The second is an ε that is ten times too small.
+# `parity.explain` computes the step again with each mistake that it knows, and
+# names one only if it gives the port's numbers to the last digits. The first is
+# the kernel of the output projection: torch's Linear stores [out, in], and this
+# one was loaded as it is in the file, [in, out]. It is square, so nothing
+# failed. The second is an ε that is ten times too small.
 
 # %%
-def reasons(a, b, found):
+def reasons(a, b, comparison):
     """Print and return the causes that were proved."""
-    told = parity.explain(found, a, b)
-    for one in told:
+    explanations = parity.explain(comparison, a, b)
+    for one in explanations:
         print(one.text())
-    return {(one.b, one.cause) for one in told}
+    return {(one.b, one.cause) for one in explanations}
 
 
 if torch_here:
-    assert reasons(a, b, found) == {("output", "kernel"),
+    assert reasons(a, b, comparison) == {("output", "kernel"),
                                     ("norm1", "epsilon")}
 else:
     print("not checked")
 
 # %% [markdown]
-# ## Mend it, and look again
+# ## Correct it, and compare again
 #
-# With the kernel turned the error falls from about 1 to about 3e-6. In float32
-# a model so near would pass many a test; in float64 it is still three million
-# times too far off.
+# With the kernel transposed the error falls from about 1 to about 3e-6. In
+# float32 such a model would pass many tests; in float64 it is still three
+# million times above the limit.
 
 # %%
 if torch_here:
-    load(port, layer, turned=("query", "key", "value", "output", "inner",
+    load(port, layer, transposed=("query", "key", "value", "output", "inner",
                               "outer"))
-    a, b, found = step_by_step(port)
-    assert found.first.b == "norm1" and 1e-6 < found.first.error < 1e-5
-    assert reasons(a, b, found) == {("norm1", "epsilon")}
+    a, b, comparison = step_by_step(port)
+    first = comparison.first
+    assert first.b == "norm1" and 1e-6 < first.error < 1e-5
+    assert reasons(a, b, comparison) == {("norm1", "epsilon")}
 else:
     print("not checked")
 
 # %% [markdown]
-# With ε mended too all matches, and we may say that this is the same layer.
+# With ε corrected too everything matches: this is the same layer.
 
 # %%
 if torch_here:
     port = load(Port(config, eps=1e-5).double(), layer,
-                turned=("query", "key", "value", "output", "inner", "outer"))
-    _, _, found = step_by_step(port)
-    assert found.verdict == "match"
+                transposed=("query", "key", "value", "output", "inner",
+                            "outer"))
+    _, _, comparison = step_by_step(port)
+    assert comparison.verdict == "match"
     with torch.no_grad():
         parity.assert_parity(port(x, mask), original(x, mask))
 else:
@@ -198,10 +201,10 @@ else:
 # %% [markdown]
 # ## A test is only as good as what it catches
 #
-# A check that says *match* may be blind. So this project keeps a catalogue of
-# faults and puts each into each port: every one must be caught at its own step
-# and called by its name. Here is one of them: the norm comes after the sum,
-# and the model has it before the sub-layer.
+# A check that says *match* may miss mistakes. So this project keeps a catalogue
+# of faults and puts each into each port: every one must be caught at its own
+# step and named. Here is one of them: the norm comes after the sum, and the
+# model has it before the sub-layer.
 
 # %%
 from parity.causes import catalogue, proof
@@ -212,16 +215,16 @@ print(f"{len(catalogue.faults())} faults; this one shows first in the case "
 for name in engines:
     if name == "numpy":
         continue
-    found = proof.proof(fault, engines[name])
-    print(f"{name:6} {found.in_words}: {found.findings[0].cause}")
-    assert found.right
+    result = proof.proof(fault, engines[name])
+    print(f"{name:6} {result.in_words}: {result.findings[0].cause}")
+    assert result.right
 
 # %% [markdown]
 # ## What the diagnosis does
 #
 # It runs the reference with each known fault in it, and calls a fault the cause
-# only if every step then is what the port computed, on two inputs. Without a
-# fault it has nothing to say, and what it does not know it does not guess.
+# only if every step then equals the port's, on two inputs. Without a fault it
+# names none, and it does not guess.
 
 # %%
 from parity.causes.diagnose import Diagnosis
@@ -246,9 +249,8 @@ else:
 # %% [markdown]
 # ## What not to compare
 #
-# Two runs are comparable only if they were given the same. So a comparison
-# refuses what would prove nothing, such as two different inputs, rather than
-# report a divergence that is none.
+# Two runs are comparable only with the same inputs. A comparison of different
+# inputs would prove nothing, so it is refused.
 
 # %%
 if torch_here:
