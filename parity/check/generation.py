@@ -210,18 +210,18 @@ def depends(runs, truth):
 #: whether they are wrong with the cache alone; the first that shows is told.
 CAUSES = {
     "a target goes on after its end": (
-        "Something other than padding stands behind an end.",
+        "Tokens other than padding follow an eos id.",
         lambda runs, truth, settings, alone: any(
             goes_on(tokens, settings.eos_id) for tokens, _ in runs)),
     "one hypothesis stands twice": (
-        "All beams are alive at the first step, and begin alike.",
+        "All hypotheses are alive at the first step, and equal.",
         lambda runs, truth, settings, alone: any(
             twice(*run) for run in runs)),
     "a row depends on its batch": (
-        "The same source has another answer beside other sources.",
+        "The same source has another output in another batch.",
         lambda runs, truth, settings, alone: depends(runs, truth)),
     "only with the cache: keys and values are not those of the hypothesis": (
-        "The cache does not follow its beam.",
+        "The cache is not reordered with its beam.",
         lambda runs, truth, settings, alone: alone),
 }
 

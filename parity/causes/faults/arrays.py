@@ -123,7 +123,7 @@ def _projections():
     for which in names:
         yield of(f"{which}'s heads grouped by feature",
                  f"{'Rows' if which == 'output' else 'Columns'} of its kernel "
-                 "stand feature by feature, not head by head.",
+                 "are in the order of features, not of heads.",
                  grouped(which), which, {which: GROUPED})
     yield of("all heads grouped by feature", "A row is cut into features of "
              "all heads, not into heads of all features.", grouped(*names),
@@ -139,13 +139,13 @@ def _dtypes():
     for dtype in (np.float32, ml_dtypes.bfloat16):
         title = np.dtype(dtype).name
         yield Cause(f"weights that passed through {title}", "dtype",
-                    f"Every weight is a number of {title}.",
+                    f"Every weight was rounded to {title}.",
                     ("attention", "linear", "norm", "embedding", ARRAYS),
                     {ANY: f"rounded to {title}"},
                     put=rounded_to(lambda name: True, dtype),
                     case="token_embedding", step="embedded")
         yield Cause(f"value's kernel passed through {title}", "dtype",
-                    f"W_V alone is of numbers of {title}.", ("attention",),
+                    f"W_V alone was rounded to {title}.", ("attention",),
                     {"value": f"rounded to {title}"},
                     put=rounded_to(of_attention("value"), dtype), case=ALONE,
                     step="value")
@@ -187,16 +187,16 @@ CAUSES = (
     Cause("a kernel transposed", "arrays", "A square W is stored as "
           "[out, in] and read as [in, out].", LINEAR,
           {"kernel": "transposed"}, not_put=LAYER_BY_LAYER),
-    _any("an array transposed", "Its axes stand in another order.",
+    _any("an array transposed", "Its axes are in another order.",
          "transposed"),
     _any("an array left at zero", "It is not loaded.", "zero"),
     _any("an array left at one", "It is not loaded.", "one everywhere"),
-    _any("an array missing", "One model has it alone.", "missing"),
-    _any("columns in reverse order", "The last axis runs from its end.",
+    _any("an array missing", "Only one of the models has it.", "missing"),
+    _any("columns in reverse order", "The last axis is reversed.",
          REVERSED),
-    _any("an array in another order", "The same numbers, in other places.",
+    _any("an array in another order", "The same numbers at other indices.",
          ORDER),
-    _any("a constant factor", "Every number has one factor.",
+    _any("a constant factor", "Every number is multiplied by one factor.",
          MULTIPLE),
     _any("another array", "Nothing is known of how it was made.",
          DIFFERENT),

@@ -94,7 +94,7 @@ def some_dropped(scores, mask):
 ATTENTION = "attention", "attention without projections"
 
 UNREPEATED = ("each framework rounds in an order of its own, which no replay "
-              "repeats; that numbers are of float32's rounding is told")
+              "repeats; told is that numbers were rounded to float32")
 
 
 def of_weights(name, sentence, function=None, settings=(), also=(), **more):
@@ -157,11 +157,11 @@ CAUSES = (
                in_single, not_explained=UNREPEATED),
     of_weights("softmax in bfloat16", "Scores are rounded to bfloat16 first.",
                in_half, not_explained=UNREPEATED),
-    of_weights("weights masked after the softmax", "What is left of a row "
-               "does not add up to 1.", also=NAN,
+    of_weights("weights masked after the softmax", "The weights that "
+               "remain in a row do not add up to 1.", also=NAN,
                settings={HIDDEN: "are hidden after the softmax"}),
-    of_weights("a hidden score is only 10 lower", "What is hidden still "
-               "counts a little.", also=NAN, settings={HIDDEN: "less 10"}),
+    of_weights("a hidden score is only 10 lower", "Hidden keys still "
+               "have small weights.", also=NAN, settings={HIDDEN: "less 10"}),
     of_weights("a hidden score is 1e-9", "1e-9 is written for -1e9.",
                also=NAN, settings={HIDDEN: "are 1e-9"}),
     of_weights("a hidden score is 0", "The score is multiplied by the mask.",
@@ -175,14 +175,13 @@ CAUSES = (
     of_weights("a query that sees nothing sees everything", "A number is "
                "added to every score of a row.",
                settings={EMPTY: "sees everything"}),
-    of_weights("dropout of the weights left on", "A tenth of the weights is "
-               "0, and the rest is larger.", some_dropped, not_explained=(
-                   "which weights fell cannot be known from what follows")),
+    of_weights("dropout of the weights left on", "A tenth of the weights "
+               "are 0, and the rest are larger.", some_dropped, not_explained=(
+                   "which weights were dropped is not known from later steps")),
     of_weights("a hidden score is -∞, and rows of NaN are set to 0",
                "The same numbers by another way.", infinitely_low,
-               equivalent="exp(-∞) and the exponential of the lowest number "
-               "less anything are both 0, and a query that sees nothing has "
-               "weights 0 either way"),
+               equivalent="exp(-∞) and exp of the lowest finite number are "
+               "both 0, and a fully masked row has weights 0 either way"),
     of_weights("softmax over half of the keys, then the others",
                "The same numbers by another way.", in_two_halves,
                equivalent="sums of exponentials are shifted to the new maximum "

@@ -45,36 +45,38 @@ def of(name, sentence, words, compute, put, where):
 
 #: In the order in which they are tried on a mask.
 CAUSES = (
-    of("attention without its mask", "The mask is not handed on.", "ignored",
+    of("attention without its mask", "The mask is not passed on.", "ignored",
        masks.ignored, used_as(masks.ignored), USED),
     of("no padding mask", "Padding is attended to.", "ignored",
        masks.ignored, padding_by(lambda tokens, pad: np.ones(
            tokens.shape, bool)), PADDING),
-    of("no causal mask", "Keys that are later than a query are seen.",
+    of("no causal mask", "Queries attend to later keys.",
        "the future is seen", masks.with_future, causal_by(masks.with_future),
        CAUSAL),
     of("a causal mask where none belongs", "Later keys are hidden as well.",
        "the future is hidden", masks.without_future,
        used_as(masks.without_future), USED),
-    of("causal mask off by one, to the future", "The next place is seen.",
+    of("causal mask off by one, to the future",
+       "A query attends to the next position.",
        "off by one, the next place is seen", masks.with_next,
        causal_by(masks.with_next), CAUSAL),
-    of("causal mask off by one, to the past", "A place does not see itself.",
+    of("causal mask off by one, to the past",
+       "A query does not attend to its own position.",
        "off by one, the place itself is hidden", masks.without_itself,
        causal_by(masks.without_itself), CAUSAL),
     of("padding mask's polarity turned round", "True where there is padding.",
        "turned round", masks.inverted, padding_by(
            lambda tokens, pad: tokens == pad), PADDING),
-    of("mask's polarity turned round in attention", "True hides, and was "
-       "meant to keep.", "turned round", masks.inverted,
+    of("mask's polarity turned round in attention", "True hides, where "
+       "it should let attend.", "turned round", masks.inverted,
        used_as(masks.inverted), USED),
-    Cause("another mask", "masks", "Other keys are hidden, by no rule that is "
-          "known.", ("attention", "attention without projections"),
+    Cause("another mask", "masks", "Other keys are hidden, by no known "
+          "rule.", ("attention", "attention without projections"),
           {"mask": OTHER}, not_put="it stands for whatever mask is not "
           "listed here"),
     Cause("padding mask for another id", "masks", "Another token than "
           "padding is hidden.", put=padding_by(
               lambda tokens, pad: tokens != pad + 1), **PADDING,
-          not_explained="a trace has the mask, and not the id that it was "
-          "made for"),
+          not_explained="a trace has the mask, not the id from which it was "
+          "made"),
 )

@@ -68,8 +68,9 @@ def _softmaxes():
             ("a log-softmax along another axis",
              "log-softmax along another axis",
              activation.along_another_axis(activation.log_softmax))):
-        yield Cause(name, "output", "Over the last axis, where nothing is." if
-                    value == "softmax" else "Over the last axis but one.",
+        yield Cause(name, "output", "Over the last axis, where there should "
+                    "be none." if value == "softmax" else
+                    "Over the last axis but one.",
                     FUNCTIONS, {"activation": value}, compute=function,
                     not_put=SOFTMAXES)
 
@@ -94,23 +95,23 @@ CAUSES = (
           {"activation": "log-softmax"}, put=worded(
               "projection", "OUTPUTS", "log_probs", "logits"),
           preset="lesson", case="project", step="output"),
-    Cause("log-probabilities, not logits", "output", "A log-softmax more.",
+    Cause("log-probabilities, not logits", "output", "A log-softmax is added.",
           FUNCTIONS, {"activation": "log-softmax"},
           compute=activation.log_softmax, put=worded(
               "projection", "OUTPUTS", "logits", "log_softmax"),
           case="project", step="output"),
-    Cause("no residual connection", "residual", "What goes into a sub-layer "
-          "is not added to what comes out.", (BETWEEN,),
+    Cause("no residual connection", "residual", "A sub-layer's input is not "
+          "added to its output.", (BETWEEN,),
           {"residual connection": "missing"}, put=replaced(
               "residual", "PostNorm.after", lambda old, port: (
                   lambda self, x, *rest: old(self, x * 0, *rest))),
           case="residual", step="summed"),
-    Cause("a residual connection more", "residual", "What went in is added "
-          "where it should not be.", (BETWEEN,),
+    Cause("a residual connection more", "residual", "An input is added where "
+          "it should not be.", (BETWEEN,),
           {"residual connection": "there"}, not_put=NOT_OURS),
     Cause("a summand missing", "residual", "Such as BERT's token types.",
           (BETWEEN,), {"summand": "missing"}, not_put=NOT_OURS),
-    Cause("a summand more", "residual", "A sum has a value too many.",
+    Cause("a summand more", "residual", "A sum has one value too many.",
           (BETWEEN,), {"summand": "there"}, not_put=NOT_OURS),
     Cause("another input", "residual", "A module is given another value.",
           (BETWEEN,), {"input": OTHER}, not_put="modules of ours are "
@@ -120,15 +121,15 @@ CAUSES = (
                       "position encoding", BETWEEN),
           {"factor": OTHER}, not_put="it stands for whatever factor is not "
           "listed here"),
-    Cause("dropout left on", "dropout", "Numbers fall by chance, and the rest "
-          "is larger.", (BETWEEN, ARRAYS), {"dropout": "on"},
+    Cause("dropout left on", "dropout", "Random values are 0, and the rest are "
+          "larger.", (BETWEEN, ARRAYS), {"dropout": "on"},
           not_put="a run of ours drops what it is told to, bit by bit; an "
           "attention's weights have a cause of their own"),
     Cause("dropout left off", "dropout", "Nothing is dropped where it should "
           "be.", (BETWEEN,), {"dropout": "off"},
           not_put="lockstep training compares the masks themselves"),
-    Cause("ids off by a number", "embedding", "Every id is another by one "
-          "number.", (BETWEEN,), {"numbers": "off"},
+    Cause("ids off by a number", "embedding", "One number is added to "
+          "every id.", (BETWEEN,), {"numbers": "off"},
           not_put="the ids of a case are its inputs"),
     Cause("a product in lower precision", "dtype", "Both arrays are rounded "
           "before they are multiplied.", ("linear",),

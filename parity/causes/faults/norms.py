@@ -102,7 +102,7 @@ CAUSES = (
        "(x - mean) / √(std² + ε).", "normalized",
        {"epsilon's place": "inside the root"}),
     of(DEVIATION, "deviation norm's deviation biased",
-       "The deviation is √(Σ (x - mean)² / D).", "std",
+       "The standard deviation is √(Σ (x - mean)² / D).", "std",
        {"variance": "over D"}, factor=lambda d: (1 - 1 / d)**-0.5),
     Cause("layer norm, not deviation norm", "norm",
           "(x - mean) / √(variance + ε) for (x - mean) / (std + ε).",
@@ -131,7 +131,7 @@ CAUSES = (
           (BETWEEN,), {"norm": "there"}, not_put="what ends a stack of ours "
           "is a field of its config, and its scale and bias are weights"),
     Cause("final norm's ε is d_model", "norm",
-          "The width is taken for ε, as the second argument.", put=all_of(*(
+          "The width is passed as ε, the second argument.", put=all_of(*(
               after_init(file, cls, lambda stack: _final_eps(stack, 48.0))
               for file, cls in (("encoder", "Encoder"),
                                 ("decoder", "Decoder")))),

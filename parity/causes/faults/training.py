@@ -29,7 +29,7 @@ def loss_by(function):
 
 
 def over_padding(old, logits, labels, pad_id, epsilon, word):
-    """Labels that are padding count as any other."""
+    """Labels that are padding count like any other."""
     return old(logits, labels, -1, epsilon, word if word != "kl"
                else "uniform")
 
@@ -76,9 +76,9 @@ def _losses():
     for name, sentence, function, more in (
             ("loss over padding", "Labels that are padding count as any "
              "other.", over_padding, {}),
-            ("loss divided by all places", "The sum over what is kept, "
-             "divided by all places.", over_all_places, {}),
-            ("loss summed, not averaged", "The sum over what is kept.",
+            ("loss divided by all places", "The sum over kept labels, "
+             "divided by all positions.", over_all_places, {}),
+            ("loss summed, not averaged", "The sum over kept labels.",
              summed, {}),
             ("loss averaged row by row", "The mean of each row's mean.",
              by_row, {}),
@@ -88,7 +88,7 @@ def _losses():
                     **where)
     for other in ("others", "kl"):
         yield Cause(f"label smoothing by {other}, not uniform", "loss",
-                    "The share goes to other tokens (R22).", put=loss_by(
+                    "Other tokens share the mass (R22).", put=loss_by(
                         smoothed_as(other)), **where | {
                             "case": "loss, label smoothing 0.1, uniform"})
     yield Cause("the loss normalises log-probabilities once more", "loss",
