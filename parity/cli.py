@@ -115,8 +115,8 @@ def check(
         exit_if_missing(set(required) - set(names))
         out = terminal.console()
         with contextlib.ExitStack() as stack:
-            with terminal.progress() as progress:
-                task = progress.add_task("starting")
+            with terminal.progress(out) as progress:
+                task = progress.add_task("importing frameworks")
                 run = checking.Check(
                     presets, names, dtypes, None if every else devices,
                     full_size,
@@ -155,7 +155,7 @@ def vectors(
         check_writable(json_file)
         exit_if_missing(required)
         out = terminal.console()
-        with terminal.progress() as progress:
+        with terminal.progress(out) as progress:
             task = progress.add_task("starting")
             found = replaying.replay(
                 paths, names,

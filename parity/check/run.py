@@ -90,9 +90,9 @@ class Check:
 
     def _tell(self):
         """Say what the ports are at."""
-        self.on_case("  ".join(
-            f"{name}: {port.work}"
-            for name, port in self.report.engines.items()) or "starting")
+        at = "  ".join(f"{name}: {port.work}"
+                       for name, port in self.report.engines.items())
+        self.on_case(at or "importing frameworks")
 
     def close(self):
         """End what works apart, and take away what it was given."""

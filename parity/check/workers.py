@@ -191,21 +191,29 @@ def opened(names, apart, on_work=lambda: None):
             absent.append(engine)
         else:
             made[name] = Here(engine, on_work)
+    try:
+        found = begun(made, absent)
+    except BaseException:  # an interrupt: nothing is left behind
+        for port in made.values():
+            port.close()
+        raise
+    return made, found, absent
+
+
+def begun(made, absent):
+    """Have ports set their precision: {name: settings}; part with the rest."""
     asked = {name: port.ask("starting", settings)
              for name, port in made.items()}
     found = {}
     for name, future in asked.items():
         told = future.result()
-        if told.failure:
-            told = NotChecked(name, told.failure)
-        elif isinstance(told.value, NotChecked):
-            told = told.value
-        else:
+        if not told.failure and not isinstance(told.value, NotChecked):
             found[name] = told.value
             continue
-        absent.append(told)
+        absent.append(NotChecked(name, told.failure) if told.failure
+                      else told.value)
         made.pop(name).close()
-    return made, found, absent
+    return found
 
 
 class Shelf:

@@ -42,8 +42,8 @@ class Overview:
         """Say what is compared, and what the numbers are."""
         many = f"{len(presets)} presets" if len(presets) > 1 else presets[0]
         self.out.print(
-            f"Comparing {listed(self.ports)} with the NumPy reference, step "
-            f"by step: {many}.", soft_wrap=True)
+            f"Comparing {listed(self.ports)} with NumPy, step by step: "
+            f"{many}.", soft_wrap=True)
         self.out.print(
             "A number is the largest relative error of any step.")
         self._head("model")

@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.progress import TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, ZERO
@@ -188,10 +188,18 @@ def print_verdict(out, report):
     out.print(Text("verdict: ").append_text(verdict_text(report.verdict)))
 
 
-def progress():
-    """A line on standard error that moves on a terminal and nowhere else."""
-    err = console(stderr=True)
+def progress(out=None):
+    """A line that moves on a terminal and nowhere else.
+
+    Args:
+        out: the Console that is printed to meanwhile. Where that is a
+            terminal the line stands beneath what is printed, else on standard
+            error.
+    """
+    shared = out if out is not None and out.is_terminal else console(True)
+    words = TextColumn("{task.description}", table_column=Column(
+        no_wrap=True, overflow="ellipsis"))
+    time = TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7))
     return Progress(
-        SpinnerColumn(), TextColumn("{task.description}"),
-        TimeElapsedColumn(), console=err, transient=True,
-        disable=not err.is_terminal)
+        SpinnerColumn(), time, words, console=shared,
+        transient=True, disable=not shared.is_terminal)
