@@ -1,10 +1,10 @@
-"""A training run: steps, validation, checkpoints, and going on from one.
+"""A training run: steps, validation, checkpoints and resuming.
 
-A run is a folder. ``checkpoint.safetensors`` holds all that the next step
+A run is a folder. ``checkpoint.safetensors`` has all that the next step
 depends on (weights, both moments, the step's number and the key; the settings
-as metadata), under canonical names, so that any port can go on from it.
-It is written beside the old one and then takes its name: killed at any moment,
-a run loses what came after the last checkpoint and no more.
+as metadata), under canonical names, so that any port can resume from it. It is
+written as a new file that replaces the old one: a killed run loses only the
+steps after its last checkpoint.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from contract.weights import part
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
 WEIGHTS, CURVE, PICTURE = "weights.safetensors", "curve.tsv", "curve.png"
 
-#: Sequences are padded to a multiple of this, so that few lengths occur.
+#: Sequences are padded to a multiple of this, for few different lengths.
 MULTIPLE = 8
 
 #: How many pairs are evaluated at once.
@@ -37,15 +37,15 @@ COLUMNS = ("step", "loss", "norm", "rate", "validation_loss",
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a run depends on, apart from which port makes it.
+    """What a run depends on, except the port.
 
     Attributes:
         task: its name, or the path of a file of pairs.
         config, training: the model and how it is trained.
         rows: pairs in a batch.
         accumulate: batches in a step.
-        dtype: what is computed in.
-        vocab: of the tokenizer that a file of pairs is given.
+        dtype: of the computation.
+        vocab: the vocabulary size of the tokenizer for a file of pairs.
     """
 
     task: str
@@ -62,7 +62,7 @@ class Settings:
 
     @classmethod
     def of_dict(cls, data):
-        """What as_dict made plain."""
+        """The Settings of as_dict's data."""
         return cls(**{**data, "config": TransformerConfig(**data["config"]),
                       "training": TrainingConfig.of_dict(data["training"])})
 
@@ -71,8 +71,9 @@ class Run:
     """One port, training on one task in one folder.
 
     Attributes:
-        step: the last step that was made.
-        curve: rows of COLUMNS, by step; validation is None where none was.
+        step: the number of the last step.
+        curve: rows of COLUMNS, by step; the validation's are None for a step
+            without one.
     """
 
     def __init__(self, engine, task, settings, folder, device="cpu"):
@@ -114,9 +115,9 @@ class Run:
 
     def train_step(self):
         """Make a step and note its loss, norm and learning rate."""
-        found = self.engine.train_step(
+        result = self.engine.train_step(
             self.trainer, *self.batches(self.step + 1))
-        row = [self.step, *(float(found[name])
+        row = [self.step, *(float(result[name])
                             for name in ("loss", "norm", "rate")), None, None]
         if not math.isfinite(row[1]):
             raise InputError(
@@ -127,7 +128,7 @@ class Run:
         return row
 
     def validate(self):
-        """Note the loss on the validation set and the share of exact ones."""
+        """Note the validation's loss and its share of exact answers."""
         pairs = self.task.validation()
         if pairs:
             loss = evaluate(self.engine, self.model, self.task.tokenizer,
@@ -149,7 +150,7 @@ class Run:
             "step": np.array([self.step], np.int64), "key": self.key}
 
     def save(self):
-        """Write the curve and then the checkpoint, each whole or not."""
+        """Write the curve and then the checkpoint, each whole or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not (self.folder / TOKENIZER).exists():
             self.task.tokenizer.save(self.folder / TOKENIZER)
@@ -158,14 +159,14 @@ class Run:
                      settings=self.settings.as_dict())
 
     def save_weights(self, **results):
-        """Write the weights alone, with what they are and do."""
+        """Write the weights alone, with their config and results."""
         weights.save(
             self.folder / WEIGHTS, self.engine.export(self.model),
             config=self.settings.config.as_dict(), task=self.settings.task,
             tokenizer=self.task.tokenizer.digest, step=self.step, **results)
 
     def load(self):
-        """Go on from the folder's checkpoint."""
+        """Resume from the folder's checkpoint."""
         arrays, _ = weights.load(self.folder / CHECKPOINT)
         self._start(weights_of(arrays, self.settings.config, self.folder))
         self.engine.resume(self.trainer, int(arrays["step"][0]), arrays)
@@ -178,13 +179,13 @@ class Run:
 
 
 def weights_of(arrays, config, folder):
-    """The weights of a checkpoint, checked with the moments."""
-    found = part(arrays, "weights.")
+    """The weights of a checkpoint; its moments are checked too."""
+    model_weights = part(arrays, "weights.")
     what = str(pathlib.Path(folder) / CHECKPOINT)
-    weights.check(found, weights.schema(config), what)
+    weights.check(model_weights, weights.schema(config), what)
     for kind in ("m.", "v."):
         weights.check(part(arrays, kind), weights.schema(config), what)
-    return found
+    return model_weights
 
 
 def settings_of(folder):
@@ -238,16 +239,16 @@ def evaluate(engine, model, tokenizer, pairs):
 
 
 def translate(engine, model, tokenizer, texts, longest):
-    """The greedy answers of a model to texts, as texts."""
+    """A model's greedy answers to texts, as texts."""
     config = model.config
     answers = [None] * len(texts)
     for chosen in chunks([(text,) for text in texts]):
         sources = padded(tokenizer, [tokenizer.encode(texts[i])
                                      for i in chosen], config.max_length)
-        found = engine.generate(model, sources, GenerationConfig(
+        result = engine.generate(model, sources, GenerationConfig(
             bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
             max_tokens=min(config.max_length, longest) - 1))
-        for i, row in zip(chosen, found["tokens"][:, 0].tolist()):
+        for i, row in zip(chosen, result["tokens"][:, 0].tolist()):
             ends = [*row, tokenizer.eos_id].index(tokenizer.eos_id)
             answers[i] = tokenizer.decode(row[:ends])
     return answers
@@ -262,7 +263,7 @@ def write_curve(path, rows):
 
 
 def read_curve(path):
-    """The rows of a curve; InputError if it is none."""
+    """The rows of a curve; InputError if it cannot be read."""
     try:
         head, *lines = pathlib.Path(path).read_text("utf-8").splitlines()
         if head.split("\t") != list(COLUMNS):
@@ -292,8 +293,8 @@ def test(run):
     answers = translate(run.engine, run.model, run.task.tokenizer,
                         [source for source, _, _ in pairs],
                         run.task.longest)
-    found = {}
+    counts = {}
     for answer, (_, target, group) in zip(answers, pairs):
-        exact, count = found.get(group, (0, 0))
-        found[group] = exact + (answer == target), count + 1
-    return found
+        exact, count = counts.get(group, (0, 0))
+        counts[group] = exact + (answer == target), count + 1
+    return counts

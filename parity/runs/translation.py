@@ -1,8 +1,8 @@
 """From text to text: a model with its tokenizer, in any of the four.
 
-A text that cannot be answered (not UTF-8, longer than the model reads) is told
-in a sentence; the others get their answers all the same. A text without tokens
-has an empty answer, of which no model is asked.
+A text that cannot be answered (not UTF-8, longer than the model reads) gets a
+sentence that says why; the others get their answers. A text without tokens has
+an empty answer, and no model runs for it.
 """
 
 import dataclasses
@@ -29,12 +29,12 @@ SMALL = 5_000_000
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """Weights that belong together with a tokenizer.
+    """Weights with their tokenizer.
 
     Attributes:
         name: the weights' path, as given.
         config, arrays: the model's.
-        tokenizer: what it was trained with.
+        tokenizer: the one that it was trained with.
     """
 
     name: str
@@ -52,21 +52,21 @@ class Model:
         path = pathlib.Path(path)
         arrays, metadata = weights.load(path)
         try:
-            told = json.loads(metadata[weights.METADATA_KEY])
-            config = TransformerConfig(**told["config"])
+            description = json.loads(metadata[weights.METADATA_KEY])
+            config = TransformerConfig(**description["config"])
         except (KeyError, TypeError, json.JSONDecodeError):
             raise InputError(
-                f"{str(path)!r} does not say what model it is of; choose "
+                f"{str(path)!r} does not say which model it is; choose "
                 "weights that parity train wrote.") from None
         weights.check(arrays, weights.schema(config), str(path))
         tokenizer_path = tokenizer_path or beside(path)
         tokenizer = Tokenizer.load(tokenizer_path)
         sizes = {config.source_vocab, config.target_vocab}
-        other = (sizes != {tokenizer.vocab_size}
+        mismatch = (sizes != {tokenizer.vocab_size}
                  or tokenizer.pad_id != config.pad_id
-                 or told.get("tokenizer", tokenizer.digest)
+                 or description.get("tokenizer", tokenizer.digest)
                  != tokenizer.digest)
-        if other:
+        if mismatch:
             raise InputError(
                 f"{str(tokenizer_path)!r} is not the tokenizer of "
                 f"{str(path)!r}; give the one that it was trained with.")
@@ -78,8 +78,8 @@ class Model:
 def beside(path):
     """The tokenizer's file beside weights; InputError if there is none."""
     for name in (f"{path.stem}.tokenizer.json", "tokenizer.json"):
-        if (found := path.with_name(name)).is_file():
-            return found
+        if (tokenizer_path := path.with_name(name)).is_file():
+            return tokenizer_path
     raise InputError(
         f"there is no {path.stem}.tokenizer.json nor tokenizer.json beside "
         f"{str(path)!r}; give one with --tokenizer.")
@@ -87,11 +87,11 @@ def beside(path):
 
 @dataclasses.dataclass
 class Answer:
-    """What a model answers to a text.
+    """A model's answer to a text.
 
     Attributes:
-        text: what was asked; None where it could not be read.
-        problem: a sentence, where there is no answer.
+        text: the source; None where it could not be read.
+        problem: why there is no answer, in a sentence, or "".
         ids: the text's, int64 [S].
         tokens: int64 [W N], the best hypothesis first.
         scores: float64 [W].
@@ -111,25 +111,25 @@ class Answer:
         return self.texts[0] if self.texts else ""
 
 
-def read(model, line, what):
+def read(model, text, what):
     """An Answer without hypotheses, of a text or of a line's bytes."""
-    if isinstance(line, bytes):
+    if isinstance(text, bytes):
         try:
-            line = line.decode("utf-8")
+            text = text.decode("utf-8")
         except UnicodeDecodeError as error:
             return Answer(None, f"{what} is not UTF-8 (byte "
                           f"{error.start + 1}); save it as UTF-8.")
-    ids = np.array(model.tokenizer.encode(line), np.int64)
+    ids = np.array(model.tokenizer.encode(text), np.int64)
     if len(ids) > model.config.max_length:
-        return Answer(line, f"{what} has {len(ids)} tokens, but the model "
+        return Answer(text, f"{what} has {len(ids)} tokens, but the model "
                       f"reads {model.config.max_length}; shorten it.")
-    return Answer(line, "", ids)
+    return Answer(text, "", ids)
 
 
 def by_length(asked, most):
-    """Lists of places of texts to be answered at once, alike in length.
+    """Lists of indices of texts of similar length, to be answered at once.
 
-    What is padded costs as much as what is read.
+    Padding costs as much as tokens.
     """
     order = sorted(
         (i for i, answer in enumerate(asked)
@@ -159,39 +159,38 @@ class Translator:
         """Answers to texts that were read, in their order.
 
         Args:
-            asked: what read returned.
+            asked: the Answers of read.
             settings: a GenerationConfig.
             most: how many are answered at once.
             first_row: the number of the first, from which its samples follow.
         """
-        found = [dataclasses.replace(answer) for answer in asked]
+        answers = [dataclasses.replace(answer) for answer in asked]
         for places in by_length(asked, most):
             source = padded(
                 self.model.tokenizer, [asked[i].ids.tolist() for i in places],
                 self.model.config.max_length)
             with threadpool_limits(1 if self.small else None):
-                searched = self.engine.generate(
+                result = self.engine.generate(
                     self.built, source, settings,
                     rows=first_row + np.array(places))
             for i, tokens, scores in zip(
-                    places, searched["tokens"], searched["scores"]):
-                found[i].tokens, found[i].scores = tokens, scores
-                found[i].texts = tuple(
+                    places, result["tokens"], result["scores"]):
+                answers[i].tokens, answers[i].scores = tokens, scores
+                answers[i].texts = tuple(
                     self.text(row, settings) for row, score
                     in zip(tokens, scores) if np.isfinite(score))
-        return found
+        return answers
 
     def text(self, tokens, settings):
-        """A hypothesis as text: what stands between its begin and end."""
+        """A hypothesis as text: all between its bos and eos ids."""
         return self.model.tokenizer.decode(written(tokens, settings))
 
     def attention(self, answer, settings):
-        """What each step of the best hypothesis attends to.
+        """The attention weights of every step of the best hypothesis.
 
         Returns:
-            {kind: weights [layers H T S]}; of "encoder", "decoder" and
-            "cross", the decoder's rows being the begin and all tokens but
-            the last.
+            {kind: weights [layers H T S]} of "encoder", "decoder" and "cross".
+            The decoder's rows are the bos id and all tokens but the last.
         """
         ids, config = written(answer.tokens[0], settings), self.model.config
         target = np.array([settings.bos_id, *ids], np.int64)
@@ -208,7 +207,7 @@ class Translator:
 
 
 def written(tokens, settings):
-    """A hypothesis' ids, without its begin and from its end on."""
+    """A hypothesis' ids, without its bos id and before its eos id."""
     ids = tokens.tolist()[1:]
     return ids[:(ids + [settings.eos_id]).index(settings.eos_id)]
 
@@ -229,9 +228,9 @@ def agree(first, others, dtype="float64"):
             if not np.array_equal(ours.tokens, theirs.tokens):
                 return worst, (f"{port} answers {theirs.best!r} to "
                                f"{ours.text!r}, not {ours.best!r}")
-            found = compare(theirs.scores, ours.scores, limit)
-            if found.verdict != MATCH:
-                return worst, (f"{port}'s scores of {ours.text!r} are off by "
-                               f"{found.error:.1e}")
-            worst = max(worst, found.error)
+            difference = compare(theirs.scores, ours.scores, limit)
+            if difference.verdict != MATCH:
+                return worst, (f"{port}'s scores of {ours.text!r} have an "
+                               f"error of {difference.error:.1e}")
+            worst = max(worst, difference.error)
     return worst, ""

@@ -137,7 +137,7 @@ def test_weights_without_a_tokenizer_or_a_config(tmp_path):
         "--weights", str(alone), FRIDAY).stderr
     arrays, _ = weights.load(SHIPPED)
     weights.save(alone, arrays)
-    assert "does not say what model it is of" in run(
+    assert "does not say which model it is" in run(
         "--weights", str(alone), FRIDAY).stderr
 
 
