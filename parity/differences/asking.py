@@ -1,7 +1,7 @@
-"""A question to the frameworks: how it is asked, and what was answered.
+"""A question to the frameworks, and their answers.
 
-A framework is imported inside an answer and nowhere else. One that is not
-installed leaves its answers unchecked, and the others stand.
+A framework is imported inside an answer and nowhere else. If one is not
+installed, its answers are not checked, and the others are.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ NEEDS = {
     "tokenizers": ("tokenizers",),
 }
 
-#: Those that need nothing beside NumPy, and so say nothing of a framework.
+#: Those that need only NumPy, and so do not answer for a framework.
 OURS = ("numpy", "reference")
 
 TOPICS = ("normalisation", "activation", "attention", "layout", "embedding",
@@ -73,7 +73,7 @@ LEFT_OUT = {
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """How far outputs part.
+    """How much outputs differ.
 
     Attributes:
         about: what is measured, in a few words.
@@ -120,7 +120,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What demonstrate found.
+    """The result of demonstrate.
 
     Attributes:
         known: the Known.
@@ -163,7 +163,7 @@ class Found:
                          for reason, names in reasons.items())
 
     def as_json(self):
-        """Plain data; NaN and infinity as words."""
+        """Plain data; NaN and infinity as text."""
         return {
             "name": self.known.name, "topic": self.known.topic,
             "about": self.known.about, "status": self.status,
@@ -183,7 +183,7 @@ class Found:
 
 
 def framework(answerer):
-    """The first word of an answerer: whom it needs."""
+    """The first word of an answerer: the framework that it needs."""
     return answerer.split()[0]
 
 
@@ -228,29 +228,29 @@ def answer(answerer, ask):
             return type(error).__name__
 
 
-def same(found, recorded, tolerance):
+def same(answer, recorded, tolerance):
     """Whether an answer is the recorded one: words and integers exactly."""
     if isinstance(recorded, tuple):
-        return (isinstance(found, tuple) and len(found) == len(recorded)
+        return (isinstance(answer, tuple) and len(answer) == len(recorded)
                 and all(same(a, b, tolerance)
-                        for a, b in zip(found, recorded)))
+                        for a, b in zip(answer, recorded)))
     if isinstance(recorded, float):
-        if type(found) not in (int, float):
+        if type(answer) not in (int, float):
             return False
         if math.isnan(recorded):
-            return math.isnan(found)
-        return math.isclose(found, recorded, rel_tol=tolerance, abs_tol=1e-15)
-    return type(found) is type(recorded) and found == recorded
+            return math.isnan(answer)
+        return math.isclose(answer, recorded, rel_tol=tolerance, abs_tol=1e-15)
+    return type(answer) is type(recorded) and answer == recorded
 
 
 def demonstrate(known):
     """Ask all answerers of a Known, measure its effect; a Found."""
     answers = known.probe()
-    missing = tuple(who for who, found in answers.items()
-                    if isinstance(found, ports.NotChecked))
+    missing = tuple(who for who, current in answers.items()
+                    if isinstance(current, ports.NotChecked))
     changed = tuple(
-        who for who, found in answers.items() if who not in missing
-        and not same(found, known.expected[who], known.tolerance))
+        who for who, current in answers.items() if who not in missing
+        and not same(current, known.expected[who], known.tolerance))
     return Found(known, answers, measured(known.effect), changed, missing)
 
 
@@ -270,27 +270,27 @@ def measured(effect):
 
 
 def versions(names):
-    """{distribution: version} of what these frameworks need and is here."""
-    found = {"numpy": np.__version__}
+    """{distribution: version} of what these frameworks need, if installed."""
+    installed = {"numpy": np.__version__}
     for name in names:
         for need in NEEDS[name]:
             for distribution in (need, f"{need}-cpu"):
                 try:
-                    found[need] = importlib.metadata.version(distribution)
+                    installed[need] = importlib.metadata.version(distribution)
                     break
                 except importlib.metadata.PackageNotFoundError:
                     continue
-    return found
+    return installed
 
 
-def frameworks(found):
+def frameworks(demonstrations):
     """The frameworks asked, in the order of NEEDS."""
-    asked = {framework(who) for one in found for who in one.answers}
+    asked = {framework(who) for one in demonstrations for who in one.answers}
     return [name for name in NEEDS if name in asked]
 
 
 def shown(value):
-    """An answer as people read it."""
+    """An answer as text."""
     if isinstance(value, ports.NotChecked):
         return UNCHECKED
     if isinstance(value, tuple):
@@ -301,7 +301,7 @@ def shown(value):
 
 
 def plain(value):
-    """An answer as JSON holds it."""
+    """An answer as JSON data."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
@@ -326,7 +326,7 @@ def add(name, topic, about, answers, tolerance=1e-3, effect=None):
 
 
 def x64(on):
-    """JAX with or without 64-bit numbers, for a while."""
+    """A context in which JAX has 64-bit numbers, or has not."""
     import jax
     try:
         return jax.enable_x64(on)

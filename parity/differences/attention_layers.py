@@ -8,26 +8,26 @@ from parity.differences.tensors import as_numpy, jax_array, torch_tensor, word
 def torch_mha(width, heads, dtype=None, **more):
     """nn.MultiheadAttention whose projections change nothing."""
     import torch
-    made = torch.nn.MultiheadAttention(
+    layer = torch.nn.MultiheadAttention(
         width, heads, dtype=dtype, batch_first=True, **more)
     with torch.no_grad():
-        made.in_proj_weight.copy_(torch.eye(width).repeat(3, 1))
-        made.out_proj.weight.copy_(torch.eye(width))
-        made.in_proj_bias.zero_()
-        made.out_proj.bias.zero_()
-    return made
+        layer.in_proj_weight.copy_(torch.eye(width).repeat(3, 1))
+        layer.out_proj.weight.copy_(torch.eye(width))
+        layer.in_proj_bias.zero_()
+        layer.out_proj.bias.zero_()
+    return layer
 
 
 def keras_mha(width, heads, dtype="float32", **more):
     """Keras' MultiHeadAttention whose projections change nothing."""
     import keras
-    made = keras.layers.MultiHeadAttention(
+    layer = keras.layers.MultiHeadAttention(
         heads, width // heads, use_bias=False, dtype=dtype, **more)
-    made.build((1, 2, width), (1, 2, width))
+    layer.build((1, 2, width), (1, 2, width))
     eye = np.eye(width)
-    made.set_weights([*[eye.reshape(width, heads, -1)] * 3,
+    layer.set_weights([*[eye.reshape(width, heads, -1)] * 3,
                       eye.reshape(heads, -1, width)])
-    return made
+    return layer
 
 
 def torch_sdpa(q, k, v, **more):

@@ -18,14 +18,14 @@ _MASK = np.array([[[[True, False]]]])
 
 def _torch_mha_polarity():
     import torch
-    made, x = torch_mha(2, 1), torch.zeros(1, 2, 2)
-    return meaning(as_numpy(made(
+    layer, x = torch_mha(2, 1), torch.zeros(1, 2, 2)
+    return meaning(as_numpy(layer(
         x, x, x, key_padding_mask=torch.tensor([[True, False]]))[1]))
 
 
 def _keras_mha_polarity():
-    made, x = keras_mha(2, 1), np.zeros((1, 2, 2), np.float32)
-    return meaning(as_numpy(made(
+    layer, x = keras_mha(2, 1), np.zeros((1, 2, 2), np.float32)
+    return meaning(as_numpy(layer(
         x, x, attention_mask=np.array([[[True, False]] * 2]),
         return_attention_scores=True)[1]))
 
@@ -72,10 +72,10 @@ def _float_mask(attend):
 
 
 def _keras_mha_with(mask, **more):
-    made, x = keras_mha(2, 1), np.zeros((1, 2, 2), np.float32)
+    layer, x = keras_mha(2, 1), np.zeros((1, 2, 2), np.float32)
     x[0] = np.eye(2)
-    return as_numpy(made(0 * x, x, attention_mask=np.repeat(mask[0], 2, axis=1),
-                    **more))
+    return as_numpy(layer(
+        0 * x, x, attention_mask=np.repeat(mask[0], 2, axis=1), **more))
 
 
 add("float_mask", "attention",
@@ -99,10 +99,10 @@ add("float_mask", "attention",
 
 def _reads(weights):
     """Which of two keys is read, the kept one or the hidden one."""
-    kept, hidden = np.asarray(weights, float).reshape(-1)[:2]
+    visible, hidden = np.asarray(weights, float).reshape(-1)[:2]
     if hidden > 0.5:
         return "the hidden key"
-    return word(kept > 0.5, "the kept key", "neither")
+    return word(visible > 0.5, "the kept key", "neither")
 
 
 def _overtaken(attend, score):
@@ -199,8 +199,8 @@ def _small_mask(attend):
 
 
 def _keras_scores_with(mask):
-    made, x = keras_mha(2, 1), np.zeros((1, 2, 2), np.float32)
-    return as_numpy(made(x, x, attention_mask=np.repeat(mask[0], 2, axis=1),
+    layer, x = keras_mha(2, 1), np.zeros((1, 2, 2), np.float32)
+    return as_numpy(layer(x, x, attention_mask=np.repeat(mask[0], 2, axis=1),
                     return_attention_scores=True)[1])
 
 
@@ -262,28 +262,28 @@ def _reference_lost():
 
 def _torch_lost(weights, quick):
     import torch
-    made = torch_mha(2, 2)
-    made.train(not quick)
+    layer = torch_mha(2, 2)
+    layer.train(not quick)
     q, k, v = (torch_tensor(x[:, :, 0]) for x in _lost_inputs())
     if quick:  # the fast path is for self-attention, whose values are V
         q = k = v
     with torch.set_grad_enabled(not quick):
-        return as_numpy(made(
+        return as_numpy(layer(
             q, k, v, need_weights=weights,
             key_padding_mask=torch.ones(1, 3, dtype=torch.bool))[0])
 
 
 def _keras_lost(dropout=0.0, **more):
-    made = keras_mha(2, 1, dropout=dropout)
+    layer = keras_mha(2, 1, dropout=dropout)
     q, k, v = (x[:, :, 0] for x in _lost_inputs())
-    found = made(q, v, key=k, attention_mask=_LOST[0], **more)
-    return as_numpy(found[0] if more else found)
+    output = layer(q, v, key=k, attention_mask=_LOST[0], **more)
+    return as_numpy(output[0] if more else output)
 
 
 add("query_without_keys", "attention",
-    "Where a mask hides every key the softmax has nothing to share out: NaN, "
-    "the mean of all values and 0 are all in use, two of them within torch "
-    "and within Keras. ONNX and the reference answer 0.",
+    "Of a fully masked row the output is NaN, the mean of all values, or 0, "
+    "two of these within torch and within Keras. ONNX and the reference "
+    "answer 0.",
     {"numpy with -∞": ("NaN", lambda: _lost(_numpy_lost)),
      "reference": ("0", lambda: _lost(_reference_lost)),
      "torch MHA with weights": ("NaN", lambda: _lost(
@@ -325,10 +325,10 @@ def _corner(output):
 
 
 def _keras_corner():
-    made = keras_mha(4, 1)
+    layer = keras_mha(4, 1)
     zeros, eye = np.zeros((1, 4, 4), np.float32), np.eye(4, dtype=np.float32)
     return as_numpy(
-        made(zeros[:, :2], eye[None], key=zeros, use_causal_mask=True))
+        layer(zeros[:, :2], eye[None], key=zeros, use_causal_mask=True))
 
 
 def _causal_effect():
@@ -362,10 +362,11 @@ add("causal_corner", "attention",
 
 
 def _keras_causal(dropout=0.0, **more):
-    made = keras_mha(4, 1, dropout=dropout)
+    layer = keras_mha(4, 1, dropout=dropout)
     zeros, eye = np.zeros((1, 4, 4), np.float32), np.eye(4, dtype=np.float32)
-    found = made(zeros, eye[None], key=zeros, use_causal_mask=True, **more)
-    output = as_numpy(found[0] if "return_attention_scores" in more else found)
+    result = layer(zeros, eye[None], key=zeros, use_causal_mask=True, **more)
+    output = as_numpy(
+        result[0] if "return_attention_scores" in more else result)
     return word(output[0, 0, 1:].max() < 1e-3, "hides the future",
                 "shows the future")
 

@@ -27,9 +27,9 @@ def _keras_weights_shape():
 def _flax_weights_shape():
     import jax
     from flax import nnx
-    made, x = nnx_mha(6, 2), jax_array(np.zeros((2, 3, 6), np.float32))
-    made(x, sow_weights=True)
-    weights, = jax.tree.leaves(nnx.state(made, nnx.Intermediate))
+    layer, x = nnx_mha(6, 2), jax_array(np.zeros((2, 3, 6), np.float32))
+    layer(x, sow_weights=True)
+    weights, = jax.tree.leaves(nnx.state(layer, nnx.Intermediate))
     return tuple(weights.shape)
 
 
@@ -48,14 +48,14 @@ add("attention_weights_shape", "attention",
 def _torch_batch_axis(make, inputs):
     """Which axis is the batch: along it, nothing is mixed."""
     import torch
-    made = make().eval()
+    layer = make().eval()
     x = torch_tensor(normals(3, 4, 6).astype(np.float32))
     other = x.clone()
     other[0] += 1
-    found, changed = made(*[x] * inputs), made(*[other] * inputs)
-    found, changed = (y[0] if isinstance(y, tuple) else y
-                      for y in (found, changed))
-    return word(torch.equal(found[1], changed[1]), "batch first",
+    first, second = layer(*[x] * inputs), layer(*[other] * inputs)
+    first, second = (y[0] if isinstance(y, tuple) else y
+                      for y in (first, second))
+    return word(torch.equal(first[1], second[1]), "batch first",
                 "position first")
 
 
@@ -71,22 +71,23 @@ def _torch_encoder_axis():
         lambda: torch.nn.TransformerEncoderLayer(6, 2, 8), 1)
 
 
-def _batch_axis(made):
+def _batch_axis(layer):
     x = normals(3, 4, 6).astype(np.float32)
     other = x.copy()
     other[0] += 1
-    return word(np.array_equal(as_numpy(made(x))[1], as_numpy(made(other))[1]),
-                "batch first", "position first")
+    first, second = as_numpy(layer(x)), as_numpy(layer(other))
+    return word(np.array_equal(first[1], second[1]), "batch first",
+                "position first")
 
 
 def _keras_batch_axis():
-    made = keras_mha(6, 2)
-    return _batch_axis(lambda x: made(x, x))
+    layer = keras_mha(6, 2)
+    return _batch_axis(lambda x: layer(x, x))
 
 
 def _flax_batch_axis():
-    made = nnx_mha(6, 2)
-    return _batch_axis(lambda x: made(jax_array(x)))
+    layer = nnx_mha(6, 2)
+    return _batch_axis(lambda x: layer(jax_array(x)))
 
 
 add("batch_axis", "attention",
@@ -107,9 +108,9 @@ def _torch_head_width():
 
 def _keras_head_width():
     import keras
-    made = keras.layers.MultiHeadAttention(3, 12)
-    made.build((1, 2, 12), (1, 2, 12))
-    return int(made.query_dense.kernel.shape[-1])
+    layer = keras.layers.MultiHeadAttention(3, 12)
+    layer.build((1, 2, 12), (1, 2, 12))
+    return int(layer.query_dense.kernel.shape[-1])
 
 
 def _flax_head_width():
@@ -151,10 +152,10 @@ def _torch_masks():
 
 
 def _keras_masks():
-    made = keras_mha(32, 1, dropout=0.5, seed=0)
+    layer = keras_mha(32, 1, dropout=0.5, seed=0)
     x = np.zeros((2, 32, 32), np.float32)
     x[:] = np.eye(32)
-    return as_numpy(made(0 * x, x, training=True))
+    return as_numpy(layer(0 * x, x, training=True))
 
 
 add("attention_dropout_mask", "attention",
@@ -209,16 +210,16 @@ def _numpy_float16():
 
 def _torch_float16(weights):
     import torch
-    made = torch_mha(64, 1, dtype=torch.float16)
+    layer = torch_mha(64, 1, dtype=torch.float16)
     q, k, v = (torch_tensor(x[:, :, 0]) for x in _float16_scores())
-    return as_numpy(made(q, k, v, need_weights=weights)[0])
+    return as_numpy(layer(q, k, v, need_weights=weights)[0])
 
 
 def _keras_float16(**more):
-    made = keras_mha(64, 1, dtype="float16")
+    layer = keras_mha(64, 1, dtype="float16")
     q, k, v = (x[:, :, 0] for x in _float16_scores())
-    found = made(q, v, key=k, **more)
-    return as_numpy(found[0] if more else found)
+    output = layer(q, v, key=k, **more)
+    return as_numpy(output[0] if more else output)
 
 
 add("scale_before_the_product", "attention",
@@ -241,24 +242,23 @@ add("scale_before_the_product", "attention",
 
 
 def _padded_encoder(quick):
-    """What an encoder puts where a row is padding."""
+    """What an encoder returns at padded positions."""
     import torch
     with torch.random.fork_rng():
         torch.manual_seed(0)
         layer = torch.nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
-        made = torch.nn.TransformerEncoder(layer, 1).train(not quick)
+        encoder = torch.nn.TransformerEncoder(layer, 1).train(not quick)
         padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
         with torch.set_grad_enabled(not quick):
             x = torch_tensor(normals(2, 5, 8).astype(np.float32))
-            output = as_numpy(made(x,
+            output = as_numpy(encoder(x,
                               src_key_padding_mask=padding))
     return word(output[1, 3:].any(), "numbers", "zeros")
 
 
 add("padding_on_the_fast_path", "attention",
     "nn.TransformerEncoder packs padded rows when it neither trains nor "
-    "differentiates, and what stands at padding is then 0 rather than a "
-    "number. A comparison of whole outputs finds it, one of what counts does "
-    "not.",
+    "differentiates, and padded positions are then 0. A comparison of whole "
+    "outputs shows it, one without padding does not.",
     {"torch while training": ("numbers", lambda: _padded_encoder(False)),
      "torch in eval and no_grad": ("zeros", lambda: _padded_encoder(True))})

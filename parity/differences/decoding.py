@@ -110,17 +110,17 @@ def _keras_padded():
 
 def _words_tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers
-    made = Tokenizer(models.WordLevel(
+    tokenizer = Tokenizer(models.WordLevel(
         {"[PAD]": 0, "a": 1, "b": 2, "c": 3, "[UNK]": 4},
         unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    return made
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return tokenizer
 
 
 def _tokenizers_padded():
-    made = _words_tokenizer()
-    made.enable_padding()
-    return _padding_side(made.encode_batch(["b c", "a b c"])[0].ids)
+    tokenizer = _words_tokenizer()
+    tokenizer.enable_padding()
+    return _padding_side(tokenizer.encode_batch(["b c", "a b c"])[0].ids)
 
 
 add("padding_side", "decoding",
@@ -138,9 +138,9 @@ def _keras_truncated():
 
 
 def _tokenizers_truncated():
-    made = _words_tokenizer()
-    made.enable_truncation(2)
-    return _padding_side(made.encode("a b c").ids)
+    tokenizer = _words_tokenizer()
+    tokenizer.enable_truncation(2)
+    return _padding_side(tokenizer.encode("a b c").ids)
 
 
 add("truncation_side", "decoding",
@@ -151,10 +151,10 @@ add("truncation_side", "decoding",
 
 
 def _decoded(special):
-    made = _words_tokenizer()
+    tokenizer = _words_tokenizer()
     if special:
-        made.add_special_tokens(["[PAD]"])
-    return made.decode([0, 1, 2])
+        tokenizer.add_special_tokens(["[PAD]"])
+    return tokenizer.decode([0, 1, 2])
 
 
 def _prefixed():

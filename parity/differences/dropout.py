@@ -60,9 +60,9 @@ def _sdpa_drops():
 
 
 def _mha_drops():
-    made = torch_mha(32, 1, dropout=0.5).eval()
+    layer = torch_mha(32, 1, dropout=0.5).eval()
     x = torch_tensor(normals(1, 4, 32).astype(np.float32))
-    return word(np.array_equal(*(as_numpy(made(x, x, x)[0]) for _ in "12")),
+    return word(np.array_equal(*(as_numpy(layer(x, x, x)[0]) for _ in "12")),
                 "does not drop", "drops")
 
 

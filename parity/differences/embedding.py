@@ -47,8 +47,8 @@ def _reference_layout(layout):
     engine = ports.engine("numpy")
     config = preset("practical").replace(
         d_model=8, n_heads=2, max_length=4, positions=layout)
-    made = engine.build("positional_encoding", config, {})
-    second = engine.run(made, np.zeros((1, 4, 8)))["positions"][1, 1]
+    model = engine.build("positional_encoding", config, {})
+    second = engine.run(model, np.zeros((1, 4, 8)))["positions"][1, 1]
     return word(abs(second - math.cos(1)) < 1e-6, "sine, cosine, sine, …",
                 "sines, then cosines")
 
@@ -74,14 +74,14 @@ def _table_error(exp):
                        * np.float32(-math.log(10000.0) / 512))
     else:
         rates = np.float32(10000) ** (-i.astype(np.float32) / np.float32(512))
-    found = np.sin(position.astype(np.float32) * rates)
-    return float(np.abs(found - truth).max())
+    table = np.sin(position.astype(np.float32) * rates)
+    return float(np.abs(table - truth).max())
 
 
 add("position_table_in_float32", "embedding",
     "A table computed in float32 is wrong in the fourth decimal by position "
-    "5000, and the two ways to write the rates part as much. Here the "
-    "largest error.",
+    "5000, and the two ways to compute the frequencies differ as much. Here "
+    "the largest error.",
     {"numpy by exp": (0.00044781, lambda: _table_error(True)),
      "numpy by power": (0.00038655, lambda: _table_error(False))},
     tolerance=0.5,
@@ -119,21 +119,21 @@ add("positions_in_bfloat16", "embedding",
 
 def _torch_padding_row():
     import torch
-    made = torch.nn.Embedding(4, 3, padding_idx=0)
-    made(torch.tensor([0, 1])).sum().backward()
+    layer = torch.nn.Embedding(4, 3, padding_idx=0)
+    layer(torch.tensor([0, 1])).sum().backward()
     return _padding_words(
-        as_numpy(made.weight)[0], as_numpy(made.weight.grad)[0])
+        as_numpy(layer.weight)[0], as_numpy(layer.weight.grad)[0])
 
 
 def _keras_padding_row():
     import keras
     import tensorflow as tf
-    made = keras.layers.Embedding(4, 3, mask_zero=True)
-    made.build(None)
+    layer = keras.layers.Embedding(4, 3, mask_zero=True)
+    layer.build(None)
     with tf.GradientTape() as tape:
-        total = tf.reduce_sum(made(np.array([0, 1])))
-    grad = tape.gradient(total, made.embeddings.value)
-    return _padding_words(as_numpy(made.embeddings)[0],
+        total = tf.reduce_sum(layer(np.array([0, 1])))
+    grad = tape.gradient(total, layer.embeddings.value)
+    return _padding_words(as_numpy(layer.embeddings)[0],
                           as_numpy(tf.convert_to_tensor(grad))[0])
 
 
@@ -145,10 +145,10 @@ def _padding_words(row, gradient):
 def _flax_padding_row():
     import jax
     from flax import nnx
-    made = nnx.Embed(4, 3, rngs=nnx.Rngs(0))
-    gradient = nnx.grad(lambda m: m(jax_array(np.array([0, 1]))).sum())(made)
+    layer = nnx.Embed(4, 3, rngs=nnx.Rngs(0))
+    gradient = nnx.grad(lambda m: m(jax_array(np.array([0, 1]))).sum())(layer)
     return _padding_words(
-        as_numpy(made.embedding[...])[0],
+        as_numpy(layer.embedding[...])[0],
         as_numpy(jax.tree.leaves(nnx.state(gradient))[0])[0])
 
 
@@ -176,16 +176,16 @@ def _numpy_look_up(token):
 
 def _torch_look_up(token):
     import torch
-    made = torch.nn.Embedding.from_pretrained(torch_tensor(_ROWS))
-    return _looked_up(as_numpy(made(torch.tensor([token])))[0])
+    layer = torch.nn.Embedding.from_pretrained(torch_tensor(_ROWS))
+    return _looked_up(as_numpy(layer(torch.tensor([token])))[0])
 
 
 def _keras_look_up(token):
     import keras
-    made = keras.layers.Embedding(4, 2)
-    made.build(None)
-    made.set_weights([_ROWS])
-    return _looked_up(as_numpy(made(np.array([token])))[0])
+    layer = keras.layers.Embedding(4, 2)
+    layer.build(None)
+    layer.set_weights([_ROWS])
+    return _looked_up(as_numpy(layer(np.array([token])))[0])
 
 
 def _jax_look_up(token):
@@ -196,9 +196,9 @@ def _jax_look_up(token):
 
 def _flax_look_up(token):
     from flax import nnx
-    made = nnx.Embed(4, 2, rngs=nnx.Rngs(0))
-    made.embedding.set_value(jax_array(_ROWS))
-    return _looked_up(as_numpy(made(jax_array([token])))[0])
+    layer = nnx.Embed(4, 2, rngs=nnx.Rngs(0))
+    layer.embedding.set_value(jax_array(_ROWS))
+    return _looked_up(as_numpy(layer(jax_array([token])))[0])
 
 
 def _look_ups(token, recorded):

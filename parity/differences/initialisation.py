@@ -20,9 +20,9 @@ def _torch_init(make):
 
 def _keras_init(make):
     import keras
-    made = make(keras.layers)
-    made.build((1, 512))
-    return _deviation(made.weights[0])
+    layer = make(keras.layers)
+    layer.build((1, 512))
+    return _deviation(layer.weights[0])
 
 
 def _flax_init(make):
@@ -44,9 +44,9 @@ add("linear_deviation", "initialisation",
 
 def _keras_bias():
     import keras
-    made = keras.layers.Dense(512)
-    made.build((1, 512))
-    return _deviation(made.bias)
+    layer = keras.layers.Dense(512)
+    layer.build((1, 512))
+    return _deviation(layer.bias)
 
 
 add("linear_bias_deviation", "initialisation",
@@ -62,9 +62,9 @@ add("linear_bias_deviation", "initialisation",
 
 def _keras_query():
     import keras
-    made = keras.layers.MultiHeadAttention(8, 64)
-    made.build((1, 2, 512), (1, 2, 512))
-    return _deviation(made.query_dense.kernel)
+    layer = keras.layers.MultiHeadAttention(8, 64)
+    layer.build((1, 2, 512), (1, 2, 512))
+    return _deviation(layer.query_dense.kernel)
 
 
 add("attention_deviation", "initialisation",

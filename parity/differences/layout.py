@@ -16,9 +16,9 @@ def _torch_kernel():
 
 def _keras_kernel():
     import keras
-    made = keras.layers.Dense(3)
-    made.build((1, 2))
-    return tuple(made.kernel.shape)
+    layer = keras.layers.Dense(3)
+    layer.build((1, 2))
+    return tuple(layer.kernel.shape)
 
 
 def _nnx_kernel():
@@ -49,22 +49,22 @@ add("dense_kernel", "layout",
 
 def _torch_attention_shapes(**more):
     import torch
-    made = torch.nn.MultiheadAttention(6, 2, **more)
+    layer = torch.nn.MultiheadAttention(6, 2, **more)
     return tuple((name, tuple(p.shape)) for name, p
-                 in made.named_parameters() if "bias" not in name)
+                 in layer.named_parameters() if "bias" not in name)
 
 
 def _keras_attention_shapes():
     import keras
-    made = keras.layers.MultiHeadAttention(2, 3)
-    made.build((1, 5, 6), (1, 5, 6))
-    return tuple((name, tuple(getattr(made, f"{name}_dense").kernel.shape))
+    layer = keras.layers.MultiHeadAttention(2, 3)
+    layer.build((1, 5, 6), (1, 5, 6))
+    return tuple((name, tuple(getattr(layer, f"{name}_dense").kernel.shape))
                  for name in ("query", "output"))
 
 
 def _flax_attention_shapes():
-    made = nnx_mha(6, 2)
-    return tuple((name, tuple(getattr(made, name).kernel.shape))
+    layer = nnx_mha(6, 2)
+    return tuple((name, tuple(getattr(layer, name).kernel.shape))
                  for name in ("query", "out"))
 
 
@@ -93,9 +93,9 @@ def _torch_bias_shape():
 
 def _keras_bias_shape():
     import keras
-    made = keras.layers.MultiHeadAttention(2, 3)
-    made.build((1, 5, 6), (1, 5, 6))
-    return tuple(made.query_dense.bias.shape)
+    layer = keras.layers.MultiHeadAttention(2, 3)
+    layer.build((1, 5, 6), (1, 5, 6))
+    return tuple(layer.query_dense.bias.shape)
 
 
 add("attention_biases", "layout",
@@ -109,16 +109,16 @@ add("attention_biases", "layout",
 def _torch_head_order():
     """Which query columns touch the first head's weights."""
     import torch
-    made = torch_mha(6, 2)
+    layer = torch_mha(6, 2)
     x = torch_tensor(normals(1, 4, 6).astype(np.float32))
-    before = made(x, x, x, average_attn_weights=False)[1]
+    before = layer(x, x, x, average_attn_weights=False)[1]
     touched = []
     for column in range(6):
         with torch.no_grad():
-            made.in_proj_weight[column] += 1
-        after = made(x, x, x, average_attn_weights=False)[1]
+            layer.in_proj_weight[column] += 1
+        after = layer(x, x, x, average_attn_weights=False)[1]
         with torch.no_grad():
-            made.in_proj_weight[column] -= 1
+            layer.in_proj_weight[column] -= 1
         if (after - before)[0, 0].abs().max() > 1e-4:
             touched.append(column)
     return tuple(touched)
@@ -159,9 +159,9 @@ def _torch_norm_names():
 
 def _keras_norm_names():
     import keras
-    made = keras.layers.LayerNormalization()
-    made.build((1, 4))
-    return _names(v.name for v in made.weights)
+    layer = keras.layers.LayerNormalization()
+    layer.build((1, 4))
+    return _names(v.name for v in layer.weights)
 
 
 def _flax_norm_names():

@@ -123,12 +123,12 @@ def _variance_of(norm):
 
 def _unbiased_effect():
     """A norm by the unbiased deviation against a standard one."""
-    found = {}
+    gaps = {}
     for width in (4, 64, 512):
         x = normals(64, width)
-        found[f"width {width}"] = gap_of(
+        gaps[f"width {width}"] = gap_of(
             _normalised(x, 0, variance="over D - 1"), _normalised(x, 0))
-    return found
+    return gaps
 
 
 add("layer_norm_variance", "normalisation",
@@ -185,12 +185,12 @@ def _slow_nnx_norm(x):
 
 def _fast_effect():
     """Flax's two forms of the variance, far from zero."""
-    found = {}
+    gaps = {}
     for offset in (10, 100, 1000):
-        found[f"fast, mean {offset}"] = _far_from_zero(_nnx_norm, offset)
+        gaps[f"fast, mean {offset}"] = _far_from_zero(_nnx_norm, offset)
     for offset in (10, 100, 1000):
-        found[f"slow, mean {offset}"] = _far_from_zero(_slow_nnx_norm, offset)
-    return found
+        gaps[f"slow, mean {offset}"] = _far_from_zero(_slow_nnx_norm, offset)
+    return gaps
 
 
 add("fast_variance", "normalisation",
@@ -236,10 +236,10 @@ add("epsilon_place", "normalisation",
 
 def _final_norms():
     import torch
-    made = torch.nn.Transformer(4, 1, 1, 1, 8)
-    return word(made.encoder.norm is not None
-                and made.decoder.norm is not None
-                and not made.encoder.layers[0].norm_first,
+    model = torch.nn.Transformer(4, 1, 1, 1, 8)
+    return word(model.encoder.norm is not None
+                and model.decoder.norm is not None
+                and not model.encoder.layers[0].norm_first,
                 "a final norm after a post-norm stack", "none")
 
 

@@ -28,13 +28,13 @@ def _keras_moves(name, gradients, dtype="float64", start=0.0, **more):
     return as_numpy(weights) - start
 
 
-def _optax_moves(made, gradients, dtype="float64", start=0.0):
+def _optax_moves(optimizer, gradients, dtype="float64", start=0.0):
     import optax
     with x64(dtype == "float64"):
         weights = jax_array(np.full(len(gradients[0]), start, dtype))
-        state = made.init(weights)
+        state = optimizer.init(weights)
         for row in gradients:
-            updates, state = made.update(
+            updates, state = optimizer.update(
                 jax_array(np.array(row, dtype)), state, weights)
             weights = optax.apply_updates(weights, updates)
         return as_numpy(weights) - start
@@ -74,15 +74,15 @@ def _travelled(moves):
 
 def _adam_effect():
     """Keras' steps against torch's, ε 1e-9 and 1e-7, usual gradients."""
-    found = {}
+    gaps = {}
     for eps in (1e-9, 1e-7):
         for size in (1e-2, 1e-7):
             gradients = [[size]] * 3
-            found[f"ε {eps:g}, gradient {size:g}"] = gap_of(
+            gaps[f"ε {eps:g}, gradient {size:g}"] = gap_of(
                 _keras_moves("Adam", gradients, learning_rate=1.0,
                              epsilon=eps),
                 _torch_moves("Adam", gradients, lr=1.0, eps=eps))
-    return found
+    return gaps
 
 
 add("adam_epsilon_place", "optimiser",
@@ -188,10 +188,10 @@ def _tf_clipped():
 
 def _optax_clipped():
     with x64(True):
-        made = _optax_made("clip_by_global_norm", 1.0)
+        optimizer = _optax_made("clip_by_global_norm", 1.0)
         gradient = jax_array(np.array([3.0, 4.0]))
-        return float(np.linalg.norm(as_numpy(made.update(
-            gradient, made.init(gradient))[0])))
+        return float(np.linalg.norm(as_numpy(optimizer.update(
+            gradient, optimizer.init(gradient))[0])))
 
 
 def _exactly_one(norm):
@@ -245,20 +245,20 @@ add("clipping_scope", "optimiser",
 
 def _torch_first_step():
     import torch
-    seen = []
+    steps = []
     optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: seen.append(step) or 1.0)
-    return seen[0]
+        optimiser, lambda step: steps.append(step) or 1.0)
+    return steps[0]
 
 
 def _keras_first_step():
     import keras
-    seen = []
+    steps = []
 
     class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         def __call__(self, step):
-            seen.append(int(step))
+            steps.append(int(step))
             return 1.0
 
         def get_config(self):
@@ -267,15 +267,15 @@ def _keras_first_step():
     weights = keras.Variable(np.zeros(1))
     keras.optimizers.SGD(Schedule()).apply(
         [keras.ops.convert_to_tensor(np.ones(1, np.float32))], [weights])
-    return seen[-1]
+    return steps[-1]
 
 
 def _optax_first_step():
-    seen = []
-    made = _optax_made("sgd", lambda step: seen.append(int(step)) or 1.0)
+    steps = []
+    optimizer = _optax_made("sgd", lambda step: steps.append(int(step)) or 1.0)
     weights = jax_array(np.zeros(1))
-    made.update(weights, made.init(weights))
-    return seen[0]
+    optimizer.update(weights, optimizer.init(weights))
+    return steps[0]
 
 
 def _warm_up_effect():
@@ -316,13 +316,13 @@ def _keras_two_rates():
 
 
 def _optax_two_rates():
-    made = _optax_made("sgd", lambda step: 1.0 - 0.5 * step, momentum=0.9)
-    return float(-_optax_moves(made, [[1.0]] * 2)[0])
+    optimizer = _optax_made("sgd", lambda step: 1.0 - 0.5 * step, momentum=0.9)
+    return float(-_optax_moves(optimizer, [[1.0]] * 2)[0])
 
 
 add("momentum_and_rate", "optimiser",
-    "Momentum keeps gradients in torch and Optax, and steps, rate included, "
-    "in Keras. Two steps with gradient 1 at rates 1 and ½: the same while the "
-    "rate stands, another as soon as it falls.",
+    "Momentum adds up gradients in torch and Optax, and steps (gradients "
+    "times the learning rate) in Keras. Two steps with gradient 1 at learning "
+    "rates 1 and ½: they are equal until the learning rate changes.",
     {"torch": (1.95, _torch_two_rates), "optax": (1.95, _optax_two_rates),
      "keras": (2.4, _keras_two_rates)})

@@ -6,12 +6,11 @@ running the framework, never copied from its manual; what is recorded beside it
 is what the versions in ``constraints.txt`` answer. So a release that changes a
 default shows as a changed row.
 
-Some rows also measure how far outputs part. Some of those gaps are far above
-what float32 rounds to; others stay below HIDDEN there, and a comparison in
-float32 alone would pass over them.
+Some rows also measure how much outputs differ. Some of those gaps are far
+above float32's rounding; others are below HIDDEN there, and a comparison in
+float32 alone would miss them.
 
-A file a topic, attention in two; rows stand in the order in which they are
-written there.
+Each topic has a file, attention several; rows are in the order of the files.
 """
 
 from contract.errors import InputError, one_of
@@ -32,13 +31,13 @@ def select(names=(), topic=None):
     Raises:
         InputError: there is none of that name or topic.
     """
-    chosen = [REGISTRY[one_of(name, REGISTRY, "difference")]
+    rows = [REGISTRY[one_of(name, REGISTRY, "difference")]
               for name in dict.fromkeys(names)] or list(REGISTRY.values())
     if topic is not None:
         one_of(topic, TOPICS, "topic")
-        chosen = [known for known in chosen if known.topic == topic]
-        if not chosen:
+        rows = [known for known in rows if known.topic == topic]
+        if not rows:
             raise InputError(
                 f"none of {', '.join(names)} is of the topic {topic}; leave "
                 "out the topic or the names.")
-    return chosen
+    return rows

@@ -1,4 +1,4 @@
-"""What answers are made of: arrays in and out of every framework."""
+"""Arrays in and out of every framework, for the answers."""
 
 import ast
 import functools
@@ -21,10 +21,10 @@ def normals(*shape):
     return np.random.default_rng(0).standard_normal(shape)
 
 
-def gap_of(found, truth):
+def gap_of(actual, truth):
     """The relative L2 distance of two arrays."""
-    found, truth = np.asarray(found, float), np.asarray(truth, float)
-    return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
+    actual, truth = np.asarray(actual, float), np.asarray(truth, float)
+    return float(np.linalg.norm(actual - truth) / np.linalg.norm(truth))
 
 
 def torch_tensor(array):
@@ -57,7 +57,7 @@ def dtype_name(value):
 
 @functools.cache
 def in_new_process(code):
-    """What an expression is in a new process, where nothing has been set."""
+    """The value that code prints in a new process, where nothing is set."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True,
         check=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
