@@ -57,7 +57,7 @@ def test_all_say_where_they_differ(monkeypatch):
 
 
 def test_a_missing_port_is_not_checked(monkeypatch):
-    monkeypatch.setattr(ports, "engine", lambda name: (
+    monkeypatch.setattr(ports, "engine", lambda name, *form: (
         golden.ports.importlib.import_module("reference_numpy.engine")
         if name == "numpy" else ports.NotChecked(name, "not here")))
     found = run("--port", "all", FRIDAY)
@@ -243,7 +243,7 @@ def test_text_that_trains_no_tokenizer(tmp_path, content, arguments, words):
 
 
 def test_a_port_that_is_not_here(monkeypatch):
-    monkeypatch.setattr(ports, "engine", lambda name: ports.NotChecked(
+    monkeypatch.setattr(ports, "engine", lambda name, *form: ports.NotChecked(
         name, "torch is not installed"))
     with pytest.raises(InputError, match="torch cannot run here"):
         translation.Translator("torch", None)

@@ -16,7 +16,7 @@ import pytest
 from contract import weights
 from parity import ports
 from parity.check import cases, golden
-from parity.numerics import rounding
+from parity.numerics import dtypes, rounding
 from parity.numerics.comparator import relative_error
 from parity.numerics.tolerances import FLOAT64_LIMIT
 
@@ -220,7 +220,7 @@ def test_position_table_is_rounded_once(port):
 def test_positions_that_a_dtype_cannot_hold(port, dtype, first_wrong):
     """The table is right beyond them: it is made in float64 (R7)."""
     config = cases.test_size("complete").replace(max_length=5000)
-    kind = rounding.DTYPES[dtype]
+    kind = dtypes.NUMPY[dtype]
     held = np.arange(5000).astype(kind).astype(int)
     assert (held != np.arange(5000)).argmax() == first_wrong
     module = port.build("positional_encoding", config, {}, dtype)
