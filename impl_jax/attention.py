@@ -36,7 +36,7 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
 
 
 class SingleHeadAttention(nnx.Module):
-    """One head, without biases, batch or mask: where lessons begin."""
+    """One head without biases, batch or mask, for the first lessons."""
 
     def __init__(self, d_model, *, rngs):
         self.query = nnx.Linear(d_model, d_model, use_bias=False, rngs=rngs)
@@ -63,7 +63,7 @@ class SingleHeadAttention(nnx.Module):
 
 
 class MultiHeadAttention(nnx.Module):
-    """H heads side by side. Self-attention when ``memory`` is ``x``."""
+    """H heads at once. Self-attention when ``memory`` is ``x``."""
 
     def __init__(self, config, *, rngs):
         self.n_heads, self.d_k = config.n_heads, config.d_k
@@ -78,7 +78,7 @@ class MultiHeadAttention(nnx.Module):
         return x.reshape(*x.shape[:2], self.n_heads, self.d_k).swapaxes(1, 2)
 
     def merge(self, x):
-        """Set the heads side by side again: [B H T K] to [B T D]."""
+        """Concatenate the heads: [B H T K] to [B T D]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def __call__(self, x, memory, mask, cache):
@@ -96,6 +96,6 @@ class MultiHeadAttention(nnx.Module):
             key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.weights_dropout, self)
-        # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
+        # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output(self.merge(context)))
         return output

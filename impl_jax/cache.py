@@ -15,15 +15,15 @@ class Cache:
         """Keep the next token's key and value [B H 1 K]; return all of them."""
         # [1] here [N 1]: True at the new token's position
         here = jnp.arange(self.keys.shape[2])[:, None] == self.written
-        # [2] keys [B H N K]: key at its position, beside those before it
+        # [2] keys [B H N K]: with the new key at its position
         keys = self.keys = jnp.where(here, key, self.keys)
-        # [3] values [B H N K]: value at its position, beside those before it
+        # [3] values [B H N K]: with the new value at its position
         values = self.values = jnp.where(here, value, self.values)
         self.written += 1
         return keys, values
 
     def reorder(self, parents):
-        """Let each row go on from another: parents, int [B]."""
+        """Let each row continue another one: parents, int [B]."""
         self.keys, self.values = self.keys[parents], self.values[parents]
 
 

@@ -14,7 +14,7 @@ def kept(key, shape, rate):
 
 
 def native_kept(key, shape, rate):
-    """The same from XLA's own generator: quick, and never comparable."""
+    """The same from XLA's own generator: fast, but not comparable."""
     shape = (*key.shape[:-1], *shape)
     key = jnp.concatenate([key.ravel()[:2]] * 2)  # nnx: rbg's have four words
     return jax.random.bernoulli(
@@ -22,14 +22,14 @@ def native_kept(key, shape, rate):
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool."""
+    """The values that a run keeps in every place: path -> bool."""
     masks = native_kept if native else kept
     return {name: masks(random.fold_in(key, name), shape, rate)
             for name, shape in places.items()}
 
 
 class Dropout(nnx.Module):
-    """Zero each value with the chance ``rate``. It has no parameters."""
+    """Zero each value with probability ``rate``. It has no parameters."""
 
     def __init__(self, rate):
         self.rate = rate

@@ -49,13 +49,13 @@ def set_precision():
 
 def devices():
     """The devices that a real computation ran on."""
-    found = []
+    names = []
     for name in ("cpu", "cuda", "tpu"):
         with contextlib.suppress(Exception):
             x = jnp.ones((2, 2), device=jax.devices(name)[0])
             if (x @ x).sum().item() == 8:
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 def to_native(value, device):
@@ -107,7 +107,7 @@ def record(module, call, *inputs):
 
 
 def record_compiled(module, call, *inputs):
-    """``record`` under jit, compiled anew so that no patched code is missed."""
+    """``record`` under jit, compiled again so that patched code counts."""
     graph, state = nnx.split(module)
 
     @jax.jit
@@ -145,7 +145,7 @@ def run_residual(residual, x, y, compiled=False):
 
 
 def drawn(model, source, target, key):
-    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    """The values that dropout keeps in a run with a key; all if None."""
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
@@ -193,7 +193,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 
 
 def initial_weights(config, seed):
-    """Weights to begin training with, drawn here: float64, by name."""
+    """Initial weights for training, drawn here: float64, by name."""
     return contract.weights.initial_weights(config, seed, random)
 
 
@@ -214,16 +214,16 @@ def train_step(trainer, sources, targets):
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
     return {f"{kind}.{name}": to_numpy(array)
-            for kind, held in (("m", trainer.m), ("v", trainer.v))
-            for (name, _), array in zip(leaves(trainer.model), held)}
+            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
+            for (name, _), array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
-    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
         for i, (name, _) in enumerate(leaves(trainer.model)):
-            held[i] = to_native(
+            arrays[i] = to_native(
                 moments[f"{kind}.{name}"], trainer.model.home)
 
 

@@ -1,4 +1,4 @@
-"""The optimiser (section 5.3); optax.adam is the same, to its powers of β."""
+"""The optimizer (section 5.3); optax.adam is the same, to its powers of β."""
 
 import jax.numpy as jnp
 

@@ -64,7 +64,7 @@ def bits(key, shape):
 
 
 def bits64(key, shape):
-    """Random uint64: the two words of each place's counter, side by side."""
+    """Random uint64: the two words of each place's counter, concatenated."""
     x0, x1 = _words(key, shape)
     return x0.astype(jnp.uint64) << 32 | x1.astype(jnp.uint64)
 
@@ -76,6 +76,6 @@ def uniform(key, shape, low, high):
 
 
 def normal(key, shape):
-    """Normal float64 of mean 0 and deviation 1: √2 erf⁻¹ of a uniform."""
+    """Normal float64 of mean 0 and variance 1: √2 erf⁻¹ of a uniform."""
     unit = uniform(key, shape, math.nextafter(-1.0, 0.0), 1.0)
     return math.sqrt(2) * jax.lax.erf_inv(unit)

@@ -15,9 +15,8 @@ class PreNorm(nnx.Module):
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
-        """What the sub-layer reads: the norm of x [B T D]."""
-        normed = self.norm(x)
-        return normed
+        """The sub-layer's input: x [B T D], normalised."""
+        return self.norm(x)
 
     def after(self, x, y):
         """The sum of x and the sub-layer's y [B T D]."""
@@ -35,11 +34,11 @@ class PostNorm(nnx.Module):
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
-        """What the sub-layer reads: x [B T D] as it is."""
+        """The sub-layer's input: x [B T D] as it is."""
         return x
 
     def after(self, x, y):
-        """The norm of the sum of x and the sub-layer's y [B T D]."""
+        """The sum of x and the sub-layer's y [B T D], normalised."""
         dropped = self.dropout(y)
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
         summed = tap(self, "summed", x + dropped)

@@ -9,17 +9,17 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # keras: errors only
 
 @contextlib.contextmanager
 def _without_chatter():
-    """Keep what TensorFlow's C++ says at its start, which no setting stops.
+    """Hide what TensorFlow's C++ prints at its start; no setting stops it.
 
-    Errors are exceptions and come through.
+    Errors are exceptions and still show.
     """
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nowhere)
 
 

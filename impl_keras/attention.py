@@ -1,4 +1,4 @@
-"""Attention: Keras' own layer, with its inside in view."""
+"""Attention: Keras' own layer, with its steps recorded."""
 
 import math
 
@@ -27,7 +27,7 @@ def masked_softmax(scores, mask):
 def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
-    Written out to be read, and for fast/; MultiHeadAttention has Keras' own.
+    Written out for readers and for fast/; MultiHeadAttention uses Keras'.
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
@@ -41,7 +41,7 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
 
 
 class SingleHeadAttention(keras.layers.Layer):
-    """One head, without biases, batch or mask: where lessons begin."""
+    """One head without biases, batch or mask, for the first lessons."""
 
     def __init__(self, d_model):
         super().__init__()
@@ -70,14 +70,14 @@ class SingleHeadAttention(keras.layers.Layer):
 
 
 class MultiHeadAttention(keras.layers.MultiHeadAttention):
-    """H heads side by side. Self-attention when ``memory`` is ``x``.
+    """H heads at once. Self-attention when ``memory`` is ``x``.
 
     The maths is that of Keras 3.15.1: the projections query_dense, key_dense,
-    value_dense and output_dense, and ``_compute_attention``. Overridden are
+    value_dense and output_dense, and ``_compute_attention``. It overrides
 
     - ``call``, so that a cache can come between the two, and every step can
-      be seen. Keras' own does the same, once it has gathered masks;
-    - ``_masked_softmax``, to see scores and weights, and to drop the latter;
+      be recorded. Keras' own does the same after merging masks;
+    - ``_masked_softmax``, to record scores and weights, and drop weights;
     - ``build`` and ``compute_output_spec``, which take call's arguments.
     """
 
@@ -124,13 +124,13 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         if cache is not None:
             key, value = cache.extend(key, value)
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-        # keras: asked for its weights it takes the path that has them, on
-        # which a query that may attend to nothing has weights 0 (R2).
+        # keras: if its weights are asked for, it takes another path, on
+        # which the weights of a fully masked row are 0 (R2).
         context, _ = self._compute_attention(
             self.merge(query), self.merge(key), self.merge(value), mask,
             return_attention_scores=True)
         # Step 3 of scaled_dot_product_attention.
         context = tap(self, "context", self.split(context))
-        # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
+        # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output_dense(self.merge(context)))
         return output

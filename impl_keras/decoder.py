@@ -60,6 +60,6 @@ class Decoder(keras.layers.Layer):
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             x = layer(x, memory, memory_mask, mask, cache=cache)
-        # [1] output [B T D]: the last layer's output, normed if R11 says so
+        # [1] output [B T D]: the last layer's output, normalised if R11 says so
         output = tap(self, "output", self.norm(x))
         return output

@@ -16,24 +16,24 @@ def kept(key, shape, rate):
 
 
 def native_kept(key, shape, rate):
-    """The same from Keras' own generator: quick, and never comparable."""
+    """The same from Keras' own generator: fast, but not comparable."""
     return keras.random.uniform((*key.shape[:-1], *shape)) >= rate
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool."""
+    """The values that a run keeps in every place: path -> bool."""
     masks = native_kept if native else kept
     return {name: masks(random.fold_in(key, name), shape, rate)
             for name, shape in places.items()}
 
 
 class Dropout(keras.layers.Layer):
-    """Zero each value with the chance ``rate``. It has no parameters."""
+    """Zero each value with probability ``rate``. It has no parameters."""
 
     def __init__(self, rate):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
-        self.supports_masking = True  # keras: else it warns; it hands on
+        self.supports_masking = True  # keras: else it warns
         self.rate = rate
 
     def call(self, x):

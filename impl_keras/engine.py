@@ -83,7 +83,7 @@ def set_precision():
 
 def devices():
     """The devices that a real computation ran on."""
-    found = []
+    names = []
     for name, theirs in DEVICES.items():
         with contextlib.suppress(Exception), keras.device(theirs):
             x = ops.ones((2, 2))
@@ -91,13 +91,13 @@ def devices():
             # keras: TensorFlow may fall back to the CPU without a word.
             at = str(y.device).lower()
             if (name in at or theirs in at) and float(ops.sum(y)) == 8:
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 @contextlib.contextmanager
 def on(device):
-    """Where tensors are made, and no needless warning."""
+    """Make new tensors on ``device``, without a needless warning."""
     with keras.device(DEVICES[device]), warnings.catch_warnings():
         # keras: warns of a softmax over one key, whose weight is rightly 1.
         warnings.filterwarnings("ignore", "You are using a softmax over axis")
@@ -179,7 +179,7 @@ def run_residual(residual, x, y):
 
 
 def drawn(model, source, target, key):
-    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    """The values that dropout keeps in a run with a key; all if None."""
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
@@ -220,18 +220,18 @@ def gradients(model, source, target, source_mask, target_mask, labels,
                 output, labels, model.config.pad_id,
                 model.config.label_smoothing, model.config.smoothing)
 
-        loss, found = value_and_gradients(loss_of, [
+        loss, grads = value_and_gradients(loss_of, [
             *(variable for variable, _ in weights.values()),
             *zeros.values()])
     return to_numpy(loss), {
         **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
-           for (name, (_, convert)), gradient in zip(weights.items(), found)},
+           for (name, (_, convert)), gradient in zip(weights.items(), grads)},
         **{name: to_numpy(gradient)
-           for name, gradient in zip(zeros, found[len(weights):])}}
+           for name, gradient in zip(zeros, grads[len(weights):])}}
 
 
 def initial_weights(config, seed):
-    """Weights to begin training with, drawn here: float64, by name."""
+    """Initial weights for training, drawn here: float64, by name."""
     with on("cpu"):
         return contract.weights.initial_weights(config, seed, random)
 
@@ -256,16 +256,16 @@ def train_step(trainer, sources, targets):
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
     return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(array)))
-            for kind, held in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), array in zip(leaves(trainer.model), held)}
+            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
+            for (name, _, convert), array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
-    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
         for i, (name, variable, _) in enumerate(leaves(trainer.model)):
-            held[i] = to_native(
+            arrays[i] = to_native(
                 moments[f"{kind}.{name}"].reshape(variable.shape),
                 trainer.model.home)
 

@@ -41,7 +41,7 @@ class LayerNorm(keras.layers.Layer):
 
 
 class StdLayerNorm(keras.layers.Layer):
-    """Divided by the unbiased deviation. ``scale`` [D] and ``bias`` [D]."""
+    """Divided by the unbiased standard deviation; scale and bias are [D]."""
 
     def __init__(self, d_model, eps):
         super().__init__()

@@ -24,7 +24,7 @@ def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
         + (padding - other) * log_probs[..., pad_id])
     # [3] kept [B T]: the labels that are not padding
     kept = labels != pad_id
-    # [4] count []: how many they are; 1 if there are none  (R23)
+    # [4] count []: their number; 1 if there are none  (R23)
     count = ops.cast(ops.maximum(ops.sum(kept), 1), logits.dtype)
     # [5] loss []: the mean of Σ q log q - Σ q log p over those kept
     loss = ops.sum(ops.where(kept, negative_entropy - q_log_p, 0)) / count

@@ -1,4 +1,4 @@
-"""The optimiser (section 5.3); Keras' own Adam is another one (R26)."""
+"""The optimizer (section 5.3); Keras' own Adam is another one (R26)."""
 
 from keras import ops
 

@@ -51,8 +51,8 @@ def modules(module):
     for path, owner in queue:
         yield path, owner
         # keras: on torch a layer is an nn.Module, keeping layers in _modules.
-        held = vars(owner) | vars(owner).get("_modules", {})
-        for name, value in held.items():
+        attributes = vars(owner) | vars(owner).get("_modules", {})
+        for name, value in attributes.items():
             below = {name: value}
             if isinstance(value, list):
                 below = {f"{name}.{i}": item for i, item in enumerate(value)}

@@ -1,4 +1,4 @@
-"""Search: from a source to its target, token by token (section 3.1, 6.1)."""
+"""Search: from a source to its target, token by token (sections 3.1, 6.1)."""
 
 import math
 
@@ -11,7 +11,7 @@ from impl_keras.projection import log_softmax
 
 
 class Search:
-    """What all searches share: a model, sources, and what is read of them."""
+    """What all searches share: a model and the memory of its sources."""
 
     def __init__(self, model, source, settings, rows):
         """Encode sources, int [B S]; rows, int [B], are their numbers."""
@@ -25,7 +25,7 @@ class Search:
             model, len(self.memory), self.length) if settings.cached else None
 
     def next(self, tokens, written):
-        """log p of what follows ``written`` of tokens [R N]: [R V]."""
+        """log p of the token after the first ``written`` of tokens [R N]."""
         last = slice(written - 1, written)
         mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
         if self.caches is None:
@@ -39,14 +39,14 @@ class Search:
         return self.answer(decoded)
 
     def answer(self, decoded):
-        """log p of what follows decoded [R 1 D]: float64 [R V] (R31)."""
+        """log p of the token after decoded [R 1 D]: float64 [R V] (R31)."""
         output = self.model.project(decoded)
         log_probs = ops.cast(log_softmax(output[:, 0]), "float64")
         padding = ops.arange(log_probs.shape[-1]) == self.pad_id
         return ops.where(padding, -math.inf, log_probs)
 
     def reorder(self, parents):
-        """Let each row go on from another one of its source: int [R]."""
+        """Let each row continue another row of its source: int [R]."""
         for cache in self.caches or ():
             cache.reorder(parents)
 
@@ -59,10 +59,10 @@ class Search:
 
 
 class Greedy(Search):
-    """The likeliest token, one after the other."""
+    """The most likely token, one after the other."""
 
     def choose(self, log_probs, written):
-        """The likeliest token of log_probs [B V]; of equals, the first."""
+        """The most likely token of log_probs [B V]; of equals, the first."""
         return ops.argmax(log_probs, axis=-1)
 
     def run(self):
@@ -78,7 +78,7 @@ class Greedy(Search):
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = ops.take_along_axis(log_probs, token[:, None], axis=-1)
-            # [3] scores [B]: log p of all tokens so far, up to the eos
+            # [3] scores [B]: the sum of log p of all tokens, up to the eos
             scores = scores + ops.where(finished, 0, log_p[:, 0])
             token = ops.where(finished, self.pad_id, token)
             # [4] tokens [B N]: the token at its place; padding behind an eos
@@ -92,7 +92,7 @@ class Greedy(Search):
 
 
 class Beam(Search):
-    """Beam search: the W best hypotheses side by side."""
+    """Beam search: the W best hypotheses at once."""
 
     def run(self):
         """Tokens, int [B W N], and log p over the penalty, float64 [B W]."""
@@ -104,7 +104,7 @@ class Beam(Search):
         first = ops.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = ops.tile(first, (b, w, 1))
         finished = ops.full((b, w), -math.inf, "float64")
-        # One hypothesis is alive at first: all would be the same one.
+        # At first one hypothesis is alive: all W would be the same.
         alive = ops.where(ops.arange(w) == 0, 0.0, finished)
         done = ops.zeros(b, "bool")
         for written in range(1, self.length):
@@ -121,23 +121,23 @@ class Beam(Search):
             grown = ops.where(place == written, token[:, :, None],
                               follow(tokens, parents))
             ends = token == settings.eos_id
-            # [5] finished [B W]: the best that have an eos, over the penalty
+            # [5] finished [B W]: the best with an eos, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, ops.where(
                     ends, scores / settings.penalty(written), -math.inf), grown)
-            # [6] alive [B W]: the best that have none
+            # [6] alive [B W]: the best without an eos
             alive, which = self.top(ops.where(ends, -math.inf, scores), w)
             tokens = follow(grown, which)
             parents = ops.take_along_axis(parents, which, axis=1)
             self.reorder(ops.reshape(
                 parents + w * ops.arange(b)[:, None], (-1,)))
-            # [7] done [B]: whether the rule waits for none that is alive
+            # [7] done [B]: whether the length rule ends a row's search
             done = tap(self, "done", self.is_done(
                 finished, alive, settings.bound(written)))
             if ops.all(done):
                 break
             alive = ops.where(done[:, None], -math.inf, alive)
-        # [8] scores [B W]: the best of all, those still alive as they stand
+        # [8] scores [B W]: the best of all, with those still alive
         scores, tokens = self.best(
             finished, finished_tokens, ops.where(
                 done[:, None], -math.inf,
@@ -153,10 +153,10 @@ class Beam(Search):
         return scores, follow(tokens, which)
 
     def is_done(self, finished, alive, bound):
-        """Whether none that is alive can, or need, be waited for: bool [B]."""
-        # [9] hope [B]: the best score that one alive may reach
+        """Whether the length rule ends a row's search: bool [B]."""
+        # [9] hope [B]: the best score that one alive can reach
         hope = tap(self, "hope", alive[:, 0] / bound)
-        # [10] worst [B]: the worst score of W that have finished; -∞ if fewer
+        # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
         enough = worst > -math.inf
         if self.settings.length_rule != "hf_true":

@@ -15,20 +15,20 @@ def kept(key, shape, rate):
 
 
 def native_kept(key, shape, rate):
-    """The same from torch's own generator: quick, and never comparable."""
+    """The same from torch's own generator: fast, but not comparable."""
     shape = (*key.shape[:-1], *shape)
     return torch.rand(shape, device=key.device) >= rate
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool."""
+    """The values that a run keeps in every place: path -> bool."""
     masks = native_kept if native else kept
     return {name: masks(random.fold_in(key, name), shape, rate)
             for name, shape in places.items()}
 
 
 class Dropout(nn.Module):
-    """Zero each value with the chance ``rate``. It has no parameters."""
+    """Zero each value with probability ``rate``. It has no parameters."""
 
     def __init__(self, rate):
         super().__init__()

@@ -49,6 +49,6 @@ class Encoder(nn.Module):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""
         for layer in self.layers:
             x = layer(x, mask)
-        # [1] output [B S D]: the last layer's output, normed if R11 says so
+        # [1] output [B S D]: the last layer's output, normalised if R11 says so
         output = tap(self, "output", self.norm(x))
         return output

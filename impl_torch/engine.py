@@ -49,13 +49,13 @@ def set_precision():
 
 def devices():
     """The devices that a real computation ran on."""
-    found = []
+    names = []
     for name in ("cpu", "cuda", "mps", "xpu"):
         with contextlib.suppress(Exception):
             x = torch.ones(2, 2, device=name)
             if (x @ x).sum().item() == 8:
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 def to_native(value, device):
@@ -77,7 +77,7 @@ def to_numpy(tensor):
 
 
 def on(device):
-    """Where arrays are made that nothing is said of."""
+    """Make new tensors on ``device`` where none is named."""
     # torch: this looks into every call, so it is left out where it can be
     if torch.get_default_device().type == device:
         return contextlib.nullcontext()
@@ -127,7 +127,7 @@ def run_residual(residual, x, y):
 
 
 def drawn(model, source, target, key):
-    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    """The values that dropout keeps in a run with a key; all if None."""
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
@@ -156,14 +156,14 @@ def gradients(model, source, target, source_mask, target_mask, labels,
             model.config.label_smoothing, model.config.smoothing)
     weights = {name: (parameter, convert)
                for name, parameter, convert in leaves(model)}
-    found = torch.autograd.grad(loss, [
+    grads = torch.autograd.grad(loss, [
         *(parameter for parameter, _ in weights.values()),
         *trace.values.values()])
     return to_numpy(loss), {
         **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
-           for (name, (_, convert)), gradient in zip(weights.items(), found)},
+           for (name, (_, convert)), gradient in zip(weights.items(), grads)},
         **{name: to_numpy(gradient) for name, gradient
-           in zip(trace.values, found[len(weights):])}}
+           in zip(trace.values, grads[len(weights):])}}
 
 
 def watch(name, value):
@@ -172,7 +172,7 @@ def watch(name, value):
 
 
 def initial_weights(config, seed):
-    """Weights to begin training with, drawn here: float64, by name."""
+    """Initial weights for training, drawn here: float64, by name."""
     return contract.weights.initial_weights(config, seed, random)
 
 
@@ -195,18 +195,17 @@ def train_step(trainer, sources, targets):
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
     return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(array)))
-            for kind, held in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), array in zip(leaves(trainer.model), held)}
+            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
+            for (name, _, convert), array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
-    for kind, held in (("m", trainer.m), ("v", trainer.v)):
-        for (name, _, convert), tensor in zip(leaves(trainer.model), held):
+    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
+        for (name, _, convert), tensor in zip(leaves(trainer.model), arrays):
             tensor.copy_(to_native(
                 convert(moments[f"{kind}.{name}"]), trainer.model.home))
-
 
 
 def predict(model, source, target, source_mask, target_mask):

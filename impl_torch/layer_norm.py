@@ -33,7 +33,7 @@ class LayerNorm(nn.Module):
 
 
 class StdLayerNorm(nn.Module):
-    """Divided by the unbiased deviation. ``scale`` [D] and ``bias`` [D]."""
+    """Divided by the unbiased standard deviation; scale and bias are [D]."""
 
     def __init__(self, d_model, eps):
         super().__init__()

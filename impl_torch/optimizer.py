@@ -1,4 +1,4 @@
-"""The optimiser (section 5.3); torch.optim.Adam is the same."""
+"""The optimizer (section 5.3); torch.optim.Adam is the same."""
 
 import torch
 

@@ -16,7 +16,7 @@ class PreNorm(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
-        """What the sub-layer reads: the norm of x [B T D]."""
+        """The sub-layer's input: x [B T D], normalised."""
         return self.norm(x)
 
     def after(self, x, y):
@@ -35,11 +35,11 @@ class PostNorm(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
-        """What the sub-layer reads: x [B T D] as it is."""
+        """The sub-layer's input: x [B T D] as it is."""
         return x
 
     def after(self, x, y):
-        """The norm of the sum of x and the sub-layer's y [B T D]."""
+        """The sum of x and the sub-layer's y [B T D], normalised."""
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
         summed = tap(self, "summed", x + self.dropout(y))
         output = self.norm(summed)

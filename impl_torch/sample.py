@@ -8,32 +8,32 @@ from impl_torch.search import Greedy
 
 
 class Sample(Greedy):
-    """A token by its probability, one after the other."""
+    """Tokens drawn by their probability, one after the other."""
 
     def __init__(self, model, source, settings, rows):
         super().__init__(model, source, settings, rows)
         self.draws = uniforms(settings.seed, rows, self.length)
 
     def choose(self, log_probs, written):
-        """The token of log_probs [B V] into whose share the draw falls: [B]."""
+        """A token for each row of log_probs [B V], drawn by p: [B]."""
         settings, place = self.settings, torch.arange(log_probs.shape[-1])
-        # [1] scores [B V]: log p / temperature, the likeliest first
+        # [1] scores [B V]: log p / temperature, the most likely first
         scores, which = self.top(
             log_probs / settings.temperature, log_probs.shape[-1])
         scores = tap(self, "scores", scores)
         e = torch.exp(scores - scores[:, :1])
         # [2] p [B V]: softmax of the scores
         p = tap(self, "p", e / torch.sum(e, dim=-1, keepdim=True))
-        # [3] before [B V]: what all likelier tokens have together
+        # [3] before [B V]: the sum of p over all more likely tokens
         before = torch.cumsum(p, dim=-1) - p
-        # [4] kept [B V]: the first k, and of these those that reach top_p
+        # [4] kept [B V]: the first k, of these as many as reach top_p
         kept = ((place < (settings.top_k or len(place)))
                 & (before < settings.top_p))
-        # [5] reached [B V]: the sum of what is kept, up to each token
+        # [5] reached [B V]: the sum of kept p, up to each token
         reached = torch.cumsum(torch.where(kept, p, 0), dim=-1)
         # [6] draw [B]: from 0 up to the whole sum
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
-        # [7] rank [B]: of the token into whose share the draw falls
+        # [7] rank [B]: of the token into whose part of the sum it falls
         rank = torch.sum(reached <= draw[:, None], dim=-1)
         rank = torch.minimum(rank, torch.sum(kept, dim=-1) - 1)
         rank = tap(self, "rank", rank)

@@ -36,7 +36,7 @@ def loss_and_gradients(model, source, target, key, native):
 
 
 class Trainer:
-    """A model, its optimiser's moments, and how many steps were made."""
+    """A model, the optimizer's moments and the number of steps made."""
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
@@ -65,11 +65,11 @@ class Trainer:
             # [3] gradients [*]: the sum of share · gradient, by each weight
             gradients = [
                 g + share * g_i for g, g_i in zip(gradients, gradients_i)]
-        # [4] norm []: of all gradients as one vector, then clipped  (R28)
+        # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
         for i, (_, parameter, _) in enumerate(leaves(self.model)):
-            # [5] weight [*]: one step of the optimiser
+            # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
                 parameter.detach(), gradients[i], self.m[i], self.v[i],
                 *settings)

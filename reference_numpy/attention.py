@@ -1,4 +1,4 @@
-"""Attention: a mean of values, weighted by how well queries meet keys.
+"""Attention: a mean of values, weighted by how well queries match keys.
 
     Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V                      (eq. 1)
 
@@ -25,16 +25,16 @@ def masked_softmax(scores, mask):
     """Softmax over the keys that ``mask`` allows; every other weight is 0.
 
     A masked score becomes the most negative finite number, whose exponential
-    is 0 beside any other. A query that may attend to nothing would then spread
-    its weight evenly over what it must not see, so weights are set to 0 where
-    the mask is False once more: its context is 0 (R2).
+    is 0 beside any other. In a fully masked row all scores are then equal, and
+    softmax would give every key the same weight; so weights are set to 0 where
+    the mask is False once more, and the row's context is 0 (R2).
     """
     lowest = np.finfo(scores.dtype).min
     return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
 
 
 def softmax_backward(dweights, weights):
-    """The gradient of the scores, whatever their number.
+    """The gradient of the scores, from that of their softmax.
 
     A weight grows at the cost of all the others: its score's gradient is the
     weight times how much its own gradient is above the weighted mean. Masked
@@ -88,7 +88,7 @@ def scaled_dot_product_attention_backward(
 
 
 class SingleHeadAttention:
-    """One head, without biases, batch or mask: where lessons begin.
+    """One head without biases, batch or mask, for the first lessons.
 
     Parameters: ``query.kernel``, ``key.kernel``, ``value.kernel``, [D D] each.
     """
@@ -143,7 +143,7 @@ class SingleHeadAttention:
 
 
 class MultiHeadAttention:
-    """H heads side by side. Self-attention when ``memory`` is ``x``.
+    """H heads at once. Self-attention when ``memory`` is ``x``.
 
     Parameters: ``query``, ``key``, ``value`` and ``output``, each with
     ``kernel`` [D D] and ``bias`` [D]. Columns of the first three are grouped
@@ -163,7 +163,7 @@ class MultiHeadAttention:
         return x.reshape(*x.shape[:2], self.n_heads, self.d_k).swapaxes(1, 2)
 
     def merge(self, x):
-        """Set the heads side by side again: [B H T K] to [B T D]."""
+        """Concatenate the heads: [B H T K] to [B T D]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def forward(self, x, memory, mask, cache):
@@ -184,7 +184,7 @@ class MultiHeadAttention:
             key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.weights_dropout, c)
-        # [4] output [B T D]: heads side by side, times W_O, plus b_O  (§3.2.2)
+        # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = c["output"] = self.output(self.merge(context))
         return output, c
 
@@ -195,7 +195,7 @@ class MultiHeadAttention:
         of the two.
         """
         (x, memory, _), g = c["inputs"], {"output": doutput}
-        # [4'] context, W_O, b_O: output = heads side by side, times W_O + b_O
+        # [4'] context, W_O, b_O: output = concatenated heads W_O + b_O
         dmerged, gradients = self.output.backward(
             doutput, self.merge(c["context"]))
         g |= under("output", gradients)

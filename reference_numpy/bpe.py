@@ -1,10 +1,9 @@
-"""Byte-pair encoding (Sennrich et al. 2016), as short as it can be said.
+"""Byte-pair encoding (Sennrich et al. 2016), as short as possible.
 
-A word is its characters. Training counts which two pieces stand side by side
-most often, makes them one piece wherever they do, and begins again; what it
-learns is the order of these merges. Encoding makes the same merges in the same
-order. The ``tokenizers`` library, which everything else here uses, does no
-more, only faster.
+A word starts as its characters. Training counts which two adjacent pieces are
+most frequent, merges them everywhere, and repeats; it learns the order of these
+merges. Encoding makes the same merges in the same order. The ``tokenizers``
+library, which everything else here uses, does the same, faster.
 """
 
 import collections
@@ -18,8 +17,8 @@ def train(words, count):
         count: how many merges to learn at most.
 
     Returns:
-        Pairs of pieces, the first merge first. Of pairs that stand side by
-        side equally often, the lowest in alphabetical order is merged.
+        Pairs of pieces, the first merge first. Of equally frequent pairs, the
+        first in alphabetical order is merged.
     """
     known = {tuple(word): times
              for word, times in collections.Counter(words).items()}
@@ -39,14 +38,14 @@ def train(words, count):
 
 
 def merged(pieces, pair):
-    """Pieces, with each ``pair`` side by side made one, from the left."""
-    found = []
+    """Pieces, with each adjacent ``pair`` merged, from the left."""
+    joined = []
     for piece in pieces:
-        if found and (found[-1], piece) == pair:
-            found[-1] += piece
+        if joined and (joined[-1], piece) == pair:
+            joined[-1] += piece
         else:
-            found.append(piece)
-    return found
+            joined.append(piece)
+    return joined
 
 
 def encode(word, merges):

@@ -1,8 +1,8 @@
 """Keys and values that are kept while a target is written.
 
-A decoder layer asks each earlier token for its key and value, and these never
-change: a token sees no later one. So they are kept, and each new token costs
-one row of work, not one row for every token before it.
+A decoder layer needs the key and value of each earlier token, and these never
+change, since a token attends to no later one. So they are kept, and each new
+token costs one row of work, not one row for every token before it.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ class Cache:
     """What one self-attention keeps.
 
     Attributes:
-        keys, values: [B H N K], N being the greatest length; 0 where nothing
-            is written yet, which a causal mask hides.
+        keys, values: [B H N K], N being the greatest length; 0 at
+            unwritten positions, which a causal mask hides.
         written: how many tokens are written: the next one's position.
     """
 
@@ -26,18 +26,18 @@ class Cache:
         """Keep the next token's key and value [B H 1 K]; return all of them."""
         # [1] here [N 1]: True at the new token's position
         here = np.arange(self.keys.shape[2])[:, None] == self.written
-        # [2] keys [B H N K]: key at its position, beside those before it
+        # [2] keys [B H N K]: with the new key at its position
         keys = self.keys = np.where(here, key, self.keys)
-        # [3] values [B H N K]: value at its position, beside those before it
+        # [3] values [B H N K]: with the new value at its position
         values = self.values = np.where(here, value, self.values)
         self.written += 1
         return keys, values
 
     def reorder(self, parents):
-        """Let each row go on from another: parents, int [B].
+        """Let each row continue another one: parents, int [B].
 
-        A hypothesis of a beam has keys and values of its own past, so where it
-        goes on from another one's, these come along.
+        A hypothesis of a beam that continues another one needs that one's keys
+        and values.
         """
         self.keys, self.values = self.keys[parents], self.values[parents]
 

@@ -106,7 +106,7 @@ class Decoder:
             cache = None if caches is None else caches[i]
             x, c[f"layers.{i}"] = layer.forward(
                 x, memory, memory_mask, mask, cache)
-        # [1] output [B T D]: the last layer's output, normed if R11 says so
+        # [1] output [B T D]: the last layer's output, normalised if R11 says so
         output, c["norm"] = self.norm.forward(x)
         c["output"] = output
         return output, c
@@ -117,7 +117,7 @@ class Decoder:
         Every layer read the memory, so its gradient is a sum over layers.
         """
         g = {"output": doutput}
-        # [1'] x: output = the last layer's output, normed if R11 says so
+        # [1'] x: output = the last layer's output, normalised if R11 says so
         dx, g["norm"] = self.norm.backward(doutput, c["norm"])
         dmemory = 0
         for i, layer in reversed(list(enumerate(self.layers))):

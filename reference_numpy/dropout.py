@@ -2,11 +2,11 @@
 
     y = x / (1 - rate) where kept, else 0
 
-Srivastava et al. 2014, in the form that leaves the mean as it is, so that
-nothing needs doing when it is off. Which values are kept follows from a named
-key (R25): the run's key, folded with the place's path, such as
-``encoder.layers.0.feed_forward.activated_dropout``. It is drawn before a run,
-and the run is opened by ``contract.dropping``; outside of one x is handed on.
+Srivastava et al. 2014, in the form that keeps the mean, so that nothing is
+scaled when it is off. The kept values follow from a named key (R25): the run's
+key, folded with the place's path, such as
+``encoder.layers.0.feed_forward.activated_dropout``. They are drawn before a
+run, which ``contract.dropping`` opens; outside a run x is returned unchanged.
 """
 
 import numpy as np
@@ -21,17 +21,17 @@ def kept(key, shape, rate):
 
 
 def native_kept(key, shape, rate):
-    """The same from NumPy's own generator: quick, and never comparable."""
+    """The same from NumPy's own generator: fast, but not comparable."""
     return np.random.default_rng(key).random(shape, np.float32) >= rate
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool.
+    """The values that a run keeps in every place: path -> bool.
 
     Args:
         key: the run's, uint32 [2].
         places: path -> shape, as ``contract.dropping.places`` finds them.
-        rate: the chance that a value is dropped.
+        rate: the probability that a value is dropped.
         native: whether NumPy's own generator draws instead.
     """
     masks = native_kept if native else kept
@@ -40,7 +40,7 @@ def draw(key, places, rate, native):
 
 
 class Dropout:
-    """Zero each value with the chance ``rate``. It has no parameters."""
+    """Zero each value with probability ``rate``. It has no parameters."""
 
     def __init__(self, rate):
         self.rate = rate

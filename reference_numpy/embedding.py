@@ -1,9 +1,8 @@
 """Token embedding: a row of a table for each token (section 3.4).
 
-The rows are multiplied by √d_model, so that vectors whose entries are of size
-1/√d_model stand beside positions whose entries are of size 1. The padding
-token has a row like any other (R9): masks keep it from being attended to, not
-its value.
+The rows have entries of size 1/√d_model and are multiplied by √d_model, to be
+as large as the positions that are added to them. The padding token has a row
+like any other (R9): masks keep it from being attended to, not its value.
 """
 
 import math

@@ -77,7 +77,7 @@ class Encoder:
         c = {}
         for i, layer in enumerate(self.layers):
             x, c[f"layers.{i}"] = layer.forward(x, mask)
-        # [1] output [B S D]: the last layer's output, normed if R11 says so
+        # [1] output [B S D]: the last layer's output, normalised if R11 says so
         output, c["norm"] = self.norm.forward(x)
         c["output"] = output
         return output, c
@@ -85,7 +85,7 @@ class Encoder:
     def backward(self, doutput, c):
         """From doutput [B S D]: dx and g."""
         g = {"output": doutput}
-        # [1'] x: output = the last layer's output, normed if R11 says so
+        # [1'] x: output = the last layer's output, normalised if R11 says so
         dx, g["norm"] = self.norm.backward(doutput, c["norm"])
         for i, layer in reversed(list(enumerate(self.layers))):
             dx, g[f"layers.{i}"] = layer.backward(dx, c[f"layers.{i}"])

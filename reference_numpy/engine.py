@@ -106,7 +106,7 @@ def forward(model, source, target, source_mask, target_mask, key=None):
 
 
 def drawn(model, source, target, key):
-    """What dropout keeps in a run with a key; nothing is dropped if None."""
+    """The values that dropout keeps in a run with a key; all if None."""
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
@@ -115,7 +115,7 @@ def drawn(model, source, target, key):
 
 def gradients(model, source, target, source_mask, target_mask, labels,
               key=None):
-    """The loss of a batch, and its gradient by everything.
+    """The loss of a batch, and its gradient by every weight and step.
 
     Args:
         model: a Transformer.
@@ -139,7 +139,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 
 
 def initial_weights(config, seed):
-    """Weights to begin training with, drawn here: float64, by name."""
+    """Initial weights for training, drawn here: float64, by name."""
     return contract.weights.initial_weights(config, seed, random)
 
 
@@ -149,12 +149,12 @@ def trainer(model, training):
 
 
 def train_step(trainer, sources, targets):
-    """Make one step on A batches; what it found, as arrays by name.
+    """Make one step on A batches; its loss, norm and rate, as arrays.
 
     Args:
         trainer: a Trainer.
         sources: int [A B S].
-        targets: int [A B T], with their begin and end tokens.
+        targets: int [A B T], from bos to eos.
 
     Returns:
         "loss", the mean before the step; "norm", of the gradient before it was
@@ -176,9 +176,9 @@ def moments(trainer):
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
-    for kind, held in (("m", trainer.m), ("v", trainer.v)):
+    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
         for i, (name, _, _) in enumerate(leaves(trainer.model)):
-            held[i] = moments[f"{kind}.{name}"].astype(held[i].dtype)
+            arrays[i] = moments[f"{kind}.{name}"].astype(arrays[i].dtype)
 
 
 
@@ -200,9 +200,9 @@ def generate(model, source, settings, rows=None):
             by default.
 
     Returns:
-        "tokens", int64 [B W N], the best first, with their begin and, where
-        they were ended, their end, then padding; N is 1 + max_tokens, and W is
-        1 but for a beam. "scores", float64 [B W]: log p, for a beam over the
+        "tokens", int64 [B W N], the best first, with their bos and, where they
+        finish, their eos, then padding; N is 1 + max_tokens, and W is 1
+        without a beam. "scores", float64 [B W]: log p, for a beam over the
         length rule's penalty; -∞ where a beam has fewer than W.
     """
     rows = check_search(model.config, source, settings, rows)

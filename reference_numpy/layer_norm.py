@@ -73,7 +73,7 @@ class LayerNorm:
 
 
 class StdLayerNorm:
-    """Divided by the unbiased deviation. ``scale`` [D] and ``bias`` [D]."""
+    """Divided by the unbiased standard deviation; scale and bias are [D]."""
 
     def __init__(self, d_model, eps):
         self.eps = eps

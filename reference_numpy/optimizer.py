@@ -1,4 +1,4 @@
-"""The optimiser: Adam, its learning rate, and clipping (section 5.3).
+"""The optimizer: Adam, its learning rate, and clipping (section 5.3).
 
 Kingma and Ba 2015, algorithm 1, in which ε stands outside the root and after
 the bias correction (R26)::

@@ -1,7 +1,7 @@
 """Random numbers by name: Threefry-2x32, as the contract defines it.
 
-The contract's are NumPy's already; the ports write the same in their own
-framework's words, and the tests hold every bit of them.
+The contract's are in NumPy already; the ports write the same in their own
+framework, and tests compare every bit.
 """
 
 from contract.random import (

@@ -1,8 +1,8 @@
 """Residual connections, with the norm inside or after (section 3.1).
 
-The paper norms the sum, ``norm(x + Sublayer(x))``; most later models norm the
+The paper normalises the sum, ``norm(x + Sublayer(x))``; most later models the
 sub-layer's input, ``x + Sublayer(norm(x))``, which trains more steadily when
-stacks are deep. A residual is in two parts, with the sub-layer between them::
+stacks are deep. A residual has two parts, with the sub-layer between them::
 
     y = residual.before(x)
     y = sublayer(y)
@@ -21,10 +21,10 @@ class PreNorm:
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
-        """What the sub-layer reads: the norm of x [B T D]."""
+        """The sub-layer's input: x [B T D], normalised."""
         c = {}
-        normed, c["norm"] = self.norm.forward(x)
-        return normed, c
+        y, c["norm"] = self.norm.forward(x)
+        return y, c
 
     def after(self, x, y, c):
         """The sum of x and the sub-layer's y [B T D]; c is before's."""
@@ -36,7 +36,7 @@ class PreNorm:
     def after_backward(self, doutput, c):
         """From doutput [B T D]: dx, dy and g.
 
-        The sum hands doutput on unchanged to x, however deep the stack is.
+        The sum passes doutput unchanged to x, however deep the stack is.
         """
         g = {"output": doutput}
         # [1'] x, y: output = x + Sublayer(norm(x))
@@ -44,9 +44,9 @@ class PreNorm:
         dy = self.dropout.backward(doutput, c["dropout"])
         return dx, dy, g
 
-    def before_backward(self, dnormed, c, g):
-        """From dnormed [B T D]: dx; the norm's gradients are put into g."""
-        dx, g["norm"] = self.norm.backward(dnormed, c["norm"])
+    def before_backward(self, dy, c, g):
+        """From dy [B T D]: dx; the norm's gradients are put into g."""
+        dx, g["norm"] = self.norm.backward(dy, c["norm"])
         return dx
 
 
@@ -58,11 +58,11 @@ class PostNorm:
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
-        """What the sub-layer reads: x [B T D] as it is."""
+        """The sub-layer's input: x [B T D] as it is."""
         return x, {}
 
     def after(self, x, y, c):
-        """The norm of the sum of x and the sub-layer's y [B T D]."""
+        """The sum of x and the sub-layer's y [B T D], normalised."""
         dropped, c["dropout"] = self.dropout.forward(y)
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
         summed = c["summed"] = x + dropped

@@ -1,9 +1,9 @@
 """Sampling: each next token is drawn by its probability.
 
-Temperature makes likely tokens likelier (below 1) or all more alike (above 1);
-top-k (Fan et al. 2018) and top-p (Holtzman et al. 2020) leave the unlikely ones
-out. What is drawn follows from the seed, the row's number and the token's place
-alone, so that a sample depends neither on its batch nor on the framework.
+A temperature below 1 makes likely tokens more likely, one above 1 less; top-k
+(Fan et al. 2018) and top-p (Holtzman et al. 2020) leave out unlikely tokens. A
+draw follows from the seed, the row's number and the token's place alone, so a
+sample depends neither on its batch nor on the framework.
 """
 
 import numpy as np
@@ -14,36 +14,36 @@ from reference_numpy.search import Greedy
 
 
 class Sample(Greedy):
-    """A token by its probability, one after the other."""
+    """Tokens drawn by their probability, one after the other."""
 
     def __init__(self, model, source, settings, rows):
         super().__init__(model, source, settings, rows)
         self.draws = uniforms(settings.seed, rows, self.length)
 
     def choose(self, log_probs, written):
-        """The token of log_probs [B V] into whose share the draw falls: [B].
+        """A token for each row of log_probs [B V], drawn by p: [B].
 
-        Tokens are ranked by probability; what top_k and top_p leave out is
-        behind the rest, so that the draw falls into the sum of what is kept.
+        Tokens are ranked by probability, so those that top_k and top_p leave
+        out come last, and the draw falls into the sum of those kept.
         """
         settings, place = self.settings, np.arange(log_probs.shape[-1])
-        # [1] scores [B V]: log p / temperature, the likeliest first
+        # [1] scores [B V]: log p / temperature, the most likely first
         scores, which = self.top(
             log_probs / settings.temperature, log_probs.shape[-1])
         scores = tap(self, "scores", scores)
         e = np.exp(scores - scores[:, :1])
         # [2] p [B V]: softmax of the scores
         p = tap(self, "p", e / np.sum(e, axis=-1, keepdims=True))
-        # [3] before [B V]: what all likelier tokens have together
+        # [3] before [B V]: the sum of p over all more likely tokens
         before = np.cumsum(p, axis=-1) - p
-        # [4] kept [B V]: the first k, and of these those that reach top_p
+        # [4] kept [B V]: the first k, of these as many as reach top_p
         kept = ((place < (settings.top_k or len(place)))
                 & (before < settings.top_p))
-        # [5] reached [B V]: the sum of what is kept, up to each token
+        # [5] reached [B V]: the sum of kept p, up to each token
         reached = np.cumsum(np.where(kept, p, 0), axis=-1)
         # [6] draw [B]: from 0 up to the whole sum
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
-        # [7] rank [B]: of the token into whose share the draw falls
+        # [7] rank [B]: of the token into whose part of the sum it falls
         rank = np.sum(reached <= draw[:, None], axis=-1)
         rank = np.minimum(rank, np.sum(kept, axis=-1) - 1)
         rank = tap(self, "rank", rank)

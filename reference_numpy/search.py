@@ -1,8 +1,8 @@
 """Search: from a source to its target, token by token (sections 3.1, 6.1).
 
-A search asks the model again and again what comes next. It may have the model
-read all that is written, every time, which defines the answer; or the last
-token alone, beside keys and values that are kept of those before (cache.py),
+For each token a search asks the model what comes next. Without a cache the
+model reads the whole target every time, which defines the answer; with one it
+reads the last token and the cached keys and values of those before (cache.py),
 which gives the same answer. Sampling is a search too, in sample.py.
 """
 
@@ -15,10 +15,10 @@ from reference_numpy.projection import log_softmax
 
 
 class Search:
-    """What all searches share: a model, sources, and what is read of them.
+    """What all searches share: a model and the memory of its sources.
 
-    A source has W hypotheses, W being 1 but for a beam; they are rows of one
-    batch, R = B · W, and a row has N = 1 + max_tokens places for its tokens.
+    A source has W hypotheses (1 without a beam). They are rows of one batch,
+    R = B · W, and a row has N = 1 + max_tokens places for its tokens.
 
     Attributes:
         memory, source_mask: [R S D] and [R 1 1 S].
@@ -28,8 +28,8 @@ class Search:
     def __init__(self, model, source, settings, rows):
         """Encode sources, int [B S].
 
-        ``settings`` is a GenerationConfig; ``rows``, int [B], the numbers that
-        what is sampled follows from.
+        ``settings`` is a GenerationConfig; ``rows``, int [B], the numbers from
+        which samples follow.
         """
         self.model, self.settings, self.rows = model, settings, rows
         self.pad_id, self.length = model.config.pad_id, 1 + settings.max_tokens
@@ -41,10 +41,10 @@ class Search:
             model, len(self.memory), self.length) if settings.cached else None
 
     def next(self, tokens, written):
-        """log p of what follows the first ``written`` of tokens [R N].
+        """log p of the token after the first ``written`` of tokens [R N].
 
-        float64 [R V]. What is not written yet is padding, and the causal mask
-        hides it.
+        float64 [R V]. Unwritten positions are padding, which the causal mask
+        hides.
         """
         last = slice(written - 1, written)
         mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
@@ -59,7 +59,7 @@ class Search:
         return self.answer(decoded)
 
     def answer(self, decoded):
-        """log p of what follows decoded [R 1 D]: float64 [R V].
+        """log p of the token after decoded [R 1 D]: float64 [R V].
 
         Padding is never an answer (R31).
         """
@@ -69,7 +69,7 @@ class Search:
         return np.where(padding, -np.inf, log_probs)
 
     def reorder(self, parents):
-        """Let each row go on from another one of its source: int [R]."""
+        """Let each row continue another row of its source: int [R]."""
         for cache in self.caches or ():
             cache.reorder(parents)
 
@@ -84,10 +84,10 @@ class Search:
 
 
 class Greedy(Search):
-    """The likeliest token, one after the other."""
+    """The most likely token, one after the other."""
 
     def choose(self, log_probs, written):
-        """The likeliest token of log_probs [B V]; of equals, the first."""
+        """The most likely token of log_probs [B V]; of equals, the first."""
         return np.argmax(log_probs, axis=-1)
 
     def run(self):
@@ -109,7 +109,7 @@ class Greedy(Search):
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = np.take_along_axis(log_probs, token[:, None], axis=-1)
-            # [3] scores [B]: log p of all tokens so far, up to the eos
+            # [3] scores [B]: the sum of log p of all tokens, up to the eos
             scores = scores + np.where(finished, 0, log_p[:, 0])
             token = np.where(finished, self.pad_id, token)
             # [4] tokens [B N]: the token at its place; padding behind an eos
@@ -123,14 +123,14 @@ class Greedy(Search):
 
 
 class Beam(Search):
-    """Beam search: the W best hypotheses side by side.
+    """Beam search: the W best hypotheses at once.
 
     Wu et al. 2016, section 7; the paper's section 6.1. In each step the best
-    continuations of all hypotheses that are alive are found, twice as many as
-    the beam is wide, since as many may finish. Those that finish are held, by
-    log p over the length rule's penalty, against those that have; the best of
-    the rest stay alive. A row that is done is frozen. What is alive at the
-    greatest length is taken as it stands.
+    continuations of all hypotheses alive are chosen, twice as many as the beam
+    is wide, since half of them may finish. Those that finish compete with those
+    finished before, by log p over the length rule's penalty; the best of the
+    others stay alive. A row that is done no longer changes. At the greatest
+    length, hypotheses still alive compete as if they had finished.
     """
 
     def run(self):
@@ -148,7 +148,7 @@ class Beam(Search):
         first = np.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = np.tile(first, (b, w, 1))
         finished = np.full((b, w), -np.inf)
-        # One hypothesis is alive at first: all would be the same one.
+        # At first one hypothesis is alive: all W would be the same.
         alive = np.where(np.arange(w) == 0, 0.0, finished)
         done = np.zeros(b, bool)
         for written in range(1, self.length):
@@ -165,22 +165,22 @@ class Beam(Search):
             grown = np.where(place == written, token[:, :, None],
                              follow(tokens, parents))
             ends = token == settings.eos_id
-            # [5] finished [B W]: the best that have an eos, over the penalty
+            # [5] finished [B W]: the best with an eos, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, np.where(
                     ends, scores / settings.penalty(written), -np.inf), grown)
-            # [6] alive [B W]: the best that have none
+            # [6] alive [B W]: the best without an eos
             alive, which = self.top(np.where(ends, -np.inf, scores), w)
             tokens = follow(grown, which)
             parents = np.take_along_axis(parents, which, axis=1)
             self.reorder((parents + w * np.arange(b)[:, None]).reshape(-1))
-            # [7] done [B]: whether the rule waits for none that is alive
+            # [7] done [B]: whether the length rule ends a row's search
             done = tap(self, "done", self.is_done(
                 finished, alive, settings.bound(written)))
             if np.all(done):
                 break
             alive = np.where(done[:, None], -np.inf, alive)
-        # [8] scores [B W]: the best of all, those still alive as they stand
+        # [8] scores [B W]: the best of all, with those still alive
         scores, tokens = self.best(
             finished, finished_tokens, np.where(
                 done[:, None], -np.inf,
@@ -196,13 +196,13 @@ class Beam(Search):
         return scores, follow(tokens, which)
 
     def is_done(self, finished, alive, bound):
-        """Whether no hypothesis that is alive can, or need, be waited for.
+        """Whether the length rule ends a row's search: bool [B].
 
-        Of scores [B W], the best first; bool [B].
+        ``finished`` and ``alive`` are scores [B W], the best first.
         """
-        # [9] hope [B]: the best score that one alive may reach
+        # [9] hope [B]: the best score that one alive can reach
         hope = tap(self, "hope", alive[:, 0] / bound)
-        # [10] worst [B]: the worst score of W that have finished; -∞ if fewer
+        # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
         enough = worst > -np.inf
         if self.settings.length_rule != "hf_true":

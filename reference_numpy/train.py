@@ -1,7 +1,7 @@
 """Training: from a batch of pairs to new weights (section 5).
 
-The decoder reads a target without its last token and is to predict it without
-its first, all positions at once (teacher forcing).
+The decoder reads a target without its last token and predicts it without its
+first, all positions at once (teacher forcing).
 """
 
 import numpy as np
@@ -21,9 +21,9 @@ def loss_and_gradients(model, source, target, key, native):
     Args:
         model: a Transformer.
         source: int [B S].
-        target: int [B T + 1], with its begin and end tokens.
-        key: from which follows what dropout keeps, uint32 [2].
-        native: whether NumPy's own generator draws that instead.
+        target: int [B T + 1], from bos to eos.
+        key: uint32 [2], from which dropout's masks follow.
+        native: whether NumPy's own generator draws them instead.
 
     Returns:
         The mean loss over the labels that are not padding, and the gradients,
@@ -53,7 +53,7 @@ def loss_and_gradients(model, source, target, key, native):
 
 
 class Trainer:
-    """A model, its optimiser's moments, and how many steps were made.
+    """A model, the optimizer's moments and the number of steps made.
 
     Attributes:
         step: the number of the last step; 0 before the first.
@@ -99,11 +99,11 @@ class Trainer:
             # [3] gradients [*]: the sum of share · gradient, by each weight
             gradients = [
                 g + share * g_i for g, g_i in zip(gradients, gradients_i)]
-        # [4] norm []: of all gradients as one vector, then clipped  (R28)
+        # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
         for i, (_, owner, leaf) in enumerate(leaves(self.model)):
-            # [5] weight [*]: one step of the optimiser
+            # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
                 getattr(owner, leaf), gradients[i], self.m[i], self.v[i],
                 *settings)

@@ -1,4 +1,4 @@
-"""Keys and values that are kept, those of the memory too, and written in place.
+"""Cached keys and values, the memory's too, written in place.
 
 nnx: rows and heads stand as one dimension, R·H. A dimension of size 1, as of
 one row, XLA drops, and then copies the whole cache for every token.
@@ -14,10 +14,10 @@ from impl_jax.attention import scaled_dot_product_attention
 _BLOCK = 32  # tokens that are moved together
 
 
-def keys_and_values(attention, memory):
-    """An attention's key and value of memory [R S D]: [R·H S K] each."""
-    return (_joined(attention.split(attention.key(memory))),
-            _joined(attention.split(attention.value(memory))))
+def keys_and_values(attention, x):
+    """An attention's key and value of x [R S D]: [R·H S K] each."""
+    return (_joined(attention.split(attention.key(x))),
+            _joined(attention.split(attention.value(x))))
 
 
 def _joined(heads):
@@ -75,9 +75,9 @@ def decode_one(model, token, position, cache, source_mask):
 
 
 def reorder(cache, parents, written):
-    """The cache of rows that go on from other rows: parents, int [R].
+    """The cache of rows that continue other rows: parents, int [R].
 
-    What is not written stays where it is, block by block.
+    Blocks that are not written yet are not moved.
     """
     heads = len(cache[0][0][0]) // len(parents)
     rows = (parents[:, None] * heads + jnp.arange(heads)).reshape(-1)

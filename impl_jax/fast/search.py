@@ -1,8 +1,8 @@
 """Whole searches as one compiled function each.
 
-All shapes are fixed: what is not written yet is padding, which nothing attends
-to. What only enters a formula is an argument, so that another temperature or
-penalty needs no compiling.
+All shapes are fixed: unwritten positions are padding, which nothing attends to.
+Numbers of formulas are arguments, so that another temperature or penalty needs
+no compiling.
 """
 
 import functools
@@ -22,7 +22,7 @@ _BLOCK = 128  # ids whose highest score stands for them at first
 
 
 class _Numbers(typing.NamedTuple):
-    """What of a GenerationConfig only enters formulas, by the same names."""
+    """The fields of a GenerationConfig that are numbers of formulas."""
 
     temperature: float
     top_k: int
@@ -31,8 +31,8 @@ class _Numbers(typing.NamedTuple):
     bounds: jax.Array
 
 
-def _parted(settings, vocab):
-    """Settings that decide what is compiled, and those that do not."""
+def _split(settings, vocab):
+    """Settings that decide what is compiled, and the others."""
     # What depends on the length is looked up, by what is written.
     penalties, bounds = (
         np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
@@ -46,7 +46,7 @@ def _parted(settings, vocab):
 
 
 class Cached(search.Beam):
-    """What all searches ask, answered from a cache; see impl_jax.search.
+    """What all searches share, with a cache; see impl_jax.search.
 
     Attributes:
         kept: what a loop carries.
@@ -57,7 +57,7 @@ class Cached(search.Beam):
         self.kept = new_cache(model, self.memory, self.length)
 
     def next(self, tokens, written):
-        """log p of what follows the first ``written`` of tokens [R N]."""
+        """log p of the token after the first ``written`` of tokens [R N]."""
         token = jax.lax.dynamic_index_in_dim(
             tokens, written - 1, axis=1, keepdims=False)
         decoded, self.kept = decode_one(
@@ -65,7 +65,7 @@ class Cached(search.Beam):
         return self.answer(decoded)
 
     def reorder(self, parents, written):
-        """Let each row go on from another one of its source: int [R]."""
+        """Let each row continue another row of its source: int [R]."""
         self.kept = reorder(self.kept, parents, written)
 
     @staticmethod
@@ -96,7 +96,7 @@ def most_likely(log_probs, numbers, draw):
 
 
 def sampled(log_probs, numbers, draw):
-    """The token into whose share draw [B], in [0, 1), falls: [B]."""
+    """A token by its probability, drawn by ``draw`` [B] in [0, 1): [B]."""
     vocab = log_probs.shape[-1]
     scores, which = Cached.top(log_probs / numbers.temperature, vocab)
     p = jnp.exp(scores - scores[:, :1])
@@ -117,7 +117,7 @@ def one_by_one(model, source, settings, rows):
     length = 1 + settings.max_tokens
     draws = (uniforms(settings.seed, rows, length)
              if settings.method == "sample" else None)
-    fixed, numbers = _parted(settings, model.config.target_vocab)
+    fixed, numbers = _split(settings, model.config.target_vocab)
     return _one_by_one(*nnx.split(model), source, draws, fixed, numbers)
 
 
@@ -151,8 +151,8 @@ def _one_by_one(graph, weights, source, draws, settings, numbers):
 
 
 def beam_search(model, source, settings, rows):
-    """Beam search: the W best hypotheses side by side."""
-    fixed, numbers = _parted(settings, model.config.target_vocab)
+    """Beam search: the W best hypotheses at once."""
+    fixed, numbers = _split(settings, model.config.target_vocab)
     return _beam_search(*nnx.split(model), source, fixed, numbers)
 
 

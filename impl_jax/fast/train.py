@@ -1,7 +1,7 @@
 """The training step of train.py as one compiled function.
 
-The arrays that a step replaces are handed to it, so that the new ones take
-their memory.
+A step is given the arrays that it replaces, so that the new ones reuse their
+memory.
 """
 
 import jax
@@ -16,7 +16,7 @@ from impl_jax.train import loss_and_gradients
 
 
 class Trainer(train.Trainer):
-    """A model, its optimiser's moments, and how many steps were made."""
+    """See impl_jax.train."""
 
     def __init__(self, model, training):
         super().__init__(model, training)

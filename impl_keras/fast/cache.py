@@ -1,7 +1,7 @@
-"""Keys and values that are kept, those of the memory too.
+"""Cached keys and values, the memory's too.
 
-The memory's are computed once for a whole search. Self-attention's stand in
-tensors of the full length, which a compiled loop hands on and writes in place.
+The memory's are computed once for a whole search. Self-attention's are in
+tensors of the full length, which a compiled loop carries and writes in place.
 """
 
 from keras import ops
@@ -9,10 +9,10 @@ from keras import ops
 from impl_keras.attention import scaled_dot_product_attention
 
 
-def keys_and_values(attention, memory):
-    """An attention's key and value of memory [R S D]: [R H S K] each."""
-    return (attention.split(attention.key_dense(memory)),
-            attention.split(attention.value_dense(memory)))
+def keys_and_values(attention, x):
+    """An attention's key and value of x [R S D]: [R H S K] each."""
+    return (attention.split(attention.key_dense(x)),
+            attention.split(attention.value_dense(x)))
 
 
 def attend(attention, x, key, value, mask):
@@ -68,6 +68,6 @@ def decode_one(model, token, position, cache, source_mask):
 
 
 def reorder(cache, parents):
-    """The cache of rows that go on from other rows: parents, int [R]."""
+    """The cache of rows that continue other rows: parents, int [R]."""
     return [((ops.take(key, parents, axis=0), ops.take(value, parents, axis=0)),
              memory) for (key, value), memory in cache]

@@ -1,13 +1,13 @@
-"""What dropout keeps, drawn in few operations."""
+"""The values that dropout keeps, drawn in few operations."""
 
 from impl_keras import random
 from impl_keras.dropout import kept, native_kept
 
 
 def draw(key, places, rate, native):
-    """What a run keeps in every place: path -> bool.
+    """The values that a run keeps in every place: path -> bool.
 
-    Places of one shape are drawn together, which asks less of a compiler.
+    Places of one shape are drawn together, which is less to compile.
     """
     drawn = {}
     for shape in dict.fromkeys(places.values()):

@@ -1,7 +1,7 @@
 """A whole search as one traced function, on TensorFlow.
 
-It is traced once for the shapes of its inputs. What only enters a formula is
-an input too, so that another temperature or length rule needs no tracing.
+It is traced once for the shapes of its inputs. Numbers of formulas are inputs
+too, so that another temperature or length rule needs no tracing.
 """
 
 import functools
@@ -19,10 +19,10 @@ from impl_keras.search import follow
 
 
 class _Numbers(typing.NamedTuple):
-    """What of a GenerationConfig only enters formulas, by the same names.
+    """The fields of a GenerationConfig that are numbers of formulas.
 
-    Penalties and bounds stand by the number of tokens written. ``draws`` is
-    what a sample is drawn by, [B N], else None.
+    Penalties and bounds are by the number of tokens written. ``draws`` are a
+    sample's random numbers, [B N], else None.
     """
 
     temperature: keras.KerasTensor
@@ -34,8 +34,8 @@ class _Numbers(typing.NamedTuple):
     draws: keras.KerasTensor | None
 
 
-def _parted(settings, vocab, rows):
-    """Settings that decide what is traced, and those that do not."""
+def _split(settings, vocab, rows):
+    """Settings that decide what is traced, and the others."""
     penalties, bounds = (
         np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
         for rule in (settings.penalty, settings.bound))
@@ -51,8 +51,8 @@ def _parted(settings, vocab, rows):
 
 
 def run(model, source, settings, rows):
-    """Find targets of sources: what a search of impl_keras.search returns."""
-    settings, numbers = _parted(settings, model.config.target_vocab, rows)
+    """Find targets of sources; see impl_keras.search."""
+    settings, numbers = _split(settings, model.config.target_vocab, rows)
     kept = model.__dict__.setdefault("_compiled_functions", {})
     if settings not in kept:
         kept[settings] = functools.partial(_run, model, settings)
@@ -70,7 +70,7 @@ class Cached(search.Search):
     """What all searches share; see impl_keras.search.
 
     Attributes:
-        state: fast/cache.py's cache, which a loop hands on.
+        state: fast/cache.py's cache, which a loop carries.
     """
 
     def __init__(self, model, source, settings):
@@ -85,14 +85,14 @@ class Cached(search.Search):
         return ops.cast(ops.tile(row, (*shape, 1)), "int32")
 
     def next(self, tokens, written):
-        """log p of what follows the first ``written`` of tokens [R N]."""
+        """log p of the token after the first ``written`` of tokens [R N]."""
         token = ops.take(tokens, written - 1, axis=1)
         decoded, self.state = decode_one(
             self.model, token, written - 1, self.state, self.source_mask)
         return self.answer(decoded)
 
     def reorder(self, parents):
-        """Let each row go on from another one of its source: int [R]."""
+        """Let each row continue another row of its source: int [R]."""
         self.state = reorder(self.state, parents)
 
     @staticmethod
@@ -103,10 +103,10 @@ class Cached(search.Search):
 
 
 class Greedy(Cached):
-    """The likeliest token, one after the other."""
+    """The most likely token, one after the other."""
 
     def choose(self, log_probs, written, numbers):
-        """The likeliest token of log_probs [B V]; of equals, the first."""
+        """The most likely token of log_probs [B V]; of equals, the first."""
         return ops.argmax(log_probs, axis=-1)
 
     def run(self, numbers):
@@ -134,10 +134,10 @@ class Greedy(Cached):
 
 
 class Sample(Greedy):
-    """A token by its probability, one after the other."""
+    """Tokens drawn by their probability, one after the other."""
 
     def choose(self, log_probs, written, numbers):
-        """The token of log_probs [B V] into whose share the draw falls: [B]."""
+        """A token for each row of log_probs [B V], drawn by p: [B]."""
         place = ops.arange(log_probs.shape[-1], dtype="int32")
         scores, which = self.top(
             log_probs / numbers.temperature, log_probs.shape[-1])
@@ -158,7 +158,7 @@ def _count(kept):
 
 
 class Beam(Cached, search.Beam):
-    """Beam search: the W best hypotheses side by side."""
+    """Beam search: the W best hypotheses at once."""
 
     def run(self, numbers):
         """Tokens, int [B W N], and log p over the penalty, float64 [B W]."""
@@ -206,7 +206,7 @@ class Beam(Cached, search.Beam):
         return tokens, scores
 
     def is_done(self, finished, alive, written, numbers):
-        """Whether none that is alive can, or need, be waited for: bool [B]."""
+        """Whether the length rule ends a row's search: bool [B]."""
         hope = alive[:, 0] / ops.take(numbers.bounds, written)
         worst = finished[:, -1]
         enough = (worst > -math.inf) & ((worst >= hope) | numbers.hf_true)

@@ -14,7 +14,7 @@ from impl_keras.parameters import leaves, paths
 
 
 def loss_and_gradients(model, source, target, key, native):
-    """See impl_keras.train; what is dropped is drawn together."""
+    """See impl_keras.train; masks are drawn together."""
     config = model.config
     read, labels = target[:, :-1], target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
@@ -34,7 +34,7 @@ def loss_and_gradients(model, source, target, key, native):
 
 
 def clip_by_global_norm(gradients, limit):
-    """See impl_keras.optimizer; the choice is made by the compiled step."""
+    """See impl_keras.optimizer; the compiled step decides whether to clip."""
     norm = ops.sqrt(sum(ops.sum(g * g) for g in gradients))
     if limit:
         scale = ops.where(norm > limit, limit / norm, ops.ones_like(norm))
@@ -48,8 +48,8 @@ class Trainer(train.Trainer):
     def __init__(self, model, training):
         super().__init__(model, training)
         self.m, self.v = ([keras.Variable(moment, dtype=moment.dtype,
-                                          trainable=False) for moment in held]
-                          for held in (self.m, self.v))
+                                          trainable=False) for moment in kind]
+                          for kind in (self.m, self.v))
         self.compiled = self._compute
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf

@@ -1,7 +1,7 @@
-"""Keys and values that are kept, those of the memory too, and written in place.
+"""Cached keys and values, the memory's too, written in place.
 
-The memory's are computed once for a whole search. Self-attention's stand in
-tensors of the full length, of which only what is written is read or moved.
+The memory's are computed once for a whole search. Self-attention's are in
+tensors of the full length, of which only the written part is read or moved.
 """
 
 import torch
@@ -9,11 +9,11 @@ import torch
 from impl_torch.attention import scaled_dot_product_attention
 
 
-def keys_and_values(attention, memory):
-    """An attention's key and value of memory [R S D]: [R H S K] each."""
+def keys_and_values(attention, x):
+    """An attention's key and value of x [R S D]: [R H S K] each."""
     # A product of many matrices would copy them first, every time.
-    return (attention.split(attention.key(memory)).contiguous(),
-            attention.split(attention.value(memory)).contiguous())
+    return (attention.split(attention.key(x)).contiguous(),
+            attention.split(attention.value(x)).contiguous())
 
 
 def attend(attention, x, key, value, mask):
@@ -58,7 +58,7 @@ def decode_one(model, token, position, cache, source_mask):
 
 
 def reorder(cache, parents, written):
-    """Let each row of the cache go on from another one: parents, int [R]."""
+    """Let each row of the cache continue another one: parents, int [R]."""
     moved = torch.nonzero(parents != torch.arange(len(parents)))[:, 0]
     for (key, value), _ in cache:
         for kept in key, value:

@@ -1,4 +1,4 @@
-"""The fast form's face: what has no fast form is the readable engine's."""
+"""The fast form's engine; functions without one are the readable engine's."""
 
 import torch
 

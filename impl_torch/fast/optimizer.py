@@ -8,7 +8,7 @@ class Adam(optimizer.Adam):
 
     def update(self, weight, gradient, m, v, learning_rate,
                correction1, correction2):
-        """One step of one weight, all in their places."""
+        """One step of one weight, in place."""
         m.lerp_(gradient, 1 - self.beta1)
         v.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
         root = (v / correction2).sqrt_().add_(self.eps)
@@ -20,7 +20,7 @@ class AdamW(Adam):
 
     def update(self, weight, gradient, m, v, learning_rate,
                correction1, correction2):
-        """One step of one weight, all in their places."""
+        """One step of one weight, in place."""
         weight.mul_(1 - learning_rate * self.training.weight_decay)
         super().update(
             weight, gradient, m, v, learning_rate, correction1, correction2)

@@ -1,7 +1,7 @@
-"""Searches that read one token at a time from a cache that is moved little.
+"""Searches with a cache that is moved little.
 
-The searches are those of the readable form; what they ask is answered faster:
-what comes next from fast/cache.py, and the highest scores without sorting all.
+The searches are those of the readable form. fast/cache.py computes what comes
+next, and the highest scores are found without sorting all.
 """
 
 import torch
@@ -19,21 +19,21 @@ class Cached(search.Search):
         self.written = 0
 
     def next(self, tokens, written):
-        """log p of what follows the first ``written`` of tokens [R N]."""
+        """log p of the token after the first ``written`` of tokens [R N]."""
         self.written = written
         return self.answer(decode_one(
             self.model, tokens[:, written - 1], written - 1, self.kept,
             self.source_mask))
 
     def reorder(self, parents):
-        """Let each row go on from another one of its source: int [R]."""
+        """Let each row continue another row of its source: int [R]."""
         reorder(self.kept, parents, self.written)
 
     @staticmethod
     def top(scores, count):
         """The ``count`` highest of scores [B n], and their places: [B count].
 
-        Only those are sorted that are as high as the last of them.
+        Only those at least as high as the last of them are sorted.
         """
         least = torch.topk(scores, count)[0][:, -1]
         places = torch.stack([
@@ -49,12 +49,12 @@ def in_order(scores, places):
 
 
 class Greedy(Cached, search.Greedy):
-    """The likeliest token, one after the other."""
+    """The most likely token, one after the other."""
 
 
 class Sample(Cached, sample.Sample):
-    """A token by its probability, one after the other."""
+    """Tokens drawn by their probability, one after the other."""
 
 
 class Beam(Cached, search.Beam):
-    """Beam search: the W best hypotheses side by side."""
+    """Beam search: the W best hypotheses at once."""

@@ -1,7 +1,7 @@
-"""The training step in place: no array is made that need not be.
+"""The training step in place, without needless arrays.
 
-The scalars of a step stay Python's; gradients are added where the first one
-stands, and weights and moments change where they are.
+The scalars of a step stay Python's; gradients are added into the first one, and
+weights and moments change in place.
 """
 
 import torch

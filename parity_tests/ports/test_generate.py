@@ -465,7 +465,7 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     from flax import nnx
     from impl_jax.fast import search
     length = 160
-    settings, numbers = search._parted(GenerationConfig(
+    settings, numbers = search._split(GenerationConfig(
         method=method, max_tokens=length - 1), CONFIG.target_vocab)
     given = *nnx.split(_kept(engine)), SOURCE[:rows]
     compiled = (

@@ -1,5 +1,5 @@
 """The fast form of the reference: the same answers, made for speed.
 
-Every file stands beside one of the readable form and computes the same, to
-rounding; the same checks hold both.
+Every file computes the same as its namesake of the readable form, to rounding;
+the same checks prove both.
 """

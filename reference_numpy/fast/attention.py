@@ -1,4 +1,4 @@
-"""Attention whose softmax overwrites what it needs no more."""
+"""Attention whose softmax overwrites what it no longer needs."""
 
 import math
 

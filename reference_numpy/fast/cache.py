@@ -1,8 +1,8 @@
-"""Keys and values that are kept, those of the memory too, and written in place.
+"""Cached keys and values, the memory's too, written in place.
 
 The memory never changes, so its keys and values are computed once for a whole
-search. Self-attention's stand in arrays of the full length, into which a token
-is written in place, and of which only what is written is read or moved.
+search. Self-attention's are in arrays of the full length, of which only the
+written part is read or moved.
 """
 
 import numpy as np
@@ -10,10 +10,10 @@ import numpy as np
 from reference_numpy.fast.attention import scaled_dot_product_attention
 
 
-def keys_and_values(attention, memory):
-    """An attention's key and value of memory [R S D]: [R H S K] each."""
-    return (attention.split(attention.key(memory)),
-            attention.split(attention.value(memory)))
+def keys_and_values(attention, x):
+    """An attention's key and value of x [R S D]: [R H S K] each."""
+    return (attention.split(attention.key(x)),
+            attention.split(attention.value(x)))
 
 
 def attend(attention, x, key, value, mask):
@@ -63,10 +63,10 @@ def decode_one(model, token, position, cache, source_mask):
 
 
 def reorder(cache, parents, written):
-    """Let each row of the cache go on from another one: parents, int [R].
+    """Let each row of the cache continue another one: parents, int [R].
 
-    Only what is written moves, and only where a row's parent is another. The
-    memory stays: a row's parent has the same source.
+    Only the written part moves, and only where a row's parent is another row.
+    The memory's keys and values stay: a row's parent has the same source.
     """
     moved = np.flatnonzero(parents != np.arange(len(parents)))
     for (key, value), _ in cache:

@@ -11,8 +11,8 @@ rounding. What makes it fast:
   made when all threads are through, and comes out the same at every run.
 - All weights are views of one flat array, and likewise their gradients and
   moments: Adam goes through them once, in blocks that stay in the cache. Maps
-  of one input, such as those to query, key and value, stand side by side.
-- Softmax, cross-entropy, dropout and norms overwrite what is needed no more.
+  of one input, such as those to query, key and value, are concatenated.
+- Softmax, cross-entropy, dropout and norms overwrite what is no longer needed.
 """
 
 import concurrent.futures
@@ -53,7 +53,7 @@ def blocks(x):
     return (x[i:i + BLOCK] for i in range(0, len(x), BLOCK))
 
 
-def side_by_side(model):
+def concatenated(model):
     """Yield every module with weights, those that read one input together."""
     together = {}
     for path, owner in modules(model):
@@ -68,22 +68,22 @@ def side_by_side(model):
 
 
 def bias_of(mask, dtype):
-    """What to add to scores, and the queries that see nothing, or None."""
+    """What to add to scores, and which rows are fully masked, or None."""
     lowest = np.finfo(dtype).min
-    blind = ~mask.any(axis=-1, keepdims=True)
+    masked = ~mask.any(axis=-1, keepdims=True)
     return (None if mask.all() else np.where(mask, dtype.type(0), lowest),
-            blind if blind.any() else None)
+            masked if masked.any() else None)
 
 
-def softmax(scores, bias, blind):
+def softmax(scores, bias, masked):
     """Turn scores into weights where they stand; 0 where masked."""
     if bias is not None:
         scores += bias
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=-1, keepdims=True)
-    if blind is not None:
-        np.copyto(scores, 0, where=blind)
+    if masked is not None:
+        np.copyto(scores, 0, where=masked)
 
 
 def cross_entropy(logits, labels, count, config):
@@ -121,8 +121,8 @@ class Weights:
 
     Attributes:
         flat: weights, gradients, m and v: [4 *].
-        blocks: (owner, leaf) -> the same four of the weights that stand side
-            by side with this as their first: [4 in out] or [4 out].
+        blocks: (owner, leaf) -> the same four of the concatenated weights of
+            which this is the first: [4 in out] or [4 out].
         m, v: both moments, in the order of ``leaves``.
     """
 
@@ -130,7 +130,7 @@ class Weights:
         named, self.blocks, offset = {}, {}, 0
         arrays = [getattr(owner, leaf) for _, owner, leaf in leaves(model)]
         self.flat = np.zeros((4, sum(a.size for a in arrays)), arrays[0].dtype)
-        for owners in side_by_side(model):
+        for owners in concatenated(model):
             for leaf in PARAMETERS[type(owners[0])]:
                 arrays = [getattr(owner, leaf) for owner in owners]
                 ends = np.cumsum([a.shape[-1] for a in arrays])
@@ -185,7 +185,7 @@ class Rows:
         self.sums.append((gradient, summands))
 
     def linear(self, x, owner):
-        """x [B T in] by an owner's map and those side by side with it."""
+        """x [B T in] by an owner's map and those concatenated with it."""
         kernel, bias = (self.blocks[owner, leaf] for leaf in ("kernel", "bias"))
         y = self.take(*x.shape[1:-1], kernel.shape[-1])
         np.matmul(flat(x), kernel[0], out=flat(y))
@@ -243,11 +243,11 @@ class Rows:
         return y, backward
 
     def residual(self, x, sublayer, owner):
-        """x and what a sub-layer adds to it, normed before or after."""
+        """x plus a sub-layer's output, normalised before or after."""
         pre = self.config.residual == "pre"
-        normed, norm = self.norm(
+        y, norm = self.norm(
             x, owner.norm, self.take(*x.shape[1:])) if pre else (x, None)
-        y, inside = sublayer(normed)
+        y, inside = sublayer(y)
         output, drop = self.dropout(y, owner.dropout)
         output += x
         if not pre:
