@@ -29,9 +29,8 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     scores = tap(owner, "scores", query @ key.mT / math.sqrt(query.shape[-1]))
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
-    dropped = dropout(weights)
     # [3] context [B H T K]: weights V  (eq. 1)
-    context = tap(owner, "context", dropped @ value)
+    context = tap(owner, "context", dropout(weights) @ value)
     return context
 
 
@@ -82,10 +81,7 @@ class MultiHeadAttention(nnx.Module):
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def __call__(self, x, memory, mask, cache):
-        """Let x [B T D] attend to memory [B S D] where mask allows.
-
-        With a cache, ``memory`` is a single new token; see cache.py.
-        """
+        """Let x [B T D] attend to memory [B S D] where mask allows."""
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = tap(self, "query", self.split(self.query(x)))
         # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)

@@ -22,25 +22,22 @@ class DecoderLayer(nnx.Module):
         self.feed_forward_residual = Residual(config)
 
     def __call__(self, x, memory, memory_mask, mask, cache):
-        """Map x [B T D], reading memory [B S D].
-
-        With a cache, x is one token [B 1 D].
-        """
+        """Map x [B T D], or one token with a cache, reading memory [B S D]."""
         y = self.self_attention_residual.before(x)
         y = self.self_attention(y, y, mask, cache)
         # [1] attended [B T D]: x and its self-attention, in a residual
-        attended = tap(self, "attended", self.self_attention_residual.after(
-            x, y))
+        attended = tap(
+            self, "attended", self.self_attention_residual.after(x, y))
         y = self.cross_attention_residual.before(attended)
         y = self.cross_attention(y, memory, memory_mask, None)
         # [2] informed [B T D]: attended and its cross-attention, in a residual
-        informed = tap(self, "informed", self.cross_attention_residual.after(
-            attended, y))
+        informed = tap(
+            self, "informed", self.cross_attention_residual.after(attended, y))
         y = self.feed_forward_residual.before(informed)
         y = self.feed_forward(y)
         # [3] output [B T D]: informed and its feed-forward, in a residual
-        output = tap(self, "output", self.feed_forward_residual.after(
-            informed, y))
+        output = tap(
+            self, "output", self.feed_forward_residual.after(informed, y))
         return output
 
 

@@ -24,13 +24,13 @@ class EncoderLayer(nnx.Module):
         y = self.self_attention_residual.before(x)
         y = self.self_attention(y, y, mask, None)
         # [1] attended [B S D]: x and its self-attention, in a residual
-        attended = tap(self, "attended", self.self_attention_residual.after(
-            x, y))
+        attended = tap(
+            self, "attended", self.self_attention_residual.after(x, y))
         y = self.feed_forward_residual.before(attended)
         y = self.feed_forward(y)
         # [2] output [B S D]: attended and its feed-forward, in a residual
-        output = tap(self, "output", self.feed_forward_residual.after(
-            attended, y))
+        output = tap(
+            self, "output", self.feed_forward_residual.after(attended, y))
         return output
 
 

@@ -37,7 +37,7 @@ class FeedForward(nnx.Module):
         inner = tap(self, "inner", self.inner(x))
         # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
         activated = tap(self, "activated", self.activation(inner))
-        dropped = self.activated_dropout(activated)
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
-        output = tap(self, "output", self.outer(dropped))
+        output = tap(self, "output", self.outer(
+            self.activated_dropout(activated)))
         return output

@@ -20,9 +20,8 @@ class PreNorm(nnx.Module):
 
     def after(self, x, y):
         """The sum of x and the sub-layer's y [B T D]."""
-        dropped = self.dropout(y)
         # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + dropped)
+        output = tap(self, "output", x + self.dropout(y))
         return output
 
 
@@ -39,9 +38,8 @@ class PostNorm(nnx.Module):
 
     def after(self, x, y):
         """The sum of x and the sub-layer's y [B T D], normalised."""
-        dropped = self.dropout(y)
         # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
-        summed = tap(self, "summed", x + dropped)
+        summed = tap(self, "summed", x + self.dropout(y))
         output = self.norm(summed)
         return output
 

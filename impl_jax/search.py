@@ -17,7 +17,7 @@ class Search:
     """
 
     def __init__(self, model, source, settings, rows):
-        """Encode sources, int [B S]."""
+        """Encode sources, int [B S]; rows, int [B], are their numbers."""
         self.model, self.settings, self.rows = model, settings, rows
         self.pad_id, self.length = model.config.pad_id, 1 + settings.max_tokens
         source_mask = padding_mask(source, self.pad_id)

@@ -39,10 +39,7 @@ class Transformer(nnx.Module):
         return memory
 
     def decode(self, target, memory, source_mask, target_mask, caches):
-        """Target tokens [B T], reading the memory, to vectors [B T D].
-
-        With ``caches`` (see cache.py) target is the next token alone, [B 1].
-        """
+        """Target tokens [B T], reading the memory, to vectors [B T D]."""
         start = 0 if caches is None else caches[0].written
         x = self.target_embedding(target)
         x = self.target_positions(x, start)
@@ -63,5 +60,4 @@ class Transformer(nnx.Module):
         memory = self.encode(source, source_mask)
         decoded = self.decode(
             target, memory, source_mask, target_mask, None)
-        output = self.project(decoded)
-        return output
+        return self.project(decoded)

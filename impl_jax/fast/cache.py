@@ -43,10 +43,7 @@ def new_cache(model, memory, length):
 
 
 def decode_one(model, token, position, cache, source_mask):
-    """Decode one token of every row, int [R], at a position.
-
-    Returns its vector [R 1 D], and the cache with its key and value.
-    """
+    """Decode one token of every row, int [R], at a position: [R 1 D]."""
     embedded = model.target_embedding(token[:, None])
     length = cache[0][0][0].shape[1]
     table = jnp.asarray(

@@ -9,10 +9,35 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from contract.dropping import dropping, places
 from impl_jax import random, train
+from impl_jax.fast.dropout import draw
+from impl_jax.loss import cross_entropy
+from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
-from impl_jax.parameters import leaves
-from impl_jax.train import loss_and_gradients
+from impl_jax.parameters import leaves, paths
+
+
+def loss_and_gradients(model, source, target, key, native):
+    """See impl_jax.train; what is dropped is drawn together."""
+    config = model.config
+    read, labels = target[:, :-1], target[:, 1:]
+    source_mask = padding_mask(source, config.pad_id)
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
+    drawn = draw(key, places(config, *source.shape, read.shape[1]),
+                 config.dropout, native)
+    graph, weights = nnx.split(model)
+
+    def loss_of(weights):
+        model = nnx.merge(graph, weights)  # nnx: a new object, with new ids
+        with dropping(paths(model), drawn):
+            output = model(source, read, source_mask, target_mask)
+        return cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing, config.smoothing)
+
+    loss, g = jax.value_and_grad(loss_of)(weights)
+    return loss, [g[...] for _, g in leaves(nnx.merge(graph, g))]
 
 
 class Trainer(train.Trainer):

@@ -147,4 +147,4 @@ def test_native_masks(engine):
     assert (found["a"] != found["b"]).mean() > 0.3
     named = module.draw(native_key(engine), shapes, RATE, False)
     assert (found["a"] != np.asarray(named["a"])).mean() > 0.3
-    assert "never comparable" in module.native_kept.__doc__
+    assert "not comparable" in module.native_kept.__doc__
