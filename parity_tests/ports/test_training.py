@@ -11,7 +11,7 @@ from parity import ports
 from parity.check import cases, lockstep
 from parity.check.workers import Here
 from parity.numerics.comparator import DIVERGENCE, FREE, relative_error
-from parity_tests.support.engines import patched, uncompiled
+from parity_tests.support.engines import patched, uncompiled, usable
 from parity_tests.support.runs import TRAINING
 
 
@@ -50,6 +50,17 @@ def test_a_hundred_steps_are_the_same(port, preset):
         worst[kind] = max(worst[kind], difference.error)
     assert step == 100
     assert worst["loss"] < 1e-12 and worst["weights"] < 1e-11
+
+
+def test_the_fast_form_trains_alike(port):
+    """With all that a run can have; the reference's has tests of its own."""
+    config, fast = small(), usable(port.NAME, "fast")
+    run = lockstep.compared(
+        config, weights.initial_weights(config), {port.NAME: Here(fast)}, 5)
+    for step, kind, _, differences in run:
+        difference = differences[port.NAME]
+        assert difference.verdict != DIVERGENCE, (step, kind, difference)
+    assert step == 5
 
 
 def uneven(config):
