@@ -9,12 +9,7 @@ from impl_jax.projection import log_softmax
 
 
 class Search:
-    """What all searches share: a model and the memory of its sources.
-
-    Attributes:
-        memory, source_mask: [R S D] and [R 1 1 S].
-        caches: one for each decoder layer, or None.
-    """
+    """What all searches share: a model and the memory of its sources."""
 
     def __init__(self, model, source, settings, rows):
         """Encode sources, int [B S]; rows, int [B], are their numbers."""
@@ -42,7 +37,7 @@ class Search:
         return self.answer(decoded)
 
     def answer(self, decoded):
-        """log p of the token after decoded [R 1 D]: float64 [R V]."""
+        """log p of the token after decoded [R 1 D]: float64 [R V] (R31)."""
         output = self.model.project(decoded)
         log_probs = log_softmax(output[:, 0]).astype(jnp.float64)
         padding = jnp.arange(log_probs.shape[-1]) == self.pad_id
