@@ -56,6 +56,12 @@ def missing(name):
     return None
 
 
+def absent(name):
+    """A NotChecked if a port's framework is not installed, else None."""
+    need = missing(name)
+    return NotChecked(name, f"{need} is not installed") if need else None
+
+
 def _keras_backend():
     return os.environ.get("KERAS_BACKEND", "tensorflow")
 
@@ -74,8 +80,8 @@ def engine(name, form="readable"):
     one_of(form, FORMS, "form")
     if name != "numpy":
         one_of(name, known_ports(), "port")
-    if need := missing(name):
-        return NotChecked(name, f"{need} is not installed")
+    if port := absent(name):
+        return port
     try:
         module = importlib.import_module(
             f"{package(name)}.{FORMS[form]}engine")

@@ -185,7 +185,9 @@ def opened(names, apart, on_work=lambda: None):
     """Open ports: ({name: Here or Apart}, {name: settings}, [NotChecked])."""
     made, absent = {}, []
     for name in names:
-        if apart:
+        if port := ports.absent(name):
+            absent.append(port)
+        elif apart:
             made[name] = Apart(name, on_work)
         elif isinstance(engine := ports.engine(name), NotChecked):
             absent.append(engine)

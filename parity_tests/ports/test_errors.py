@@ -150,13 +150,12 @@ def test_usage_errors_exit_with_2():
 @pytest.fixture
 def without_torch(monkeypatch):
     """A machine on which torch is not installed."""
-    real = ports.engine
-
-    def engine(name):
-        if name == "torch":
-            return NotChecked("torch", "torch is not installed")
-        return real(name)
-    monkeypatch.setattr(ports, "engine", engine)
+    real = ports.missing
+    monkeypatch.setattr(ports, "missing", lambda name: (
+        "torch" if name == "torch" else real(name)))
+    ports.engine.cache_clear()
+    yield
+    ports.engine.cache_clear()
 
 
 def test_a_required_port_that_is_missing(without_torch, tmp_path):
