@@ -16,7 +16,7 @@ from parity_tests.support.places import VECTORS
 #: Answers that are compared now, by file.
 REPLAYED = {
     "complete_post_ln": 8 + 88,
-    "complete_post_ln_adam10": 1,
+    "complete_post_ln_adam10": 1 + 88,
     "components": 3,
     "components_eps_d_model": 3,
     "lesson_pre_ln": 6 + 92,
@@ -41,12 +41,14 @@ def test_answers(port, name):
     assert report.verdict == MATCH, report.divergences()
 
 
-def test_final_weights_that_are_the_first_are_not_compared():
-    """The file's own: its losses fall, so its weights cannot have stayed."""
-    name = "complete_post_ln_adam10.safetensors"
-    vector = vectors.Vector(VECTORS / name)
-    assert (np.diff(vector.answers["losses"]) < -0.02).all()
-    report = vectors.replay([VECTORS / name], [])
+def test_final_weights_that_are_the_first_are_not_compared(tmp_path):
+    """Losses that fall say that weights cannot have stayed."""
+    def stale(arrays, sizes):
+        arrays |= {f"out.final.{name.removeprefix('w.')}": array
+                   for name, array in arrays.items() if name[:2] == "w."}
+    path = rewritten(tmp_path, stale, "complete_post_ln_adam10")
+    assert (np.diff(vectors.Vector(path).answers["losses"]) < -0.02).all()
+    report = vectors.replay([path], [])
     assert report.compared == 1 and report.expected == 1 + 88
     assert report.not_compared == 88
     assert any("first ones" in n.reason for n in report.not_checked)
