@@ -31,6 +31,10 @@ FORCED_FILES = {"keras": {"gradients.py"}}
 #: Helpers of the hand-written backward pass, and of NumPy's lack of erfc.
 NUMPY_ONLY = {"sum_to", "normal_cdf", "flatten"}
 
+#: The reference's methods that add their steps to a cache begun by another;
+#: the ports' tap them instead.
+CACHE_GIVEN = {"PreNorm.after", "PostNorm.after"}
+
 #: What a call is called, and parameters that mean the same.
 CALLS = {"forward": "call", "__call__": "call", "call": "call"}
 SAME_PARAMETER = {"c": "owner"}
@@ -112,9 +116,10 @@ def test_same_names_and_signatures(port, name):
                if not n.endswith((".backward", ".table", "_backward"))}
     assert not extra and not lacking
     for qualified in ours.keys() & theirs.keys():
-        # A method of the reference may also be given the cache.
-        assert theirs[qualified] in (ours[qualified], ours[qualified] and [
-            name for name in ours[qualified] if name != "owner"]), qualified
+        expected = ours[qualified]
+        if expected and qualified in CACHE_GIVEN:
+            expected = [name for name in expected if name != "owner"]
+        assert theirs[qualified] == expected, qualified
 
 
 @pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
