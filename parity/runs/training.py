@@ -1,10 +1,9 @@
 """A training run: steps, validation, checkpoints and resuming.
 
 A run is a folder. ``checkpoint.safetensors`` has all that the next step
-depends on (weights, both moments, the step's number and the key; the settings
-as metadata), under canonical names, so that any port can resume from it. It is
-written as a new file that replaces the old one: a killed run loses only the
-steps after its last checkpoint.
+depends on (see contract/checkpoint.py), and the settings as metadata, so that
+any port can resume from it. It is written as a new file that replaces the old
+one: a killed run loses only the steps after its last checkpoint.
 """
 
 import dataclasses
@@ -14,13 +13,12 @@ import pathlib
 
 import numpy as np
 
-from contract import random, weights
+from contract import checkpoint, weights
 from contract.config import TransformerConfig
 from contract.errors import InputError
 from contract.files import write_whole
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
-from contract.weights import part
 
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
 WEIGHTS, CURVE, PICTURE = "weights.safetensors", "curve.tsv", "curve.png"
@@ -80,28 +78,23 @@ class Run:
         self.engine, self.task, self.settings = engine, task, settings
         self.folder, self.device = pathlib.Path(folder), device
         self.curve = []
-        self._start(engine.initial_weights(
-            settings.config, settings.training.seed))
-
-    def _start(self, arrays):
-        self.model = self.engine.build(
-            "transformer", self.settings.config,
-            {name: array.astype(self.settings.dtype)
+        arrays = engine.initial_weights(
+            settings.config, settings.training.seed)
+        self.trainer = engine.trainer(engine.build(
+            "transformer", settings.config,
+            {name: array.astype(settings.dtype)
              for name, array in arrays.items()},
-            self.settings.dtype, self.device)
-        self.trainer = self.engine.trainer(
-            self.model, self.settings.training)
+            settings.dtype, device), settings.training)
+
+    @property
+    def model(self):
+        """The port's Transformer."""
+        return self.trainer.model
 
     @property
     def step(self):
         """The number of the last step."""
         return self.trainer.step
-
-    @property
-    def key(self):
-        """The key that the next step's masks come from, uint32 [2]."""
-        return random.fold_in(random.fold_in(random.key(
-            self.settings.training.seed), "dropout"), self.step + 1)
 
     def batches(self, step):
         """Sources [A B S] and targets [A B T] of a step, padded."""
@@ -143,11 +136,7 @@ class Run:
 
     def arrays(self):
         """All that the next step depends on, by name."""
-        return {
-            **{f"weights.{name}": array for name, array
-               in self.engine.export(self.model).items()},
-            **self.engine.moments(self.trainer),
-            "step": np.array([self.step], np.int64), "key": self.key}
+        return checkpoint.arrays(self.engine, self.trainer)
 
     def save(self):
         """Write the curve and then the checkpoint, each whole or not at all."""
@@ -167,25 +156,12 @@ class Run:
 
     def load(self):
         """Resume from the folder's checkpoint."""
-        arrays, _ = weights.load(self.folder / CHECKPOINT)
-        self._start(weights_of(arrays, self.settings.config, self.folder))
-        self.engine.resume(self.trainer, int(arrays["step"][0]), arrays)
-        if not np.array_equal(arrays["key"], self.key):
-            raise InputError(
-                f"the key in {str(self.folder / CHECKPOINT)!r} is not that of "
-                "its seed and step; the file was changed, so start again.")
+        settings = self.settings
+        self.trainer = checkpoint.resumed(
+            self.engine, self.folder / CHECKPOINT, settings.config,
+            settings.training, settings.dtype, self.device)
         self.curve = [row for row in read_curve(self.folder / CURVE)
                       if row[0] <= self.step]
-
-
-def weights_of(arrays, config, folder):
-    """The weights of a checkpoint; its moments are checked too."""
-    model_weights = part(arrays, "weights.")
-    what = str(pathlib.Path(folder) / CHECKPOINT)
-    weights.check(model_weights, weights.schema(config), what)
-    for kind in ("m.", "v."):
-        weights.check(part(arrays, kind), weights.schema(config), what)
-    return model_weights
 
 
 def settings_of(folder):
