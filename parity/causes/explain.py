@@ -14,7 +14,7 @@ import re
 
 import numpy as np
 
-from parity.causes import expressions
+from parity.causes import expressions, nonfinite
 from parity.causes.cause import BETWEEN
 from parity.causes.explanation import (
     UNIDENTIFIED, Explanation, give_names, sentence_of)
@@ -59,6 +59,9 @@ class Explaining:
         rows = [row for row in self.comparison.rows if row.diverges
                 and row.part in (INPUT, OUTPUT)]
         rows.sort(key=lambda row: row.order)
+        first = nonfinite_first(rows, self.a, self.b)
+        if first:  # the others follow from it
+            rows = [row for row in rows if not nonfinite.is_reason(row)]
         for row in rows[:MOST_ROWS]:
             self.now, self.known = row.order, []
             pair = self.pairs[row.a, row.b]
@@ -76,7 +79,8 @@ class Explaining:
             if not any(self.encloses(other, row) for other in self.found):
                 self.order[id(each)] = row.order
                 self.found.append(each)
-        return sorted(self.found, key=lambda each: self.order[id(each)])
+        return [*first, *sorted(
+            self.found, key=lambda each: self.order[id(each)])]
 
     def output(self, pair, row):
         """Explain what a step made."""
@@ -293,6 +297,28 @@ class Explaining:
                 self.found.append(new)
 
 
+def nonfinite_first(rows, a, b):
+    """Explanations of where the first NaN or infinity of each arises."""
+    if not any(map(nonfinite.is_reason, rows)):
+        return []
+    origins = {side: nonfinite.first_of(trace)
+               for side, trace in (("a", a), ("b", b))}
+    found = []
+    for side, origin in origins.items():
+        if origin is None:
+            continue
+        known = [] if origin.operation else [
+            "From which operation is not identified."]
+        words = f": {origin.operation}" if origin.operation else ""
+        found.append(Explanation(
+            origin.path, origin.path, f"first {origin.word}",
+            origin.operation if side == "a" else "none",
+            origin.operation if side == "b" else "none",
+            f"{side}'s first {origin.word} stands in {origin.where}, "
+            f"{origin.rows()}{words}.", known))
+    return found
+
+
 def told_alike(new, old):
     """Whether two Explanations say the same of several layers."""
     texts = [(each.cause, each.in_a, each.in_b) for each in (new, old)]
@@ -330,6 +356,7 @@ def core_side(trace, step, array):
                 model_limits(array.dtype.name)[1], array.dtype.name)
 
 
+@np.errstate(all="ignore")  # a NaN is told, not warned of
 def explain(comparison, a, b):
     """Say why b differs from a, step by step.
 

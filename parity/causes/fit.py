@@ -105,8 +105,8 @@ def is_mask(name, array):
     """Whether an input says what may be seen, and is no feature."""
     if not is_float(array) or "mask" in name:
         return True
-    return not np.isfinite(array).all() or bool(
-        array.size and np.isin(array, (0, 1)).all())
+    return bool(np.isneginf(array).any() or (
+        array.size and np.isin(array, (0, 1)).all()))
 
 
 def _seen(inputs, output):

@@ -29,6 +29,7 @@ from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, WHOLE, is_float
 
 
+@np.errstate(all="ignore")  # a NaN is told, not warned of
 def compare(a, b, names=None, limit=None, dtype=None, local=None,
             allow_same=False):
     """Compare two traces, with a as the truth.

@@ -579,6 +579,7 @@ def step_pair(a, b, first, second, by):
                     pair_values(mine.outputs, other.outputs))
 
 
+@np.errstate(all="ignore")  # a NaN is told, not warned of
 def suggest(a, b):
     """Pair the steps and the parameters of two traces.
 

@@ -55,8 +55,11 @@ class Norm(Family):
 
     def readings(self, side):
         """A scale and a bias, both of the length of a row or of one number."""
-        found, x = by_role(side.parameters, SCALES), side.seen[0].x
-        if found is None or x.shape != side.seen[0].output.shape or (
+        found, seen = by_role(side.parameters, SCALES), side.seen[0]
+        if found is None or not seen.floats:
+            return
+        x = seen.x
+        if x.shape != seen.output.shape or (
                 x.ndim < 2) or any(a.shape not in ((x.shape[-1],), (1,), ())
                                    for a in found.values()):
             return
