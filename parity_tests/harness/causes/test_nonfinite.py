@@ -1,14 +1,17 @@
 """The first NaN or infinity is found, with the operation that gave it."""
 
+import json
 import warnings
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from parity.cli import app
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
 from parity.matching.steps import suggest
-from parity.tracing.folder import dump, load
+from parity.tracing.folder import dump
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
@@ -167,10 +170,17 @@ def test_nothing_finite_in_both():
     assert two.startswith("b's first NaN stands in the parameter table")
 
 
-def test_the_same_from_dumps(tmp_path):
+def test_the_command(tmp_path):
+    """It says so, and writes its page and its report."""
     for name, made in (("a", model()), ("b", model(
             inner=lambda t, x: t.log(x)))):
         dump(traced(made), tmp_path / name)
-    a, b = load(tmp_path / "a"), load(tmp_path / "b")
-    found = explain(compare(a, b), a, b)
-    assert "log of a negative number" in found[0].text()
+    answer = CliRunner().invoke(app, [
+        "compare", str(tmp_path / "a"), str(tmp_path / "b"),
+        "--json", str(tmp_path / "found.json"),
+        "--html", str(tmp_path / "found.html")])
+    assert answer.exit_code == 1
+    assert "log of a negative number" in " ".join(answer.output.split())
+    report = json.loads((tmp_path / "found.json").read_text())
+    assert report["explanations"][0]["cause"] == "first NaN"
+    assert "log of a negative" in (tmp_path / "found.html").read_text()
