@@ -18,12 +18,7 @@ def trainer(model, training):
 
 
 def generate(model, source, settings, rows=None):
-    """Find targets of sources; see the reference's engine.
-
-    Without a cache it is the readable form's own search.
-    """
-    if not settings.cached:
-        return engine.generate(model, source, settings, rows)
+    """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
     with jax.enable_x64(True):  # scores are float64, the model's dtype or not
         tokens, scores = SEARCHES[settings.method](

@@ -15,6 +15,7 @@ from flax import nnx
 
 from impl_jax import search
 from impl_jax.fast.cache import decode_one, new_cache, reorder
+from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
 from impl_jax.search import follow
 
@@ -29,6 +30,7 @@ class _Numbers(typing.NamedTuple):
     top_p: float
     penalties: jax.Array
     bounds: jax.Array
+    waits: bool
 
 
 def _split(settings, vocab):
@@ -37,36 +39,44 @@ def _split(settings, vocab):
     penalties, bounds = (
         np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
         for rule in (settings.penalty, settings.bound))
-    waits = settings.length_rule != "hf_true"
     return settings.replace(
         temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
-        length_rule="none" if waits else "hf_true"), _Numbers(
+        length_rule="none"), _Numbers(
             settings.temperature, settings.top_k or vocab, settings.top_p,
-            penalties, bounds)
+            penalties, bounds, settings.length_rule != "hf_true")
 
 
-class Cached(search.Beam):
-    """What all searches share, with a cache; see impl_jax.search.
+class Search(search.Beam):
+    """What all searches share; see impl_jax.search.
 
     Attributes:
-        kept: what a loop carries.
+        kept: the cache, which a loop carries; None without one.
     """
 
     def __init__(self, model, source, settings):
         super().__init__(model, source, settings.replace(cached=False), None)
-        self.kept = new_cache(model, self.memory, self.length)
+        self.kept = new_cache(
+            model, self.memory, self.length) if settings.cached else None
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
-        token = jax.lax.dynamic_index_in_dim(
-            tokens, written - 1, axis=1, keepdims=False)
-        decoded, self.kept = decode_one(
-            self.model, token, written - 1, self.kept, self.source_mask)
+        last = written - 1
+        if self.kept is None:
+            mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
+            decoded = self.model.decode(
+                tokens, self.memory, self.source_mask, mask, None)
+            decoded = jax.lax.dynamic_slice_in_dim(decoded, last, 1, axis=1)
+        else:
+            token = jax.lax.dynamic_index_in_dim(
+                tokens, last, axis=1, keepdims=False)
+            decoded, self.kept = decode_one(
+                self.model, token, last, self.kept, self.source_mask)
         return self.answer(decoded)
 
     def reorder(self, parents, written):
         """Let each row continue another row of its source: int [R]."""
-        self.kept = reorder(self.kept, parents, written)
+        if self.kept is not None:
+            self.kept = reorder(self.kept, parents, written)
 
     @staticmethod
     def top(scores, count):
@@ -81,7 +91,7 @@ class Cached(search.Beam):
         blocks = jnp.pad(
             scores, ((0, 0), (0, -vocab % _BLOCK)), constant_values=-jnp.inf)
         blocks = blocks.reshape(len(scores), -1, _BLOCK)
-        _, which = Cached.top(jnp.max(blocks, axis=-1), count)
+        _, which = Search.top(jnp.max(blocks, axis=-1), count)
         which = jnp.sort(which, axis=-1)
         scores, places = jax.lax.top_k(
             follow(blocks, which).reshape(len(scores), -1), count)
@@ -92,13 +102,13 @@ class Cached(search.Beam):
 def most_likely(log_probs, numbers, draw):
     """The token of the highest probability; of equals, the first: [B]."""
     # XLA's argmax goes from number to number.
-    return Cached.top(log_probs, 1)[1][:, 0]
+    return Search.top(log_probs, 1)[1][:, 0]
 
 
 def sampled(log_probs, numbers, draw):
     """A token by its probability, drawn by ``draw`` [B] in [0, 1): [B]."""
     vocab = log_probs.shape[-1]
-    scores, which = Cached.top(log_probs / numbers.temperature, vocab)
+    scores, which = Search.top(log_probs / numbers.temperature, vocab)
     p = jnp.exp(scores - scores[:, :1])
     p = p / jnp.sum(p, axis=-1, keepdims=True)
     before = jnp.cumsum(p, axis=-1) - p
@@ -123,9 +133,9 @@ def one_by_one(model, source, settings, rows):
 
 @functools.partial(jax.jit, static_argnums=(0, 4))
 def _one_by_one(graph, weights, source, draws, settings, numbers):
-    cached = Cached(nnx.merge(graph, weights), source, settings)
-    choose, length = CHOOSERS[settings.method], cached.length
-    tokens = jnp.full((len(source), length), cached.pad_id)
+    run = Search(nnx.merge(graph, weights), source, settings)
+    choose, length = CHOOSERS[settings.method], run.length
+    tokens = jnp.full((len(source), length), run.pad_id)
     tokens = tokens.at[:, 0].set(settings.bos_id)
 
     def goes_on(state):
@@ -133,20 +143,20 @@ def _one_by_one(graph, weights, source, draws, settings, numbers):
         return (written < length) & ~jnp.all(finished)
 
     def write(state):
-        written, tokens, scores, finished, cached.kept = state
-        log_probs = cached.next(tokens, written)
+        written, tokens, scores, finished, run.kept = state
+        log_probs = run.next(tokens, written)
         token = choose(log_probs, numbers,
                        None if draws is None else draws[:, written])
         log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
         scores = scores + jnp.where(finished, 0, log_p[:, 0])
-        token = jnp.where(finished, cached.pad_id, token)
+        token = jnp.where(finished, run.pad_id, token)
         tokens = tokens.at[:, written].set(token)
         finished = finished | (token == settings.eos_id)
-        return written + 1, tokens, scores, finished, cached.kept
+        return written + 1, tokens, scores, finished, run.kept
 
     _, tokens, scores, _, _ = jax.lax.while_loop(goes_on, write, (
         1, tokens, jnp.zeros(len(source)), jnp.zeros(len(source), bool),
-        cached.kept))
+        run.kept))
     return tokens[:, None], scores[:, None]
 
 
@@ -158,12 +168,12 @@ def beam_search(model, source, settings, rows):
 
 @functools.partial(jax.jit, static_argnums=(0, 3))
 def _beam_search(graph, weights, source, settings, numbers):
-    cached = Cached(nnx.merge(graph, weights), source, settings)
-    b, w, length = len(source), settings.beam, cached.length
-    vocab = cached.model.config.target_vocab
+    run = Search(nnx.merge(graph, weights), source, settings)
+    b, w, length = len(source), settings.beam, run.length
+    vocab = run.model.config.target_vocab
     # One hypothesis has one continuation: a beam of 1 is greedy search.
     count = 1 if w == 1 else min(2 * w, w * vocab)
-    tokens = jnp.full((b, w, length), cached.pad_id)
+    tokens = jnp.full((b, w, length), run.pad_id)
     tokens = tokens.at[:, :, 0].set(settings.bos_id)
     finished = jnp.full((b, w), -jnp.inf)
     alive = finished.at[:, 0].set(0)  # one is alive at first
@@ -173,32 +183,39 @@ def _beam_search(graph, weights, source, settings, numbers):
         return (written < length) & jnp.any(alive > -jnp.inf)
 
     def write(state):
-        written, tokens, alive, finished_tokens, finished, cached.kept = state
-        log_probs = cached.next(tokens.reshape(b * w, -1), written)
+        written, tokens, alive, finished_tokens, finished, run.kept = state
+        log_probs = run.next(tokens.reshape(b * w, -1), written)
         candidates = alive[:, :, None] + log_probs.reshape(b, w, -1)
-        scores, which = cached.top(candidates.reshape(b, -1), count)
+        scores, which = run.top(candidates.reshape(b, -1), count)
         parents, token = which // vocab, which % vocab
         grown = follow(tokens, parents).at[:, :, written].set(token)
         ends = token == settings.eos_id
-        finished, finished_tokens = cached.best(
+        finished, finished_tokens = run.best(
             finished, finished_tokens, jnp.where(
                 ends, scores / numbers.penalties[written], -jnp.inf), grown)
-        alive, which = cached.top(jnp.where(ends, -jnp.inf, scores), w)
+        alive, which = run.top(jnp.where(ends, -jnp.inf, scores), w)
         tokens = follow(grown, which)
         parents = jnp.take_along_axis(parents, which, axis=1)
-        cached.reorder(
+        run.reorder(
             (parents + w * jnp.arange(b)[:, None]).reshape(-1), written)
-        done = cached.is_done(finished, alive, numbers.bounds[written])
+        done = is_done(finished, alive, numbers.bounds[written], numbers.waits)
         alive = jnp.where(done[:, None], -jnp.inf, alive)
         return (written + 1, tokens, alive, finished_tokens, finished,
-                cached.kept)
+                run.kept)
 
     _, tokens, alive, finished_tokens, finished, _ = jax.lax.while_loop(
-        goes_on, write, (1, tokens, alive, tokens, finished, cached.kept))
-    scores, tokens = cached.best(
+        goes_on, write, (1, tokens, alive, tokens, finished, run.kept))
+    scores, tokens = run.best(
         finished, finished_tokens,
         alive / numbers.penalties[settings.max_tokens], tokens)
     return tokens, scores
+
+
+def is_done(finished, alive, bound, waits):
+    """Whether the length rule ends a row's search: bool [B]."""
+    hope, worst = alive[:, 0] / bound, finished[:, -1]
+    enough = (worst > -jnp.inf) & ((worst >= hope) | ~waits)
+    return enough | (alive[:, 0] == -jnp.inf)
 
 
 SEARCHES = {"greedy": one_by_one, "sample": one_by_one, "beam": beam_search}

@@ -31,12 +31,7 @@ def resume(trainer, step, moments):
 
 
 def generate(model, source, settings, rows=None):
-    """Find targets of sources; see the reference's engine.
-
-    Without a cache it is the readable form's own search.
-    """
-    if not settings.cached:
-        return engine.generate(model, source, settings, rows)
+    """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
     with on(model.home):
         tokens, scores = search.run(

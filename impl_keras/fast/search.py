@@ -14,6 +14,7 @@ from keras import ops
 
 from impl_keras import search
 from impl_keras.fast.cache import decode_one, new_cache, reorder
+from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
 
@@ -66,16 +67,17 @@ def _run(model, settings, source, numbers):
     return SEARCHES[settings.method](model, source, settings).run(numbers)
 
 
-class Cached(search.Search):
+class Search(search.Search):
     """What all searches share; see impl_keras.search.
 
     Attributes:
-        state: fast/cache.py's cache, which a loop carries.
+        state: fast/cache.py's cache, which a loop carries; empty without one.
     """
 
     def __init__(self, model, source, settings):
         super().__init__(model, source, settings.replace(cached=False), None)
-        self.state = new_cache(model, self.memory, self.length)
+        self.state = new_cache(
+            model, self.memory, self.length) if settings.cached else []
         self.place = ops.arange(self.length, dtype="int32")
 
     def first(self, *shape):
@@ -86,9 +88,16 @@ class Cached(search.Search):
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
-        token = ops.take(tokens, written - 1, axis=1)
-        decoded, self.state = decode_one(
-            self.model, token, written - 1, self.state, self.source_mask)
+        last = written - 1
+        if self.state:
+            decoded, self.state = decode_one(
+                self.model, ops.take(tokens, last, axis=1), last, self.state,
+                self.source_mask)
+        else:
+            mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
+            decoded = self.model.decode(
+                tokens, self.memory, self.source_mask, mask, None)
+            decoded = ops.take(decoded, last, axis=1)[:, None]
         return self.answer(decoded)
 
     def reorder(self, parents):
@@ -102,7 +111,7 @@ class Cached(search.Search):
         return scores, ops.cast(places, "int32")  # PyTorch's are int64.
 
 
-class Greedy(Cached):
+class Greedy(Search):
     """The most likely token, one after the other."""
 
     def choose(self, log_probs, written, numbers):
@@ -157,7 +166,7 @@ def _count(kept):
     return ops.sum(ops.cast(kept, "int32"), axis=-1)
 
 
-class Beam(Cached, search.Beam):
+class Beam(Search, search.Beam):
     """Beam search: the W best hypotheses at once."""
 
     def run(self, numbers):

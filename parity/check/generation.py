@@ -117,13 +117,18 @@ def truth_of(reference, low, source, settings, dtype):
 
 
 def searched(engine, model, source, settings, batch):
-    """All sources' tokens [B W N] and scores [B W], ``batch`` at a time."""
-    parts = [engine.generate(
-        model, source[start:start + batch], settings,
-        rows=np.arange(start, min(start + batch, len(source))))
-        for start in range(0, len(source), batch)]
-    return tuple(np.concatenate([part[name] for part in parts])
-                 for name in ("tokens", "scores"))
+    """All sources' tokens [B W N] and scores [B W], ``batch`` at a time.
+
+    The last batch is as large as the others: it has some sources again.
+    """
+    tokens, scores = [], []
+    for start in range(0, len(source), batch):
+        rows = np.arange(len(source))[start:][:batch]
+        full = np.arange(len(source))[-batch:] if len(rows) < batch else rows
+        part = engine.generate(model, source[full], settings, rows=full)
+        tokens.append(part["tokens"][-len(rows):])
+        scores.append(part["scores"][-len(rows):])
+    return np.concatenate(tokens), np.concatenate(scores)
 
 
 def runs(runner, source, settings, batches):

@@ -17,6 +17,7 @@ class Row:
 
     Attributes:
         found: port -> Difference, for the ports that were compared.
+        form: which form of the ports it was; see parity.ports.FORMS.
     """
 
     preset: str
@@ -27,6 +28,7 @@ class Row:
     shape: tuple
     limit: float
     found: dict
+    form: str = "readable"
 
     @property
     def verdict(self):
@@ -40,7 +42,8 @@ class Row:
     def component(self):
         """What was run, as tables have it."""
         if self.name.startswith(("tokens,", "scores,")):
-            return "search: " + self.case.split(":")[0]
+            kind = "search" if self.form == "readable" else "fast search"
+            return f"{kind}: {self.case.split(':')[0]}"
         return {FULL_SIZE_CASE: "transformer, full size",
                 TRAINED_CASE: "transformer, trained",
                 "transformer": "transformer, whole",
@@ -52,10 +55,10 @@ class Row:
         for port, found in self.found.items():
             yield {
                 "preset": self.preset, "case": self.case, "name": self.name,
-                "port": port, "dtype": self.dtype, "device": self.device,
-                "shape": list(self.shape), "error": found.error,
-                "limit": found.limit, "verdict": found.verdict,
-                "reason": found.reason,
+                "port": port, "form": self.form, "dtype": self.dtype,
+                "device": self.device, "shape": list(self.shape),
+                "error": found.error, "limit": found.limit,
+                "verdict": found.verdict, "reason": found.reason,
             }
 
 

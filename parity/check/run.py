@@ -279,7 +279,8 @@ class Check:
     def _trained(self):
         """Yield the parts of the shipped model, on dates it never saw.
 
-        It reads targets without their end, as in training and in use.
+        It reads targets without their end, as in training and in use. One
+        search of each kind is of the readable form, every one of the fast.
         """
         config, weights, tokenizer, pairs = golden.trained()
         batch = Batch.of_text(*zip(*pairs), tokenizer)
@@ -299,10 +300,11 @@ class Check:
                     yield self._searches(
                         *about, dtype,
                         batch.source[:max(generation.BATCHES)],
-                        generation.every_search(*ends), generation.BATCHES)
+                        generation.every_search(*ends), generation.BATCHES,
+                        "fast")
 
     def _searches(self, preset, config, weights, dtype, source, searches,
-                  batches):
+                  batches, form="readable"):
         """The part of searches, the reference's own beside the ports'.
 
         Only float64 and float32 are searched in.
@@ -311,10 +313,10 @@ class Check:
             yield
             return
         reference = Reference(config, weights, dtype)
-        low = reference.same or reference.exact
         models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.stored))
-            for device in self.devices}
+            preset, config, dtype, device, self.shelf.put(reference.stored),
+            form) for device in self.devices}
+        ours = reference.runner(form)
         searches = [one for one in searches if dtype in one.dtypes]
         asked = [{
             device: {
@@ -335,7 +337,7 @@ class Check:
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"
             own = workers.answer(
-                low, generation.runs, source, search.settings, batches)
+                ours, generation.runs, source, search.settings, batches)
             for device, futures in answers.items():
                 found = {}
                 for name, told in (("numpy", own), *(
@@ -351,7 +353,8 @@ class Check:
                     Row(preset, case, name, dtype, device,
                         getattr(truth, name.split(",")[0]).shape,
                         found["numpy"][name].limit,
-                        {port: steps[name] for port, steps in found.items()})
+                        {port: steps[name] for port, steps in found.items()},
+                        form)
                     for name in found["numpy"]]
                 self.report.expected += len(found["numpy"])
             self._expect(len(found["numpy"]))

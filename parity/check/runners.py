@@ -167,6 +167,14 @@ class Reference:
                 name: rounding.emulated(array, dtype)
                 for name, array in self.stored.items()}, "float32")
 
+    def runner(self, form):
+        """The Runner in the dtype that is held against the truth itself."""
+        same = self.same or self.exact
+        if form == "readable":
+            return same
+        return Runner(ports.engine("numpy", form), same.config, same.weights,
+                      same.dtype)
+
     def truth(self, case):
         """The Truth of a case."""
         inputs = [rounding.rounded(x, self.dtype) for x in case.inputs]

@@ -38,6 +38,7 @@ class ModelSpec:
     Attributes:
         name: tells models apart that differ in nothing but their weights.
         weights: arrays by name, as a Shelf has them.
+        form: one of parity.ports.FORMS.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ModelSpec:
     dtype: str
     device: str
     weights: object = dataclasses.field(compare=False)
+    form: str = "readable"
 
 
 class Workbench:
@@ -63,9 +65,15 @@ class Workbench:
             self.clear()
         if model not in self._runners:
             self._runners[model] = Runner(
-                self.engine, model.config, take(model.weights), model.dtype,
-                model.device)
+                self.engine_of(model), model.config, take(model.weights),
+                model.dtype, model.device)
         return self._runners[model]
+
+    def engine_of(self, model):
+        """The engine of the form that a ModelSpec asks for."""
+        if model.form == "readable":
+            return self.engine
+        return ports.engine(self.engine.NAME, model.form)
 
     def clear(self):
         """Drop every model."""

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from parity.cli import app
 
-KEYS = {"preset", "case", "name", "port", "dtype", "device", "shape", "error",
-        "limit", "verdict"}
+KEYS = {"preset", "case", "name", "port", "form", "dtype", "device", "shape",
+        "error", "limit", "verdict"}
 
 
 def check(port, *words, **environment):

@@ -216,7 +216,7 @@ def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
             draws[2] < 3 / vocab, draws[2], -np.inf)])
     search = engine.SEARCHES["beam"]
     top = getattr(search, "top", None) or importlib.import_module(
-        search.__module__).Cached.top
+        search.__module__).Search.top
     found, places = map(np.asarray, top(engine.to_native(scores, "cpu"), count))
     truth = np.argsort(-scores, axis=-1, kind="stable")[:, :count]
     np.testing.assert_array_equal(places, truth)

@@ -8,8 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from contract.weights import probe_weights
 from parity import ports
 from parity.check import workers
+from parity.check.cases import test_size as at_test_size
 from parity.check.run import Check
 from parity.ports import NotChecked
 
@@ -70,6 +72,18 @@ def test_apart_and_here_are_equal_to_the_bit():
     times = [sorted((time.case, time.dtype, time.port) for time in times)
              for times in (here.times, apart.times)]
     assert times[0] == times[1]
+
+
+@needs_a_port
+@pytest.mark.parametrize("form, folder", [
+    ("readable", ""), ("fast", "fast.")])
+def test_a_port_works_in_the_form_it_is_asked_for(form, folder):
+    config = at_test_size("lesson")
+    model = workers.ModelSpec(
+        "lesson", config, "float64", "cpu", probe_weights(config), form)
+    bench = workers.Workbench(ports.engine(PORT))
+    found = bench.runner(model).engine
+    assert found.__name__ == f"{ports.package(PORT)}.{folder}engine"
 
 
 @needs_a_port
