@@ -16,7 +16,7 @@ from contract.config import PRESETS
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands import (
-    compare, differences, faults, ledger, read, translate)
+    compare, differences, faults, ledger, mutate, read, translate)
 from parity.commands import train as training
 from parity.commands.shell import MISSING, told_plainly
 from parity.numerics.dtypes import DTYPES
@@ -194,6 +194,7 @@ app.command()(training.curves)
 app.command()(translate.translate)
 app.command()(translate.tokenizer)
 app.command()(faults.faults)
+app.command()(mutate.mutate)
 app.command()(differences.differences)
 app.command()(read.read)
 app.command()(compare.dump)

@@ -38,6 +38,11 @@ def package(name):
     return "reference_numpy" if name == "numpy" else f"impl_{name}"
 
 
+def folder(name):
+    """The folder of a port, or of the reference, as a path."""
+    return pathlib.Path(__file__).resolve().parent.parent / package(name)
+
+
 @dataclasses.dataclass(frozen=True)
 class NotChecked:
     """A port that could not be compared, and why."""

@@ -1,0 +1,116 @@
+"""The command ``parity mutate``: whether the check notices a wrong line."""
+
+import pathlib
+import time
+from typing import Annotated, Optional
+
+import typer
+from rich.table import Table
+
+from contract.errors import InputError, one_of
+from contract.files import check_writable
+from parity import ports
+from parity.commands.shell import DIVERGED, MISSING, told_plainly
+from parity.render import terminal
+
+
+def mutate(
+    port: Annotated[str, typer.Option(
+        metavar="NAME", help="torch, keras or jax.")],
+    file: Annotated[Optional[str], typer.Option(
+        metavar="FILE", help="Only this file of the port, such as "
+        "attention.py.")] = None,
+    sample: Annotated[int, typer.Option(
+        metavar="N", min=0, help="Only N mutants, drawn by --seed; 0 is "
+        "all.")] = 0,
+    seed: Annotated[str, typer.Option(
+        metavar="WORD", help="What draws the sample.")] = "",
+    json_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--json", metavar="FILE", help="Write the results as JSON to FILE, "
+        "again and again; if it exists, go on from it.")] = None,
+    only_list: Annotated[bool, typer.Option(
+        "--list", help="Print every mutant and try none.")] = False,
+):
+    """Edit a port in small ways; the check has to notice each edit.
+
+    Exit status: 0 if each is noticed or explained, 1 if one is not, 2 usage,
+    3 the port cannot run here.
+    """
+    from parity.mutation.mutants import sampled
+    from parity.mutation.results import Results
+    from parity.mutation.run import Hunt
+    start = time.perf_counter()
+    with told_plainly():
+        one_of(port, ports.known_ports(), "port")
+        check_writable(json_file)
+        hunt = Hunt(port)
+        if file:
+            one_of(file, hunt.texts, "file")
+        mutants = hunt.mutants(file)
+        if sample:
+            mutants = sampled(mutants, sample, seed)
+        results = Results(port, hunt.texts, json_file)
+        if only_list:
+            for mutant in mutants:
+                print(shown(mutant))
+            return
+        if absent := ports.absent(port):
+            print(f"parity: {absent.reason}.")
+            raise typer.Exit(MISSING)
+        tried(hunt, mutants, results)
+    report(terminal.console(), results, time.perf_counter() - start)
+    raise typer.Exit(DIVERGED if results.survived() else 0)
+
+
+def tried(hunt, mutants, results):
+    """Try the mutants of which nothing is known yet; fill the Results."""
+    waiting = [mutant for mutant in mutants if not results.known(mutant)]
+    with terminal.progress() as progress:
+        bar = progress.add_task("starting")
+
+        def tell(text):
+            progress.update(bar, description=text)
+
+        try:
+            if waiting:
+                hunt.prepare(tell)
+            for place, mutant in enumerate(mutants, start=1):
+                known = results.known(mutant)
+                if not known:
+                    tell(f"{place} of {len(mutants)} · {mutant.file}:"
+                         f"{mutant.line} · {mutant.edit}")
+                results.add(known or hunt.tried(mutant))
+        except RuntimeError as error:
+            raise InputError(f"{error}; run parity check first.") from None
+        finally:
+            hunt.close()
+            results.write()
+
+
+def shown(mutant):
+    """A mutant in one line."""
+    return (f"{mutant.file}:{mutant.line}  {mutant.kind}: {mutant.edit}"
+            f"  in  {mutant.text}")
+
+
+def report(out, results, seconds):
+    """Print those that survived, and the numbers of each file."""
+    for result in results.survived():
+        asked = (f"{result.asked} questions ran it" if result.asked
+                 else "no question runs it")
+        out.print(f"survived  {shown(result.mutant)}  ({asked})",
+                  markup=False, soft_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(results.port)
+    titles = ("mutants", "killed", "equivalent", "survived")
+    for title in titles:
+        table.add_column(title, justify="right")
+    every = [0] * len(titles)
+    for file, counted in results.counts().items():
+        numbers = [counted.total(), *(counted[title] for title in titles[1:])]
+        table.add_row(file, *map(str, numbers))
+        every = [a + b for a, b in zip(every, numbers)]
+    table.add_row("all", *map(str, every))
+    out.print(table)
+    out.print(f"{every[0]} mutants in {seconds:.0f} seconds: {every[-1]} "
+              "survived")

@@ -1,0 +1,175 @@
+"""The run: every mutant of a port, and the question that noticed it.
+
+A process of its own works for the port. It is asked one question after the
+other, so that a mutant which never ends is ended with the process, and the
+next one has a new process.
+"""
+
+import concurrent.futures
+import math
+import time
+
+from parity.check import workers
+from parity.mutation import questions
+from parity.mutation.importing import Texts
+from parity.mutation.mutants import mutants
+from parity.mutation.results import KILLED, SURVIVED, Result
+from parity.numerics.comparator import DIVERGENCE
+
+#: A question may take so many seconds, and so many times its own time.
+PATIENCE, TIMES = 10, 10
+
+#: What stands for the lines that run while a port is imported.
+IMPORT = "import"
+
+
+class Hunt:
+    """A port, what runs which line, and a process that tries mutants.
+
+    Args:
+        name: the port's.
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.texts = Texts(name).texts
+        self.process = None
+        self.seconds, self.lines = {}, {}
+
+    def mutants(self, file=None):
+        """Every Mutant of the port, or of one of its files."""
+        return [mutant for name, text in self.texts.items()
+                if file in (None, name) for mutant in mutants(name, text)]
+
+    def ask(self, function, *arguments, patience=None):
+        """A Reply, or None if there was none in time: the process is ended."""
+        if self.process is None:
+            self.process = workers.Apart(self.name)
+        try:
+            told = self.process.ask(
+                "", function, *arguments).result(patience)
+        except Exception as error:  # what it sent is no Reply
+            told = (None if isinstance(error, concurrent.futures.TimeoutError)
+                    else workers.Reply(None, workers.words_of(error), 0.0))
+        if told is None or told.failure:
+            self.close()
+        return told
+
+    def close(self):
+        """End the process."""
+        if self.process:
+            self.process.close()
+        self.process = None
+
+    def prepare(self, tell=lambda text: None):
+        """Ask the port as it is: what runs which line, and how long.
+
+        Args:
+            tell: called with a text, for progress.
+
+        Raises:
+            RuntimeError: it diverges, or cannot be asked.
+        """
+        for name in (IMPORT, *questions.questions()):
+            tell(f"as it is · {name}")
+            told = self.ask(recorded, name)
+            if told.failure:
+                raise RuntimeError(f"{self.name}: {name}: {told.failure}")
+            words, ran = told.value
+            if words:
+                raise RuntimeError(f"{self.name}: {name}: {words}")
+            self.lines[name], self.seconds[name] = set(ran), told.seconds
+
+    def wanted(self, mutant):
+        """The questions that run a mutant's line, the quickest first."""
+        def runs(name):
+            return (mutant.file, mutant.statement) in self.lines[name]
+
+        always = runs(IMPORT)
+        order = {name: i for i, name in enumerate(questions.questions())}
+        return sorted(
+            (name for name in order if always or runs(name)),
+            key=lambda name: (
+                round(math.log(self.seconds[name] + 1e-3, 4)), order[name]))
+
+    def tried(self, mutant):
+        """The Result of a mutant."""
+        start, names = time.perf_counter(), self.wanted(mutant)
+        question, words = "", ""
+        if names:
+            text = mutant.applied(self.texts[mutant.file])
+            question = IMPORT
+            words = self.said(installed, mutant.file, text,
+                              patience=PATIENCE + TIMES)
+            for question in () if words else names:
+                words = self.said(
+                    noticed, question,
+                    patience=PATIENCE + TIMES * self.seconds[question])
+                if words:
+                    break
+        return Result(
+            mutant, KILLED if words else SURVIVED, question if words else "",
+            words, len(names), time.perf_counter() - start)
+
+    def said(self, function, *arguments, patience):
+        """What a mutant gives itself away by, in words; "" if by nothing."""
+        told = self.ask(function, *arguments, patience=patience)
+        if told is None:
+            return f"no answer in {patience:.0f} seconds"
+        return told.failure or told.value
+
+
+# What the process is asked
+
+
+def texts(bench):
+    """The port's Texts, made once a process."""
+    if not hasattr(bench, "texts"):
+        bench.texts = Texts(bench.engine.NAME)
+    return bench.texts
+
+
+def installed(bench, file, text):
+    """Import the port with a file of this text: "" or why that fails."""
+    bench.engine.set_precision()
+    bench.mutated = None
+    try:
+        engine = texts(bench).mutated(file, text)
+    except BaseException as error:
+        return workers.words_of(error)
+    bench.mutated = questions.Bench(engine)
+    return ""
+
+
+def noticed(bench, name):
+    """Ask a question of what is installed: "" or what is wrong."""
+    return told_by(questions.questions()[name], bench.mutated)
+
+
+def told_by(question, bench):
+    """The first divergence in words, the first exception, or ""."""
+    try:
+        found = question.ask(bench)
+    except BaseException as error:
+        return workers.words_of(error)
+    for step, difference in found.items():
+        if difference.verdict == DIVERGENCE:
+            words = difference.reason or f"error {difference.error:.1e}"
+            return f"{step}: {words}"
+    return "" if found else "nothing was compared"
+
+
+def recorded(bench, name):
+    """Ask the port as it is: ("" or what is wrong, [(file, line)] that ran).
+
+    Args:
+        name: a question's, or IMPORT, which has to be the first.
+    """
+    ran = texts(bench).ran
+    if name == IMPORT:
+        bench.engine.set_precision()
+        bench.probed = texts(bench).probed()
+        return "", sorted(ran)
+    ran.clear()
+    words = told_by(questions.questions()[name], questions.Bench(bench.probed))
+    return words, sorted(ran)

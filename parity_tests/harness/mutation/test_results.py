@@ -1,0 +1,91 @@
+"""What became of the mutants: kept, found again, explained; and a sample."""
+
+import json
+
+import pytest
+
+from contract.errors import InputError
+from parity import ports
+from parity.mutation import equivalent
+from parity.mutation.mutants import mutants
+from parity.mutation.results import (
+    EQUIVALENT, KILLED, SURVIVED, Result, Results)
+
+TEXTS = {"a.py": "def f(x, y):\n    return x + y\n",
+         "b.py": "def g(x):\n    return x * 2\n"}
+
+
+def both():
+    return [mutants(file, text) for file, text in TEXTS.items()]
+
+
+def test_a_run_goes_on_from_its_file(tmp_path):
+    """What was killed is not tried again; what survived is."""
+    path = tmp_path / "r.json"
+    of_a, of_b = both()
+    first = Results("torch", TEXTS, path)
+    first.add(Result(of_a[0], KILLED, "q", "w", 3, 0.5))
+    first.add(Result(of_b[0], SURVIVED))
+    first.write()
+    again = Results("torch", TEXTS, path)
+    assert again.known(of_a[0]) == Result(of_a[0], KILLED, "q", "w", 3, 0.5)
+    assert again.known(of_b[0]) is None
+    again.write()
+    assert [row["verdict"] for row in json.loads(path.read_text())[
+        "mutants"]] == [KILLED]
+
+
+@pytest.mark.parametrize("port, texts", [
+    ("jax", TEXTS), ("torch", {**TEXTS, "a.py": TEXTS["a.py"] + "\n"})])
+def test_results_of_another_source_do_not_count(tmp_path, port, texts):
+    path, (of_a, _) = tmp_path / "r.json", both()
+    first = Results("torch", TEXTS, path)
+    first.add(Result(of_a[0], KILLED, "q", "w"))
+    first.write()
+    assert Results(port, texts, path).known(of_a[0]) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"port": 1}', "\0"])
+def test_a_file_without_results(tmp_path, content):
+    path = tmp_path / "r.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match="no results of mutants"):
+        Results("torch", TEXTS, path)
+
+
+def test_an_explained_mutant_is_not_tried(monkeypatch):
+    mutant = both()[0][0]
+    entry = equivalent.Equivalent(
+        ("torch",), "a.py", mutant.text, (mutant.edit,), "it is so", list)
+    monkeypatch.setattr(equivalent, "EQUIVALENT", (entry,))
+    results = Results("torch", TEXTS)
+    assert results.known(mutant) == Result(
+        mutant, EQUIVALENT, words="it is so")
+    assert Results("jax", TEXTS).known(mutant) is None
+
+
+def test_numbers_of_each_file():
+    results = Results("torch", TEXTS)
+    of_a, of_b = both()
+    results.add(Result(of_a[0], KILLED))
+    results.add(Result(of_a[1], SURVIVED))
+    results.add(Result(of_b[0], EQUIVALENT))
+    assert results.counts() == {"a.py": {KILLED: 1, SURVIVED: 1},
+                                "b.py": {EQUIVALENT: 1}}
+    assert [one.mutant for one in results.survived()] == [of_a[1]]
+
+
+def entries():
+    return [pytest.param(entry, id=f"{entry.file}: {entry.edits[0]}")
+            for entry in equivalent.EQUIVALENT]
+
+
+@pytest.mark.parametrize("entry", entries())
+def test_an_equivalent_is_one(entry):
+    """Its edits exist in each of its ports, and its reason holds."""
+    for port in entry.ports:
+        text = (ports.folder(port) / entry.file).read_text(encoding="utf-8")
+        edits = {mutant.edit for mutant in mutants(entry.file, text)
+                 if mutant.text == entry.text}
+        assert set(entry.edits) <= edits
+    entry.proof()
