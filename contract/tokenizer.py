@@ -17,7 +17,7 @@ from tokenizers import (
     decoders, models, normalizers, pre_tokenizers, trainers)
 
 from contract.errors import InputError, one_of
-from contract.files import new_file
+from contract.files import write_whole
 
 DATA = pathlib.Path(__file__).parent / "data"
 TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"
@@ -124,11 +124,14 @@ class Tokenizer:
         return hashlib.sha256(json.dumps(
             vocab, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def full_digest(self):
+        """SHA-256 of all that a tokenizer.json says."""
+        return hashlib.sha256(self.inner.to_str().encode()).hexdigest()
+
     def save(self, path):
         """Write ``tokenizer.json``, whole or not at all."""
-        with new_file(path) as file:
-            file.write_bytes(
-                (self.inner.to_str(pretty=True) + "\n").encode())
+        write_whole(path, self.inner.to_str(pretty=True) + "\n")
 
     def encode(self, text):
         """The ids of a text, without bos or eos; never a special token."""

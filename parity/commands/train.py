@@ -127,10 +127,12 @@ def train(
         if data is not None:
             chosen.check(settings.config)
         engine = ports.ready(port, device, "fast")
-        run = training.Run(engine, chosen, settings, folder, device)
-        if resume:
-            run.load()
-        results = follow(run, steps or chosen.steps, every)
+        with training.claimed(folder, resume):
+            run = training.Run(engine, chosen, settings, folder, device)
+            if resume:
+                run.load()
+            run.check_room()
+            results = follow(run, steps or chosen.steps, every)
         if json_file:
             write_json(json_file, results)
 

@@ -8,7 +8,7 @@ import shutil
 from markupsafe import Markup, escape
 
 from contract.errors import InputError
-from contract.files import new_folder
+from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import articles, formulas, listing, rulings, sources
 from parity.render import markup, pictures
@@ -166,9 +166,10 @@ class Site:
         """
         folder = pathlib.Path(folder).resolve()
         refuse(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
         sizes = {}
-        with new_folder(folder) as fresh:
+        with told(folder):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        with told(folder), new_folder(folder, replace=True) as fresh:
             for name, html in self.pages():
                 on_page(name)
                 data = html.encode()
@@ -178,8 +179,6 @@ class Site:
                 shutil.copy(path, fresh / path.name)
             (fresh / MARK).write_text(
                 json.dumps({"pages": sizes}, indent=1) + "\n")
-            if folder.exists():
-                shutil.rmtree(folder)
         return sizes
 
     # A mirrored file

@@ -5,6 +5,7 @@ alone, so that a run that is resumed sees what it would have seen.
 """
 
 import functools
+import hashlib
 import pathlib
 
 import numpy as np
@@ -28,6 +29,7 @@ class Dates:
     Attributes:
         name: the task's.
         config: the default TransformerConfig.
+        digest: SHA-256 of the data.
         longest: the largest number of tokens in an answer.
         steps, rows: the default number of steps, and of pairs in a batch.
         training: the default settings, as TrainingConfig's fields.
@@ -48,6 +50,11 @@ class Dates:
                  for column in dates.batch(step, 64) for text in column]
         return Tokenizer.train(
             texts, self.config.source_vocab, single_digits=True)
+
+    @property
+    def digest(self):
+        """SHA-256 of dates in every language and form, as Babel writes them."""
+        return hashlib.sha256(repr(self.validation()).encode()).hexdigest()
 
     def batch(self, step, rows):
         """Sources and targets of a step, as ids."""
@@ -85,6 +92,11 @@ class File:
         self.validated, self.train = order[:count], np.array(order[count:])
         self.ids = list(zip(*encoded(self.tokenizer, sources, targets)))
         self.longest = 8 + max(len(target) for _, target in self.ids)
+
+    @property
+    def digest(self):
+        """SHA-256 of the pairs."""
+        return hashlib.sha256(repr(self.pairs).encode()).hexdigest()
 
     def check(self, config):
         """Raise InputError if a pair is longer than the model can read."""

@@ -6,8 +6,8 @@ any port can resume from it. It is written as a new file that replaces the old
 one: a killed run loses only the steps after its last checkpoint.
 """
 
+import contextlib
 import dataclasses
-import json
 import math
 import pathlib
 
@@ -16,8 +16,10 @@ import numpy as np
 from contract import checkpoint, weights
 from contract.config import TransformerConfig
 from contract.errors import InputError
-from contract.files import write_whole
+from contract.files import (
+    SUFFIX, check_room, locked, told, write_whole)
 from contract.generation import GenerationConfig
+from contract.tokenizer import Tokenizer
 from contract.training import TrainingConfig
 
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
@@ -28,6 +30,9 @@ MULTIPLE = 8
 
 #: How many pairs are evaluated at once.
 AT_ONCE = 125
+
+#: All that a run's folder may hold when the run starts, if it was killed.
+BEGUN = {TOKENIZER, CURVE}
 
 COLUMNS = ("step", "loss", "norm", "rate", "validation_loss",
            "validation_exact")
@@ -140,12 +145,28 @@ class Run:
 
     def save(self):
         """Write the curve and then the checkpoint, each whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not (self.folder / TOKENIZER).exists():
+        with told(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / CHECKPOINT).exists():
             self.task.tokenizer.save(self.folder / TOKENIZER)
         write_curve(self.folder / CURVE, self.curve)
         weights.save(self.folder / CHECKPOINT, self.arrays(),
-                     settings=self.settings.as_dict())
+                     settings=self.settings.as_dict(),
+                     made_from=self.made_from)
+
+    @property
+    def made_from(self):
+        """The SHA-256 of what the run learns from, by name."""
+        return {"data": self.task.digest,
+                "tokenizer": self.task.tokenizer.full_digest}
+
+    def check_room(self):
+        """Raise InputError unless a checkpoint fits, beside an older one."""
+        schema = weights.schema(self.settings.config)
+        size = 3 * sum(map(math.prod, schema.values())) * (
+            np.dtype(self.settings.dtype).itemsize)
+        older = (self.folder / CHECKPOINT).exists()
+        check_room(self.folder, size if older else 2 * size)
 
     def save_weights(self, **results):
         """Write the weights alone, with their config and results."""
@@ -155,8 +176,13 @@ class Run:
             tokenizer=self.task.tokenizer.digest, step=self.step, **results)
 
     def load(self):
-        """Resume from the folder's checkpoint."""
+        """Resume from the folder's checkpoint.
+
+        Raises:
+            InputError: it cannot be read, or what it was made from changed.
+        """
         settings = self.settings
+        self.check_unchanged()
         self.trainer = checkpoint.resumed(
             self.engine, self.folder / CHECKPOINT, settings.config,
             settings.training, settings.dtype, self.device)
@@ -164,14 +190,87 @@ class Run:
                       if row[0] <= self.step]
 
 
+    def check_unchanged(self):
+        """Raise InputError if what the run learned from is another now.
+
+        Checkpoints of earlier versions do not say what it was.
+        """
+        path = self.folder / CHECKPOINT
+        _, metadata = weights.load(path)
+        recorded = weights.described(metadata).get("made_from", {})
+        now, own = self.made_from, self.folder / TOKENIZER
+        if recorded and own.exists():
+            now["own tokenizer"] = Tokenizer.load(own).full_digest
+            recorded["own tokenizer"] = recorded["tokenizer"]
+        words = {
+            "data": f"the data of {self.settings.task!r} have",
+            "tokenizer": f"the tokenizer that {self.settings.task!r} gives "
+                         "(or the library tokenizers) has",
+            "own tokenizer": f"{str(own)!r} has"}
+        for name, digest in recorded.items():
+            if now.get(name, digest) != digest:
+                raise InputError(
+                    f"{words[name]} changed since {str(path)!r} was written; "
+                    "put back what it was, or start another run.")
+
+
+@contextlib.contextmanager
+def claimed(folder, resume):
+    """Hold a run's folder, made if need be, against every other run.
+
+    Raises:
+        InputError: it is a file, cannot be made or written to, holds something
+            else, or another run is at work in it.
+    """
+    folder = pathlib.Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{str(folder)!r} is a file; give a folder.")
+    fresh = not folder.exists()
+    with told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder))
+        except BlockingIOError:
+            raise InputError(
+                f"another run is at work in the folder {str(folder)!r}; wait "
+                "for it, or choose another --out.") from None
+        try:
+            if not resume:
+                _check_vacant(folder)
+            yield
+        except BaseException:
+            if fresh:  # nothing was written, so nothing is left
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            raise
+
+
+def _check_vacant(folder):
+    """Raise InputError unless a run may start in a folder."""
+    if (folder / CHECKPOINT).exists():
+        raise InputError(
+            f"the folder {str(folder)!r} holds a run already; go on with "
+            "--resume or choose another --out.")
+    others = sorted(path.name for path in folder.iterdir()
+                    if path.name not in BEGUN and path.suffix != SUFFIX)
+    if others:
+        raise InputError(
+            f"the folder {str(folder)!r} holds something else, such as "
+            f"{others[0]!r}; choose another --out.")
+
+
 def settings_of(folder):
     """The Settings of a folder's checkpoint; InputError if it has none."""
     path = pathlib.Path(folder) / CHECKPOINT
-    _, metadata = weights.load(path)
+    arrays, metadata = weights.load(path)
     try:
-        return Settings.of_dict(
-            json.loads(metadata[weights.METADATA_KEY])["settings"])
-    except (KeyError, TypeError, json.JSONDecodeError):
+        settings = Settings.of_dict(weights.described(metadata)["settings"])
+        weights.check_layers(settings.config, len(arrays), str(path))
+        return settings
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError):
         raise InputError(
             f"{str(path)!r} does not say how it was trained, so it is not a "
             "checkpoint; choose the folder of a run.") from None

@@ -9,6 +9,7 @@ from contract import weights
 from parity import ports
 from parity.cli import app
 from parity.runs import tasks, training
+from parity_tests.support.disks import full
 from parity_tests.support.runs import TINY, tiny_run
 
 pytestmark = pytest.mark.usefixtures("one_length")
@@ -109,6 +110,128 @@ def test_bad_words_are_refused(tmp_path, monkeypatch, how):
     assert done.exit_code == 2 and expected in done.output
     assert done.output.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def pairs_run(tmp_path, *more):
+    """A run of two steps on a file of pairs, and the words to go on."""
+    path = data(tmp_path)
+    words = ("--data", path, "--port", "numpy", "--out", tmp_path / "run")
+    done = command(*words, "--steps", 2, *TINY, "--vocab", 300, *more)
+    assert done.exit_code == 0, done.output
+    return path, (*words, "--resume", "--steps", 3)
+
+
+def test_data_that_changed_are_named(tmp_path):
+    path, words = pairs_run(tmp_path)
+    before = {each.name: each.read_bytes()
+              for each in (tmp_path / "run").iterdir()}
+    text = path.read_text()
+    for change in (text.replace("word 7", "ward 7"), text + "one\t1\n",
+                   text.replace("\t7 0", "\t8 0")):
+        path.write_text(change)
+        done = command(*words)
+        assert done.exit_code == 2 and done.output.count("\n") == 1
+        assert "the data of" in done.output and "changed" in done.output
+    assert before == {each.name: each.read_bytes()
+                      for each in (tmp_path / "run").iterdir()}
+    path.write_text(text)
+    assert command(*words).exit_code == 0
+
+
+def test_a_tokenizer_that_changed_is_named(tmp_path):
+    _, words = pairs_run(tmp_path)
+    own = tmp_path / "run" / training.TOKENIZER
+    found = json.loads(own.read_text())
+    found["model"]["merges"].reverse()
+    own.write_text(json.dumps(found))
+    done = command(*words)
+    assert done.exit_code == 2 and done.output.count("\n") == 1
+    assert "tokenizer.json' has changed" in done.output
+    own.unlink()  # it is made again
+    assert command(*words).exit_code == 0
+
+
+def test_another_version_of_the_tokenizers_is_named(tmp_path, monkeypatch):
+    _, words = pairs_run(tmp_path)
+    train = tasks.Tokenizer.train
+    monkeypatch.setattr(tasks.Tokenizer, "train", lambda texts, vocab: train(
+        texts, vocab, single_digits=True))
+    done = command(*words)
+    assert done.exit_code == 2 and "the tokenizer that" in done.output
+
+
+def test_a_config_that_changed_is_named(tmp_path):
+    _, words = pairs_run(tmp_path)
+    path = tmp_path / "run" / training.CHECKPOINT
+    whole = path.read_bytes()
+    for one, two in ((b"relu", b"gelu"), (b"1e-06", b"2e-06"),
+                     (b"interleaved", b"halves     ")):
+        assert whole.count(one.replace(b" ", b"")) >= 1
+        path.write_bytes(whole.replace(one, two[:len(one)].ljust(len(one))))
+        done = command(*words)
+        assert done.exit_code == 2 and "damaged" in done.output
+        assert done.output.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_one_is_found_before_the_first_step(
+        tmp_path, monkeypatch):
+    monkeypatch.setattr(training.Run, "train_step", None)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    for out, expected in (("file", "is a file"), ("file/run", "written"),
+                          ("other", "'notes.txt'"), ("/proc/run", "written")):
+        done = command("dates", "--port", "numpy", "--out", tmp_path / out,
+                       *TINY)
+        assert done.exit_code == 2 and expected in done.output, done.output
+        assert done.output.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "other"}
+    with full(100_000):
+        done = command("dates", "--port", "numpy", "--out", tmp_path / "run",
+                       *TINY)
+    assert done.exit_code == 2 and "make room" in done.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_was_killed_before_its_checkpoint_starts_again(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("tokenizer.json", "curve.tsv", ".curve.tsv.x.partial"):
+        (run / name).write_text("old")
+    pairs_run(tmp_path)
+    assert "old" not in (run / "tokenizer.json").read_text()
+    assert not list(run.glob(".*"))
+
+
+def test_two_runs_in_one_folder_are_kept_apart(tmp_path):
+    with training.claimed(tmp_path / "run", resume=False):
+        done = command("dates", "--port", "numpy", "--out", tmp_path / "run",
+                       *TINY, "--steps", 2)
+        assert done.exit_code == 2 and "at work" in done.output
+        assert done.output.count("\n") == 1
+
+
+def test_a_disk_that_becomes_full(tmp_path, monkeypatch):
+    """The newest checkpoint is whole, and the run goes on from it."""
+    def small(self):
+        monkeypatch.undo()
+        limit = (tmp_path / "run" / training.CHECKPOINT).stat().st_size
+        with full(limit - 1):
+            save(self)
+
+    def first(self):
+        save(self)
+        monkeypatch.setattr(training.Run, "save", small)
+    save = training.Run.save
+    monkeypatch.setattr(training.Run, "save", first)
+    words = ("dates", "--port", "numpy", "--out", tmp_path / "run")
+    done = command(*words, *TINY, "--steps", 6)
+    assert done.exit_code == 2 and "make room" in done.output
+    assert "Traceback" not in done.output
+    arrays, _ = weights.load(tmp_path / "run" / training.CHECKPOINT)
+    assert int(arrays["step"][0]) == 2
+    done = command(*words, "--resume", "--steps", 3)
+    assert done.exit_code == 0, done.output
 
 
 def test_stopped_by_ctrl_c(tmp_path, monkeypatch):

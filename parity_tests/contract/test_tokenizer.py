@@ -128,7 +128,7 @@ def test_saving_whole_or_not_at_all(tmp_path):
     assert Tokenizer.load(tmp_path / "t.json").encode("owl") == (
         SHIPPED.encode("owl"))
     (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError):
+    with pytest.raises(InputError, match="taken"):
         SHIPPED.save(tmp_path / "taken")
     assert {p.name for p in tmp_path.iterdir()} == {"t.json", "taken"}
 

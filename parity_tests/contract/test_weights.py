@@ -73,7 +73,8 @@ def test_equal_contents_are_equal_files(tmp_path):
     assert first.read_bytes() == second.read_bytes()
     _, metadata = weights.load(first)
     assert json.loads(metadata[weights.METADATA_KEY]) == {
-        "a": [2], "b": 1, "c": "x"}
+        "a": [2], "b": 1, "c": "x", "crc32": weights.checksum(
+            arrays, {"a": [2], "b": 1, "c": "x"})}
 
 
 def test_a_failed_save_leaves_nothing(tmp_path):
