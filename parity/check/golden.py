@@ -9,7 +9,6 @@ same outputs.
 
 import functools
 import hashlib
-import json
 import pathlib
 import tempfile
 
@@ -61,11 +60,30 @@ and `dates.curves.tsv` the learning curves of the four implementations.
 """
 
 
+def sound(name, folder=FOLDER):
+    """The path of a shipped file, once it has the hash in SHA256SUMS.
+
+    Raises:
+        InputError: it is missing, damaged or not listed.
+    """
+    path, digest = pathlib.Path(folder) / name, sums(folder).get(name)
+    try:
+        own = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(
+            f"the shipped file {str(path)!r} cannot be read "
+            f"({error.strerror}); take it again from the project.") from None
+    if own != digest:
+        raise InputError(
+            f"the shipped file {str(path)!r} is damaged: its hash is not the "
+            f"one in {SUMS}; take it again from the project.")
+    return path
+
+
 def shipped(preset, folder=FOLDER):
     """The weights of a preset at test size, read from the shipped file."""
     return weights.load_weights(
-        pathlib.Path(folder) / f"{preset}.safetensors",
-        cases.test_size(preset))
+        sound(f"{preset}.safetensors", folder), cases.test_size(preset))
 
 
 @functools.cache
@@ -75,12 +93,11 @@ def trained(folder=FOLDER):
     The pairs are dates that it was not trained on, one of each language and
     form: (source, target).
     """
-    arrays, metadata = weights.load(folder / f"{TRAINED}.safetensors")
-    config = TransformerConfig(
-        **json.loads(metadata[weights.METADATA_KEY])["config"])
+    arrays, metadata = weights.load(sound(f"{TRAINED}.safetensors", folder))
+    config = TransformerConfig(**weights.described(metadata)["config"])
     weights.check(arrays, weights.schema(config), TRAINED)
-    tokenizer = Tokenizer.load(folder / f"{TRAINED}.tokenizer.json")
-    pairs = list(zip(*read_pairs(folder / f"{TRAINED}.tsv")))
+    tokenizer = Tokenizer.load(sound(f"{TRAINED}.tokenizer.json", folder))
+    pairs = list(zip(*read_pairs(sound(f"{TRAINED}.tsv", folder))))
     return (config, {name: arrays[name] for name in weights.schema(config)},
             tokenizer, pairs)
 
@@ -154,15 +171,20 @@ def _unequal(ours, theirs):
             yield f"{name} differs"
 
 
-def _wrong_sums(folder):
+def sums(folder=FOLDER):
+    """{name of a shipped file: its SHA-256}, as SHA256SUMS has it."""
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except OSError:
+        lines = (pathlib.Path(folder) / SUMS).read_text("utf-8").splitlines()
+        pairs = [line.split(maxsplit=1) for line in lines]
+        return {name: digest for digest, name in pairs}
+    except (OSError, ValueError):
         raise InputError(
-            f"{str(folder / SUMS)!r} cannot be read; run parity weights."
-        ) from None
-    for line in lines:
-        digest, name = line.split(maxsplit=1)
+            f"{str(pathlib.Path(folder) / SUMS)!r} cannot be read; run parity "
+            "weights.") from None
+
+
+def _wrong_sums(folder):
+    for name, digest in sums(folder).items():
         path = folder / name
         if not path.is_file():
             yield f"weights/{name} is listed in {SUMS} and missing"

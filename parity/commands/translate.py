@@ -92,9 +92,11 @@ def translate(
             raise InputError(
                 "a beam and samples are two ways to search; choose --beam or "
                 "--sample.")
-        model = translation.Model.load(
-            weights or golden.FOLDER / f"{golden.TRAINED}.safetensors",
-            tokenizer)
+        if weights is None:
+            weights = golden.sound(f"{golden.TRAINED}.safetensors")
+            tokenizer = tokenizer or golden.sound(
+                f"{golden.TRAINED}.tokenizer.json")
+        model = translation.Model.load(weights, tokenizer)
         if beam and beam > model.config.target_vocab:
             raise InputError(
                 f"the beam is {beam} wide, but the vocabulary has "

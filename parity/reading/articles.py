@@ -343,7 +343,7 @@ def of_curves(site):
     data = ""
     if picture.is_file():
         data = "data:image/png;base64," + base64.b64encode(
-            picture.read_bytes()).decode()
+            golden.sound(picture.name).read_bytes()).decode()
     return {"picture": data, "file": f"weights/{picture.name}",
             "config": site.values.config.as_dict()}
 
