@@ -100,10 +100,10 @@ def export(module):
 
 
 def record(module, call, *inputs):
-    """Call a module; every step by name, in an order that jit keeps."""
+    """Call a module: what it returns, and its steps in an order jit keeps."""
     with tracing(paths(module)) as trace:
-        call(module, *inputs)
-    return collections.OrderedDict(trace.values)
+        returned = call(module, *inputs)
+    return returned, collections.OrderedDict(trace.values)
 
 
 def record_compiled(module, call, *inputs):
@@ -119,19 +119,25 @@ def record_compiled(module, call, *inputs):
 
 
 def recorded(module, call, inputs, compiled):
-    """The steps of a call on arrays, eager or compiled, as arrays by name."""
-    steps = (record_compiled if compiled else record)(
+    """What a call on arrays returns, eager or compiled, and its steps."""
+    returned, steps = (record_compiled if compiled else record)(
         module, call, *(to_native(value, module.home) for value in inputs))
-    return {name: to_numpy(value) for name, value in steps.items()}
+    return returned, {name: to_numpy(value) for name, value in steps.items()}
 
 
-def run(module, *inputs, method="__call__", compiled=False, **keywords):
-    """Run a module on arrays; see the reference's engine."""
+def call(module, *inputs, method="__call__", compiled=False, **keywords):
+    """Run a module on arrays: what it returns, and every step by name."""
 
     def call(module, *inputs):
-        getattr(module, method)(*inputs, **keywords)
+        return getattr(module, method)(*inputs, **keywords)
 
-    return recorded(module, call, inputs, compiled)
+    returned, steps = recorded(module, call, inputs, compiled)
+    return to_numpy(returned), steps
+
+
+def run(module, *inputs, **keywords):
+    """Run a module on arrays; return every step by name."""
+    return call(module, *inputs, **keywords)[1]
 
 
 def run_residual(residual, x, y, compiled=False):
@@ -141,7 +147,7 @@ def run_residual(residual, x, y, compiled=False):
         residual.before(x)
         residual.after(x, y)
 
-    return recorded(residual, call, (x, y), compiled)
+    return recorded(residual, call, (x, y), compiled)[1]
 
 
 def drawn(model, source, target, key):
@@ -184,7 +190,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
                              traced.config.smoothing)
 
     zeros = jax.tree.map(
-        jnp.zeros_like, dict(record(model, type(model).__call__, *inputs)))
+        jnp.zeros_like, dict(record(model, type(model).__call__, *inputs)[1]))
     loss, (by_state, by_step) = jax.value_and_grad(
         loss_of, argnums=(0, 1))(state, zeros)
     return to_numpy(loss), {

@@ -161,12 +161,18 @@ def export(module):
             for name, variable, convert in leaves(module)}
 
 
-def run(module, *inputs, method="__call__", **keywords):
-    """Run a module on arrays; return every step by name."""
+def call(module, *inputs, method="__call__", **keywords):
+    """Run a module on arrays: what it returns, and every step by name."""
     with on(module.home), tracing(paths(module)) as trace:
-        getattr(module, method)(
+        returned = getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
-    return {name: to_numpy(value) for name, value in trace.values.items()}
+    return to_numpy(returned), {
+        name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def run(module, *inputs, **keywords):
+    """Run a module on arrays; return every step by name."""
+    return call(module, *inputs, **keywords)[1]
 
 
 def run_residual(residual, x, y):

@@ -78,13 +78,18 @@ def export(module):
     return {name: getattr(owner, leaf) for name, owner, leaf in leaves(module)}
 
 
-def run(module, *inputs, method="forward", **keywords):
-    """Run a module on arrays; return every step by name.
+def call(module, *inputs, method="forward", **keywords):
+    """Run a module on arrays: what it returns, and every step by name.
 
     ``keywords`` are what the method takes besides arrays.
     """
-    _, cache = getattr(module, method)(*inputs, **keywords)
-    return flatten(cache)
+    returned, cache = getattr(module, method)(*inputs, **keywords)
+    return returned, flatten(cache)
+
+
+def run(module, *inputs, **keywords):
+    """Run a module on arrays; return every step by name."""
+    return call(module, *inputs, **keywords)[1]
 
 
 def run_residual(residual, x, y):

@@ -31,8 +31,8 @@ class Case:
 
     Attributes:
         name: what it is called in tables.
-        kind: "run" (a component), "residual", "masks", "loss", "optimizer" or
-            "gradients".
+        kind: "run" (a component), "residual", "masks", "loss", "optimizer",
+            "gradients", or a key of parity.check.calls.KINDS.
         component: a key of contract.components.COMPONENTS.
         path: where the component stands in the model; "" is the model.
         inputs: arrays, in order.
@@ -45,6 +45,10 @@ class Case:
         smoothing: a loss's ε and its convention.
         training: an optimiser's TrainingConfig.
         weights: how many of its inputs are weights; the rest are gradients.
+        returned: whether what the call returns is compared too, as a step of
+            that name.
+        key: two whole numbers from which a run drops values; none are dropped
+            without.
     """
 
     name: str
@@ -60,6 +64,8 @@ class Case:
     smoothing: tuple = (0.0, "uniform")
     training: TrainingConfig | None = None
     weights: int = 0
+    returned: bool = False
+    key: tuple | None = None
 
     @property
     def keywords(self):
@@ -99,14 +105,21 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     return Batch.of_ids(sources, targets, pad)
 
 
-def component_cases(config):
-    """The cases of every component of a model alone."""
-    d, batch = config.d_model, padded_batch(config)
-    x = values("x", BATCH, TARGET, d)
-    s = values("s", BATCH, SOURCE, d)
-    memory = values("memory", BATCH, SOURCE, d)
+def component_cases(config, batch=None):
+    """The cases of every component of a model alone.
+
+    Args:
+        config: the model's.
+        batch: whose sizes and masks they have; by default padded_batch's.
+    """
+    d, batch = config.d_model, batch or padded_batch(config)
+    source, target = batch.source.shape, batch.target.shape
+    x = values("x", *target, d)
+    s = values("s", *source, d)
+    memory = values("memory", *source, d)
     masks = batch.source_mask, batch.target_mask
-    deviations = np.array([1, 0.1, 0.01, 0.001, 1, 1, 1, 1, 1])[:, None]
+    deviations = np.resize(
+        [1, 0.1, 0.01, 0.001, 1, 1, 1, 1, 1], target[1])[:, None]
     spread = x * deviations
     layer, decoder = "encoder.layers.0", "decoder.layers.0"
     exact = ("float64",)
@@ -151,7 +164,7 @@ def component_cases(config):
     yield Case("decoder", "decoder", (x, memory, *masks), path="decoder",
                nested=False)
     yield Case("projection", "projection", (x,), path="projection")
-    logits = values("logits", BATCH, TARGET, config.target_vocab)
+    logits = values("logits", *target, config.target_vocab)
     yield Case("loss", "loss", (logits, batch.target), kind="loss")
     for convention in CHOICES["smoothing"]:
         yield Case(f"loss, label smoothing 0.1, {convention}", "loss",

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from parity import ports
-from parity.check import cases
-from parity.numerics import rounding, tolerances
+from parity.check import calls, cases
+from parity.numerics import rounding, tolerances, zero_gradients
 from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare, relative_error)
 
@@ -45,7 +45,23 @@ class Runner:
         return self._built[key]
 
     def steps(self, case, inputs):
-        """Every step of a case on inputs, by name."""
+        """Every step of a case on inputs, by name.
+
+        The engine is given copies of the inputs.
+
+        Raises:
+            InputsChanged: it wrote into one of them.
+        """
+        given = [np.copy(x, subok=True) for x in inputs]
+        steps = self._steps(case, given)
+        for place, (theirs, ours) in enumerate(zip(given, inputs)):
+            if theirs.tobytes() != ours.tobytes():
+                raise InputsChanged(f"it wrote into its input {place}")
+        return steps
+
+    def _steps(self, case, inputs):
+        if case.kind in calls.KINDS:
+            return calls.KINDS[case.kind](self, case, inputs)
         if case.kind == "masks":
             return self.engine.masks(
                 *inputs, self.config.pad_id, self.device)
@@ -62,20 +78,26 @@ class Runner:
                     case.weights, len(inputs), case.weights)], self.device)
         if case.kind == "residual":
             return self.engine.run_residual(self.module(case), *inputs)
-        steps = self.engine.run(self.module(case), *inputs, **case.keywords)
-        if case.nested:
-            return steps
-        return {name: value for name, value in steps.items()
-                if "." not in name}
+        returned, steps = self.engine.call(
+            self.module(case), *inputs, **case.keywords)
+        if not case.nested:
+            steps = {name: value for name, value in steps.items()
+                     if "." not in name}
+        return steps | {"returned": returned} if case.returned else steps
 
     def _gradients(self, case, inputs):
         """The loss, each gradient, and those of all weights as one vector."""
-        loss, found = self.engine.gradients(self.module(case), *inputs)
+        loss, found = self.engine.gradients(
+            self.module(case), *inputs, calls.key(case))
         everything = [found[name].ravel() for name in self.weights
                       if name in found]
         return {"loss": loss,
                 **{f"grad {name}": array for name, array in found.items()},
                 "all weights": np.concatenate(everything)}
+
+
+class InputsChanged(Exception):
+    """An engine wrote into an array that it was given to read."""
 
 
 def optimizer_steps(engine, training, d_model, weights, gradients, device):
@@ -112,10 +134,15 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 
 @dataclasses.dataclass
 class Truth:
-    """The reference's steps in float64, and its own error in a lower dtype."""
+    """The reference's steps in float64, and its own error in a lower dtype.
+
+    Attributes:
+        zeros: gradients that are zero by mathematics -> those beside which.
+    """
 
     steps: dict
     own_errors: dict
+    zeros: dict = dataclasses.field(default_factory=dict)
 
     def limit(self, name, dtype):
         """The limit of a step."""
@@ -139,10 +166,12 @@ class Truth:
         softmax does not see: its gradient is zero, and what is computed is
         rounding. It is held against the gradient of the query's bias.
         """
-        if name.startswith("grad ") and name.endswith(".key.bias"):
-            beside = name.removesuffix("key.bias") + "query.bias"
-            return float(np.abs(self.steps[beside]).max())
-        return None
+        if not name.startswith("grad "):
+            return None
+        beside = self.zeros.get(name.removeprefix("grad "))
+        if beside:
+            return float(np.abs(self.steps[f"grad {beside}"]).max())
+        return zero_gradients.scale(name, self.steps)
 
 
 class Reference:
@@ -187,7 +216,8 @@ class Reference:
                 case, [rounding.emulated(x, self.dtype) for x in inputs])
             for name, value in low.items():
                 own[name] = own_error(np.asarray(value), steps[name])
-        return Truth(steps, own)
+        return Truth(
+            steps, own, zero_gradients.of_norms(self.exact.config))
 
     def forget(self):
         """Drop the models, which are not needed once the truth is known."""

@@ -1,0 +1,55 @@
+"""A few models in which every two words of two choices meet.
+
+All combinations would be hundreds of models; what goes wrong takes one choice
+or two together, seldom three (Kuhn, Wallace and Gallo 2004). The choices are
+read from the config, so that a new word is covered the day it is added.
+"""
+
+import dataclasses
+import itertools
+
+from contract import config
+
+
+def choices():
+    """What a model chooses: {field of a TransformerConfig: its words}."""
+    return {**config.CHOICES, **{
+        field.name: (False, True)
+        for field in dataclasses.fields(config.TransformerConfig)
+        if field.type is bool}}
+
+
+def pairs(words):
+    """Every two words of two fields: ((field, word), (field, word)) each."""
+    for one, two in itertools.combinations(words, 2):
+        for pair in itertools.product(words[one], words[two]):
+            yield tuple(zip((one, two), pair))
+
+
+def covering(words):
+    """Rows {field: word} such that every two words share at least one.
+
+    Each row begins with the first pair that is still left, and every other
+    field takes the word that makes the most pairs; of equals, the one that
+    the fewest rows have, and of these the first.
+    """
+    left, rows = dict.fromkeys(pairs(words)), []
+    while left:
+        row = dict(next(iter(left)))
+        for field in words:
+            if field not in row:
+                row[field] = min(words[field], key=lambda word: (
+                    -sum(pair in left for pair in _with(row, field, word)),
+                    sum(other[field] == word for other in rows)))
+        row = {field: row[field] for field in words}
+        for pair in itertools.combinations(row.items(), 2):
+            left.pop(pair, None)
+        rows.append(row)
+    return rows
+
+
+def _with(row, field, word):
+    """The pairs that a word would make with those of a row, in any order."""
+    for other in row.items():
+        yield other, (field, word)
+        yield (field, word), other
