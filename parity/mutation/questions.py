@@ -1,7 +1,7 @@
 """What a mutant is asked: all that the check can ask of one port.
 
-A question is a name and a function of a Bench that answers {step: Difference}.
-Truths are the reference's, computed once and kept.
+A question is a name and a function of a Subject that answers {step:
+Difference}. Truths are the reference's, computed once and kept.
 """
 
 import copy
@@ -32,14 +32,14 @@ class Question:
 
     Attributes:
         name: what it is called in reports.
-        ask: Bench -> {step: Difference}.
+        ask: Subject -> {step: Difference}.
     """
 
     name: str
     ask: Callable
 
 
-class Bench:
+class Subject:
     """An engine and the models that were built with it."""
 
     def __init__(self, engine):

@@ -137,7 +137,7 @@ def installed(bench, file, text):
         engine = texts(bench).mutated(file, text)
     except BaseException as error:
         return workers.words_of(error)
-    bench.mutated = questions.Bench(engine)
+    bench.mutated = questions.Subject(engine)
     return ""
 
 
@@ -171,5 +171,6 @@ def recorded(bench, name):
         bench.probed = texts(bench).probed()
         return "", sorted(ran)
     ran.clear()
-    words = told_by(questions.questions()[name], questions.Bench(bench.probed))
+    words = told_by(questions.questions()[name],
+                    questions.Subject(bench.probed))
     return words, sorted(ran)
