@@ -85,6 +85,12 @@ def check(
         "--generate", help="Also compare searches, greedy, beams under each "
         "length rule and samples, cached and not, in batches of several "
         "sizes, in float64 and float32.")] = False,
+    wide: Annotated[bool, typer.Option(
+        "--wide", help="Also compare models, shapes and values that presets "
+        "do not have, every pair of choices among them, in float64.")] = False,
+    list_conditions: Annotated[bool, typer.Option(
+        "--list", help="Compare nothing; print every condition and every pair "
+        "of choices, with the case that has it.")] = False,
     html_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--html", metavar="FILE", help="Write the report as a page to FILE.",
     )] = None,
@@ -97,8 +103,12 @@ def check(
         "have them, not a line a model and a line a component.")] = False,
 ):
     """Compare every step of every port with the NumPy reference."""
+    from parity.check import conditions
     from parity.check import run as checking
     from parity.check.environment import describe
+    if list_conditions:
+        return terminal.print_conditions(
+            terminal.console(), conditions.listed())
     with told_plainly():
         known = ports.known_ports()
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
@@ -121,7 +131,7 @@ def check(
                     presets, names, dtypes, None if every else devices,
                     full_size,
                     lambda text: progress.update(task, description=text),
-                    gradients, train, generate, apart=len(names) > 1)
+                    gradients, train, generate, apart=len(names) > 1, wide=wide)
                 stack.callback(run.close)
                 exit_if_any(one for one in run.report.not_checked
                             if one.port in required

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
-from parity.check import cases, generation, golden, lockstep, workers
+from parity.check import cases, generation, golden, lockstep, wide, workers
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, Report, Row, Time)
 from parity.check.runners import (
@@ -60,16 +60,19 @@ class Check:
         train: how many steps of training are compared, in float64.
         generate: whether every search is compared, not the trained model's
             greedy answers alone.
+        wide: whether the models of parity.check.wide are compared too, in
+            float64.
         apart: whether each port works in a process of its own.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
                  full_size=True, on_case=lambda text: None, gradients=False,
-                 train=0, generate=False, apart=False):
+                 train=0, generate=False, apart=False, wide=False):
         self.presets, self.dtypes = presets, dtypes
         self.full_size, self.on_case = full_size, on_case
         self.gradients, self.train = gradients, train
         self.generate, self.ahead = generate, AHEAD if apart else 0
+        self.wide = wide
         self.report, self.asked = Report(), port_names
         self.shelf = workers.Shelf(apart)
         self.engines = self.report.open(port_names, apart, self._tell)
@@ -151,6 +154,10 @@ class Check:
                         (cases.BATCH,)), 1
             if self.train:
                 yield self._training(preset, config, weights), 1
+        if self.wide and "float64" in self.dtypes:
+            for model in wide.models():
+                yield self._cases(model.name, model.config, model.weights(),
+                                  "float64", list(model.cases())), 1
         if self.full_size and FULL_SIZE in self.presets:
             for part in self._trained():
                 yield part, 1

@@ -151,6 +151,18 @@ def print_divergences(out, report):
         out.print(f"  and {len(divergences) - LISTED} more.")
 
 
+def print_conditions(out, groups):
+    """List (title, {condition: its first case, or None})."""
+    for title, first in groups:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(title, no_wrap=True)
+        table.add_column("the first case that has it")
+        for condition, case in first.items():
+            table.add_row(condition, case or Text("none", style="bold red"))
+        out.print(table)
+        out.print(f"{sum(map(bool, first.values()))} of {len(first)}\n")
+
+
 def print_environment(out, environment):
     """Versions, devices and precision settings, a name and what it has."""
     table = Table.grid(padding=(0, 2))
