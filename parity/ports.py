@@ -4,20 +4,23 @@ A port is a folder ``impl_<name>`` with an ``engine``; it is imported by name
 and only when it is needed, so that nothing here needs a framework.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import re
 
 from contract.errors import InputError, one_of
 
-#: The distributions without which a port cannot run.
+#: What a port cannot run without, and the oldest version that it can run on.
 NEEDS = {
-    "torch": ("torch",),
-    "keras": ("keras", "tensorflow"),
-    "jax": ("jax", "flax"),
+    "torch": {"torch": "2.6"},
+    "keras": {"keras": "3.15", "tensorflow": "2.20"},
+    "jax": {"jax": "0.6", "flax": "0.12"},
 }
 
 #: The form to read and the one made for speed -> its prefix in a port's folder.
@@ -51,20 +54,43 @@ class NotChecked:
     reason: str
 
 
+def needs(name):
+    """What a port needs here: {module: its oldest version}."""
+    return {need: oldest for need, oldest in NEEDS.get(name, {}).items()
+            if need != "tensorflow" or _keras_backend() == "tensorflow"}
+
+
 def missing(name):
-    """The first distribution that a port needs and that is not installed."""
-    for need in NEEDS.get(name, ()):
-        if need == "tensorflow" and _keras_backend() != "tensorflow":
-            continue
+    """The first module that a port needs and that is not installed."""
+    for need in needs(name):
         if importlib.util.find_spec(need) is None:
             return need
     return None
 
 
 def absent(name):
-    """A NotChecked if a port's framework is not installed, else None."""
-    need = missing(name)
-    return NotChecked(name, f"{need} is not installed") if need else None
+    """A NotChecked if a framework is not installed or too old, else None."""
+    if need := missing(name):
+        return NotChecked(name, f"{need} is not installed")
+    for need, oldest in needs(name).items():
+        version = installed(need)
+        if version and numbers(version) < numbers(oldest):
+            return NotChecked(
+                name, f"{need} {version} is too old; install {oldest} or later")
+    return None
+
+
+def installed(need):
+    """The version of a module as its distribution has it, or ""."""
+    for distribution in (need, f"{need}-cpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return importlib.metadata.version(distribution)
+    return ""
+
+
+def numbers(version):
+    """The first two numbers of a version."""
+    return [int(number) for number in re.findall(r"\d+", version)[:2]]
 
 
 def _keras_backend():
@@ -75,12 +101,15 @@ def _keras_backend():
 def engine(name, form="readable"):
     """The engine of a port, or NotChecked if its framework is not installed.
 
-    ``numpy`` is the reference. A framework that is installed and cannot be
-    imported is a NotChecked too, with the message of the import.
+    ``numpy`` is the reference. A framework that is too old, or is installed
+    and cannot be imported, is a NotChecked too, with the message.
 
     Args:
         name: the port's.
         form: one of FORMS.
+
+    Raises:
+        Exception: whatever a port's own files raise; its framework is sound.
     """
     one_of(form, FORMS, "form")
     if name != "numpy":
@@ -88,11 +117,16 @@ def engine(name, form="readable"):
     if port := absent(name):
         return port
     try:
-        module = importlib.import_module(
+        return importlib.import_module(
             f"{package(name)}.{FORMS[form]}engine")
-    except ImportError as error:
-        return NotChecked(name, f"its framework cannot be imported: {error}")
-    return module
+    except Exception:
+        for need in needs(name):
+            try:
+                importlib.import_module(need)
+            except Exception as error:
+                return NotChecked(
+                    name, f"its framework cannot be imported: {error}")
+        raise
 
 
 def ready(name, device="cpu", form="readable"):
@@ -116,8 +150,17 @@ def ready(name, device="cpu", form="readable"):
 
 def require(names):
     """Which of these ports cannot run here, as a list of NotChecked."""
-    engines = [engine(one_of(name, known_ports(), "port")) for name in names]
-    return [port for port in engines if isinstance(port, NotChecked)]
+    found = []
+    for name in names:
+        try:
+            port = engine(one_of(name, known_ports(), "port"))
+        except InputError:
+            raise
+        except Exception as error:  # the port's own
+            port = NotChecked(name, f"{type(error).__name__}: {error}")
+        if isinstance(port, NotChecked):
+            found.append(port)
+    return found
 
 
 def split_words(values, allowed, what):

@@ -37,7 +37,7 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
-class Subject:
+class WideCase:
     """A case of a wide model, as conditions look at it."""
 
     model: wide.WideModel
@@ -65,10 +65,10 @@ class Subject:
 
 
 def wide_cases():
-    """Yield every case of every wide model: (name, Subject)."""
+    """Yield every case of every wide model: (name, WideCase)."""
     for model in wide.models():
         for case in model.cases():
-            yield f"{model.name}, {case.name}", Subject(model, case)
+            yield f"{model.name}, {case.name}", WideCase(model, case)
 
 
 def on_sizes(holds):

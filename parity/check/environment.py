@@ -37,7 +37,8 @@ def describe(report, devices):
         threads=None)
         for name, port in report.engines.items()}
     for name, future in asked.items():
-        versions, canaries = future.result().value
+        # A port that fails at this has it among the report's failures.
+        versions, canaries = future.result().value or ({}, {})
         described["ports"][name] = {
             "versions": versions,
             "devices": report.devices[name],

@@ -4,7 +4,7 @@ import dataclasses
 import re
 
 from parity.check import workers
-from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 
 #: The case of the model at its full size, and the trained model's.
 FULL_SIZE_CASE = "full size, real sentences"
@@ -85,6 +85,9 @@ class Report:
         not_checked: NotChecked, one for each port, device or dtype left out.
         not_compared: how many of those expected were not made because of
             ``not_checked``.
+        not_done: in a sentence each, what was asked for and is not compared
+            in a dtype; it is not counted.
+        broken: PortFailures of ports that could not begin.
         engines: port -> where it works, of the ports that were compared.
         settings: port -> the precision settings that were made.
         devices: port -> the devices that it has here.
@@ -98,6 +101,8 @@ class Report:
     expected: int = 0
     not_compared: int = 0
     not_checked: list = dataclasses.field(default_factory=list)
+    not_done: list = dataclasses.field(default_factory=list)
+    broken: list = dataclasses.field(default_factory=list)
     engines: dict = dataclasses.field(default_factory=dict)
     settings: dict = dataclasses.field(default_factory=dict)
     devices: dict = dataclasses.field(default_factory=dict)
@@ -112,12 +117,24 @@ class Report:
         Returns:
             port -> workers.Here or workers.Apart.
         """
-        self.engines, found, absent = workers.opened(
+        self.engines, found, absent, self.broken = workers.opened(
             port_names, apart, on_work)
         self.settings = {name: made for name, (made, _) in found.items()}
         self.devices = {name: there for name, (_, there) in found.items()}
         self.not_checked += absent
+        for failure in self.broken:
+            self.expected += 1
+            self.rows.append(Row(
+                "every model", "starting", "engine", "float32", "cpu", (), 0.0,
+                {failure.port: Difference(
+                    None, 0.0, DIVERGENCE, failure.reason)}))
         return self.engines
+
+    @property
+    def failures(self):
+        """PortFailures: every error inside a port's own code, by kind."""
+        return [*self.broken, *(failure for port in self.engines.values()
+                                for failure in port.failures)]
 
     def close(self):
         """End the processes of ports that work apart."""
@@ -150,7 +167,8 @@ class Report:
         if not self.compared:
             return "nothing compared"
         complete = self.compared == self.expected - self.not_compared
-        return MATCH if complete and not self.divergences() else DIVERGENCE
+        right = complete and not self.divergences() and not self.failures
+        return MATCH if right else DIVERGENCE
 
     @property
     def status(self):
@@ -165,6 +183,8 @@ class Report:
             "compared": self.compared,
             "expected": self.expected,
             "not_checked": [dataclasses.asdict(n) for n in self.not_checked],
+            "not_done": self.not_done,
+            "failures": [dataclasses.asdict(one) for one in self.failures],
             "environment": self.environment,
             "comparisons": [comparison for row in self.rows
                             for comparison in row.comparisons()],

@@ -80,6 +80,7 @@ class Check:
         self.report.asked = {
             "ports": list(port_names), "presets": list(presets),
             "dtypes": list(dtypes), "devices": list(self.devices)}
+        self.report.not_done = list(self._left_out())
         self.missing = len(self.devices) * len(self.report.not_checked)
         self.targets = {device: {} for device in self.devices}
         for name, port in self.engines.items():
@@ -90,6 +91,22 @@ class Check:
                     self.report.not_checked.append(
                         NotChecked(name, f"it has no device {device} here"))
                     self.missing += 1
+
+    def _left_out(self):
+        """Yield what was asked for and no dtype that was asked for has."""
+        both = tolerances.DTYPES[:2]
+        for asked, what, those in (
+                (self.gradients, "gradients", both),
+                (self.generate, "searches", both),
+                (self.wide, "the wide check", both[:1]),
+                (self.train, "training", both[:1])):
+            left = [dtype for dtype in self.dtypes if dtype not in those]
+            if asked and left:
+                there = those if what == "training" else [
+                    dtype for dtype in those if dtype in self.dtypes]
+                done = " and ".join(there) or "no dtype that was asked for"
+                yield (f"{what} in {' and '.join(left)}; it is compared in "
+                       f"{done}")
 
     def _tell(self):
         """Say what the ports are at."""
@@ -167,7 +184,8 @@ class Check:
     def _expect(self, steps):
         """Count comparisons of so many steps, on every device."""
         everywhere = sum(map(len, self.targets.values())) + self.missing
-        self.report.expected += steps * everywhere
+        broken = len(self.devices) * len(self.report.broken)
+        self.report.expected += steps * (everywhere + broken)
         self.report.not_compared += steps * self.missing
 
     def _timed(self, preset, case, dtype, device, port, seconds):
@@ -278,7 +296,8 @@ class Check:
                                 "float64", device, shape, lockstep.LIMIT,
                                 found))
             expected = self.train * len(lockstep.KINDS)
-            absent = len(self.asked) - len(there)
+            absent = (len(self.asked) - len(there)
+                      - len(self.report.broken))
             self.report.expected += expected * len(self.asked)
             self.report.not_compared += expected * absent
             yield rows

@@ -1,6 +1,7 @@
 """One implementation of a model, and what the reference says is true."""
 
 import dataclasses
+import zlib
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Runner:
         self.engine, self.config, self.weights = engine, config, weights
         self.dtype, self.device = dtype, device
         self._built, self._parts = {}, {}
+        self._sum = None if engine.NAME == "numpy" else checksum(weights)
 
     @property
     def model(self):
@@ -50,13 +52,15 @@ class Runner:
         The engine is given copies of the inputs.
 
         Raises:
-            InputsChanged: it wrote into one of them.
+            InputsChanged: it wrote into one of them, or into the weights.
         """
         given = [np.copy(x, subok=True) for x in inputs]
-        steps = self._steps(case, given)
+        steps = arrays_by_name(self._steps(case, given))
         for place, (theirs, ours) in enumerate(zip(given, inputs)):
             if theirs.tobytes() != ours.tobytes():
                 raise InputsChanged(f"it wrote into its input {place}")
+        if self._sum not in (None, checksum(self.weights)):
+            raise InputsChanged("it wrote into the weights that it was given")
         return steps
 
     def _steps(self, case, inputs):
@@ -96,8 +100,33 @@ class Runner:
                 "all weights": np.concatenate(everything)}
 
 
+def checksum(arrays):
+    """One number of the bytes of arrays by name; another for any change."""
+    total = 0
+    for array in arrays.values():
+        total = zlib.crc32(
+            np.ascontiguousarray(array).view(np.uint8).data, total)
+    return total
+
+
 class InputsChanged(Exception):
     """An engine wrote into an array that it was given to read."""
+
+
+def arrays_by_name(steps):
+    """What an engine returned as steps, if that is what it is.
+
+    Raises:
+        TypeError: it is not a dict of arrays; it names what it is.
+    """
+    if not isinstance(steps, dict):
+        raise TypeError(
+            f"it returned {type(steps).__name__}, not arrays by name")
+    for name, value in steps.items():
+        if not isinstance(name, str) or not isinstance(value, np.ndarray):
+            raise TypeError(f"it returned {type(value).__name__} as {name!r}, "
+                            "not an array")
+    return steps
 
 
 def optimizer_steps(engine, training, d_model, weights, gradients, device):

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import dataclasses
 import gc
+import json
 import mmap
 import multiprocessing
 import pathlib
@@ -17,12 +18,13 @@ import pickle
 import signal
 import tempfile
 import time
+import traceback
 
 from threadpoolctl import threadpool_limits
 
 from contract.config import TransformerConfig
 from parity import ports
-from parity.check.runners import Runner, compare_steps
+from parity.check.runners import Runner, arrays_by_name, compare_steps
 from parity.numerics.canary import canary
 from parity.ports import NotChecked
 
@@ -87,6 +89,23 @@ class Reply:
     value: object
     failure: str
     seconds: float
+    traceback: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class PortFailure:
+    """An error inside a port's own code.
+
+    Attributes:
+        work: what the port was at.
+        reason: the error in one line.
+        traceback: as Python prints it.
+    """
+
+    port: str
+    work: str
+    reason: str
+    traceback: str
 
 
 def words_of(error):
@@ -96,21 +115,53 @@ def words_of(error):
 
 def answer(bench, function, *arguments):
     """The Reply of ``function(bench, *arguments)``."""
-    start, value, failure = time.perf_counter(), None, ""
+    start = time.perf_counter()
     try:
         value = function(bench, *arguments)
-    except Exception as error:  # a port's own, whatever it is
-        failure = words_of(error)
-    return Reply(value, failure, time.perf_counter() - start)
+    except FAILURES as error:
+        return failed(error, time.perf_counter() - start)
+    return Reply(value, "", time.perf_counter() - start)
 
 
-class Here:
+#: What a port may raise, which may be anything; even that Python shall end.
+FAILURES = Exception, SystemExit
+
+
+def failed(error, seconds=0.0):
+    """The Reply of a port that raised an error."""
+    return Reply(None, words_of(error), seconds, "".join(
+        traceback.format_exception(error)))
+
+
+class Port:
+    """A port at work.
+
+    Attributes:
+        work: what it is at.
+        failures: PortFailures, each kind of error once.
+    """
+
+    def __init__(self, name, on_work):
+        self.name, self.on_work, self.work = name, on_work, ""
+        self.failures = []
+
+    def noted(self, reply):
+        """A Reply as it is; if it is a failure of a new kind, it is kept."""
+        if reply.failure and reply.failure not in (
+                failure.reason for failure in self.failures):
+            self.failures.append(PortFailure(
+                self.name, self.work, reply.failure, reply.traceback))
+        return reply
+
+
+class Here(Port):
     """A port that works in this process, when it is asked."""
 
     apart = False
 
     def __init__(self, engine, on_work=lambda: None):
-        self.bench, self.on_work, self.work = Workbench(engine), on_work, ""
+        super().__init__(engine.NAME, on_work)
+        self.bench = Workbench(engine)
 
     def ask(self, work, function, *arguments, threads=1):
         """Have ``function(bench, *arguments)`` computed: a Future of a Reply.
@@ -122,14 +173,14 @@ class Here:
         self.work = work
         self.on_work()
         made = concurrent.futures.Future()
-        made.set_result(answer(self.bench, function, *arguments))
+        made.set_result(self.noted(answer(self.bench, function, *arguments)))
         return made
 
     def close(self):
         """Nothing is left behind."""
 
 
-class Apart:
+class Apart(Port):
     """A port that works in a process of its own, one thing after another.
 
     The process ends with this one, however that ends.
@@ -138,7 +189,7 @@ class Apart:
     apart = True
 
     def __init__(self, name, on_work=lambda: None):
-        self.on_work, self.work = on_work, ""
+        super().__init__(name, on_work)
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
@@ -158,9 +209,11 @@ class Apart:
             self.on_work()
         try:
             self._pipe.send((function, arguments, threads))
-            return self._pipe.recv()
+            return self.noted(self._pipe.recv())
         except (EOFError, OSError):
-            return Reply(None, "its process ended", 0.0)
+            return self.noted(Reply(None, "its process ended", 0.0))
+        except Exception as error:  # what it answered cannot be read
+            return self.noted(failed(error))
 
     def close(self):
         """End the process, whatever it is at."""
@@ -172,45 +225,73 @@ class Apart:
 def serve(name, pipe):
     """Reply what is asked of a port, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
-    engine = ports.engine(name)
+    broken = engine = None
+    try:
+        engine = ports.engine(name)
+    except FAILURES as error:
+        broken = failed(error)
     bench = Workbench(engine)
     gc.freeze()  # the frameworks' own objects are here to stay
     limited, now = threadpool_limits(1), 1
     with contextlib.suppress(EOFError, OSError):
         while True:
             function, arguments, threads = pipe.recv()
-            if isinstance(engine, NotChecked):
-                pipe.send(Reply(engine, "", 0.0))
+            if broken or isinstance(engine, NotChecked):
+                pipe.send(broken or Reply(engine, "", 0.0))
                 continue
             if threads != now:
                 now = threads
                 limited.restore_original_limits()
                 limited = threadpool_limits(threads)
-            pipe.send(answer(bench, function, *arguments))
+            reply = answer(bench, function, *arguments)
+            try:
+                pipe.send(reply)
+            except (EOFError, OSError):
+                raise
+            except Exception as error:  # what cannot be sent is no array
+                pipe.send(failed(error))
 
 
 def opened(names, apart, on_work=lambda: None):
-    """Open ports: ({name: Here or Apart}, {name: settings}, [NotChecked])."""
-    made, absent = {}, []
-    for name in names:
-        if port := ports.absent(name):
-            absent.append(port)
-        elif apart:
-            made[name] = Apart(name, on_work)
-        elif isinstance(engine := ports.engine(name), NotChecked):
-            absent.append(engine)
-        else:
-            made[name] = Here(engine, on_work)
+    """Open ports.
+
+    Returns:
+        {name: Here or Apart}, {name: settings}, and of the others a list of
+        NotChecked and one of PortFailure.
+    """
+    made, absent, failures = {}, [], []
     try:
-        found = begun(made, absent)
+        for name in names:
+            if port := ports.absent(name):
+                absent.append(port)
+            elif apart:
+                made[name] = Apart(name, on_work)
+            else:
+                open_here(name, on_work, made, absent, failures)
+        found = begun(made, absent, failures)
     except BaseException:  # an interrupt: nothing is left behind
         for port in made.values():
             port.close()
         raise
-    return made, found, absent
+    return made, found, absent, failures
 
 
-def begun(made, absent):
+def open_here(name, on_work, made, absent, failures):
+    """Add a port that works here to those made, or to the others."""
+    try:
+        engine = ports.engine(name)
+    except FAILURES as error:
+        told = failed(error)
+        failures.append(PortFailure(
+            name, "starting", told.failure, told.traceback))
+        return
+    if isinstance(engine, NotChecked):
+        absent.append(engine)
+    else:
+        made[name] = Here(engine, on_work)
+
+
+def begun(made, absent, failures):
     """Have ports set their precision: {name: settings}; part with the rest."""
     asked = {name: port.ask("starting", settings)
              for name, port in made.items()}
@@ -220,9 +301,11 @@ def begun(made, absent):
         if not told.failure and not isinstance(told.value, NotChecked):
             found[name] = told.value
             continue
-        absent.append(NotChecked(name, told.failure) if told.failure
-                      else told.value)
-        made.pop(name).close()
+        port = made.pop(name)
+        failures += port.failures
+        if not told.failure:
+            absent.append(told.value)
+        port.close()
     return found
 
 
@@ -292,8 +375,27 @@ def take(value):
 
 
 def settings(bench):
-    """Full precision set: (what was set, by name; the devices)."""
-    return bench.engine.set_precision(), bench.engine.devices()
+    """Full precision set: (what was set, by name; the devices).
+
+    Raises:
+        TypeError: the port answered something else.
+    """
+    made = plain(bench.engine.set_precision(), "set_precision")
+    there = bench.engine.devices()
+    if not isinstance(there, list) or "cpu" not in there or not all(
+            isinstance(name, str) for name in there):
+        raise TypeError(f"devices returned {there!r}, not a list of names "
+                        "with cpu")
+    return made, there
+
+
+def plain(value, function):
+    """What a function of an engine returned, if JSON can hold it by name."""
+    if not isinstance(value, dict) or not all(
+            isinstance(name, str) for name in value):
+        raise TypeError(f"{function} returned {value!r}, not values by name")
+    json.dumps(value)
+    return value
 
 
 def product(bench, device):
@@ -303,7 +405,7 @@ def product(bench, device):
 
 def facts(bench, devices):
     """(versions, {device: error of a float32 product in eps})."""
-    return bench.engine.versions(), {
+    return plain(bench.engine.versions(), "versions"), {
         device: product(bench, device) for device in devices}
 
 
@@ -323,7 +425,8 @@ def differences(bench, model, case, inputs, truth, keep=True):
 
 def forward(bench, model, batch):
     """Every step of a whole model on a batch."""
-    return bench.engine.forward(bench.runner(model).model, *batch)
+    return arrays_by_name(
+        bench.engine.forward(bench.runner(model).model, *batch))
 
 
 def release():

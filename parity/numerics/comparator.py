@@ -160,9 +160,10 @@ def within(actual, expected, bound):
 
 
 def _compare_zero(actual, expected, limit, scale):
-    error = float(np.abs(actual).max() / scale)
-    if np.abs(expected).max() / scale > limit:
+    largest = np.abs(actual).max()
+    error = float(largest / scale) if largest else 0.0
+    if not np.abs(expected).max() <= limit * scale:  # scale may be NaN
         return Difference(error, limit, DIVERGENCE, "the truth is not zero")
-    if error > limit:
+    if not error <= limit:
         return Difference(error, limit, DIVERGENCE, "not zero")
     return Difference(error, limit, ZERO)

@@ -194,6 +194,12 @@ def print_verdict(out, report):
     for missing in report.not_checked:
         out.print(Text.assemble(
             ("not checked: ", "yellow"), f"{missing.port}, {missing.reason}"))
+    for words in report.not_done:
+        out.print(Text.assemble(("not done: ", "yellow"), words))
+    for failure in report.failures:
+        out.print(Text.assemble(
+            ("failed: ", "bold red"), f"{failure.port}, {failure.work}: "
+            f"{failure.reason}. The report has the traceback."))
     out.print(f"compared {report.compared} of {report.expected} expected, "
               f"not checked {report.not_compared}, "
               f"in {report.seconds:.1f} seconds")

@@ -88,8 +88,8 @@ def test_a_port_works_in_the_form_it_is_asked_for(form, folder):
 
 @needs_a_port
 def test_a_port_that_fails_or_ends_says_so():
-    made, _, absent = workers.opened([PORT], apart=True)
-    assert not absent
+    made, _, absent, failures = workers.opened([PORT], apart=True)
+    assert not absent and not failures
     port = made[PORT]
     try:
         assert port.ask("", process_id).result().value != os.getpid()
@@ -98,6 +98,9 @@ def test_a_port_that_fails_or_ends_says_so():
         for _ in range(2):
             told = port.ask("", ends).result(timeout=60)
             assert told.failure == "its process ended"
+        assert [one.reason for one in port.failures] == [
+            "ValueError: it broke", "its process ended"]
+        assert "in breaks" in port.failures[0].traceback
     finally:
         port.close()
 
