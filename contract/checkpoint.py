@@ -38,6 +38,18 @@ def resumed(engine, path, config, training, dtype, device="cpu"):
             run's.
     """
     found, _ = weights.load(path)
+    for name, like in (("step", np.zeros(1, np.int64)),
+                       ("key", np.zeros(2, np.uint32))):
+        own = found.get(name, np.zeros(0))
+        if (own.dtype, own.shape) != (like.dtype, like.shape):
+            raise InputError(
+                f"{str(path)!r} has no {name!r} of {like.dtype} "
+                f"{list(like.shape)}, so it is not a checkpoint; choose the "
+                "folder of a run.")
+    if not 0 <= found["step"][0] < 2**53:
+        raise InputError(
+            f"the step in {str(path)!r} is {found['step'][0]}; the file was "
+            "changed, so start again.")
     trainer = engine.trainer(engine.build(
         "transformer", config, of_model(found, config, path, dtype), dtype,
         device), training)

@@ -22,6 +22,11 @@ SIZES = (
 )
 
 
+#: The most numbers of a weight, and of the table of positions, which no file
+#: holds; in float64 16 GiB and half a GiB.
+LARGEST, LARGEST_POSITIONS = 2**31, 2**26
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerConfig:
     """Every number and every choice that changes the maths.
@@ -85,6 +90,7 @@ class TransformerConfig:
         for field in SIZES:
             self._whole(field, smallest=1)
         self._whole("pad_id", smallest=0)
+        self._tables()
         for field, allowed in CHOICES.items():
             one_of(getattr(self, field), allowed, field)
         for field in ("final_norm", "tied"):
@@ -130,6 +136,18 @@ class TransformerConfig:
                 f"pad_id {self.pad_id} is not in both vocabularies; choose an "
                 "id below source_vocab and target_vocab."
             )
+
+    def _tables(self):
+        """Refuse sizes whose arrays no machine would hold."""
+        for field, most in (
+                ("source_vocab", LARGEST), ("target_vocab", LARGEST),
+                ("d_model", LARGEST), ("d_ff", LARGEST),
+                ("max_length", LARGEST_POSITIONS)):
+            if getattr(self, field) * self.d_model > most:
+                raise InputError(
+                    f"{field} is {getattr(self, field)} and d_model "
+                    f"{self.d_model}, which makes an array of more than "
+                    f"{most} numbers; choose smaller sizes.")
 
     def _whole(self, field, smallest):
         value = getattr(self, field)

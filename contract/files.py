@@ -25,6 +25,9 @@ except ImportError:  # not on Windows, where nothing is locked
 
 SUFFIX = ".partial"
 
+#: What the system says where there is no room.
+FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+
 #: What renameat2 of Linux and renamex_np of macOS are told.
 AT_FDCWD, RENAME_EXCHANGE, RENAME_SWAP = -100, 2, 2
 
@@ -163,7 +166,8 @@ def write_whole(path, content):
         InputError: the file's folder does not exist or cannot be written to,
             or the disk is full.
     """
-    content = content.encode() if isinstance(content, str) else content
+    if isinstance(content, str):
+        content = content.encode("utf-8", "backslashreplace")
     with told(path), new_file(path) as file:
         file.write_bytes(content)
 
@@ -181,7 +185,7 @@ def told(path):
 
 def advice(error):
     """What to do about an OSError while something is written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if error.errno in FULL:
         return "make room on the disk, or choose another"
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.EACCES,
                        errno.EPERM, errno.EROFS):
@@ -201,6 +205,32 @@ def check_room(folder, size):
 def write_json(path, data):
     """Write JSON whole or not at all."""
     write_whole(path, json.dumps(data, indent=1, allow_nan=False) + "\n")
+
+
+def read_text(path):
+    """The text of an ordinary file in UTF-8, a mark of byte order left out.
+
+    Raises:
+        InputError: it is no ordinary file, cannot be read or is not UTF-8.
+    """
+    check_ordinary(path)
+    try:
+        return pathlib.Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read ({error.strerror}); check the path."
+        ) from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{str(path)!r} is not UTF-8; save it as UTF-8.") from None
+
+
+def check_ordinary(path):
+    """Raise InputError for a pipe or a device, of which there is no end."""
+    path = pathlib.Path(path)
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(
+            f"{str(path)!r} is a pipe or a device; give an ordinary file.")
 
 
 def check_writable(path):

@@ -56,10 +56,11 @@ class GenerationConfig:
                              ("max_tokens", 1), ("beam", 1), ("seed", 0)):
             value = getattr(self, field)
             whole = isinstance(value, numbers.Integral)
-            if isinstance(value, bool) or not whole or value < least:
+            if isinstance(value, bool) or not whole or not (
+                    least <= value < 2**63):
                 raise InputError(
                     f"{field} is {value!r}; choose a whole number of at least "
-                    f"{least}.")
+                    f"{least} and below 2⁶³.")
         for field, fits, words in (
                 ("alpha", lambda x: 0 <= x < math.inf, "at least 0"),
                 ("temperature", lambda x: 0 < x < math.inf, "above 0"),

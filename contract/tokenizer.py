@@ -7,6 +7,7 @@ of the paper. ``python -m contract.tokenizer`` trains it again and rewrites
 ``data/tokenizer.json``.
 """
 
+import codecs
 import hashlib
 import json
 import pathlib
@@ -17,7 +18,7 @@ from tokenizers import (
     decoders, models, normalizers, pre_tokenizers, trainers)
 
 from contract.errors import InputError, one_of
-from contract.files import write_whole
+from contract.files import check_ordinary, write_whole
 
 DATA = pathlib.Path(__file__).parent / "data"
 TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"
@@ -69,6 +70,7 @@ class Tokenizer:
             InputError: it cannot be read, or lacks a special token.
         """
         path = TOKENIZER if path is None else path
+        check_ordinary(path)
         try:
             return cls(tokenizers.Tokenizer.from_file(str(path)))
         except InputError:
@@ -187,8 +189,10 @@ def read_pairs(path=None):
             the line's number are named.
     """
     path = SENTENCES if path is None else path
+    check_ordinary(path)
     try:
-        lines = pathlib.Path(path).read_bytes().splitlines()
+        lines = pathlib.Path(path).read_bytes().removeprefix(
+            codecs.BOM_UTF8).splitlines()
     except OSError as error:
         raise InputError(
             f"{str(path)!r} cannot be read ({error.strerror}); check the path."

@@ -96,7 +96,7 @@ _tiny = 5e-324
 #: Field -> (at least, below, in words).
 RANGES = {
     "learning_rate": (_tiny, math.inf, "a positive number"),
-    "warmup_steps": (1, math.inf, "a whole number of at least 1"),
+    "warmup_steps": (1, 2**53, "a whole number from 1 to 2⁵³ - 1"),
     "beta1": (0, 1, "a number of at least 0 and below 1"),
     "beta2": (0, 1, "a number of at least 0 and below 1"),
     "eps": (_tiny, math.inf, "a positive number, such as 1e-9"),

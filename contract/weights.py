@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from contract import random
 from contract.errors import InputError
-from contract.files import new_file, told
+from contract.files import check_ordinary, new_file, told
 
 #: The only metadata key that we write; safetensors stores several in random
 #: order, and then two equal files would hash differently.
@@ -281,6 +281,7 @@ def load(path):
         InputError: it is not there, not safetensors, cut short, damaged, or
             holds an array of a dtype that cannot be read.
     """
+    check_ordinary(path)
     try:
         with safe_open(path, framework="numpy") as file:
             arrays = {name: file.get_tensor(name) for name in file.keys()}

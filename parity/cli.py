@@ -1,7 +1,7 @@
 """The command line: ``parity``.
 
 Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 3 a required
-framework is missing, 4 nothing was compared.
+framework is missing, 4 nothing was compared, 70 a mistake in this program.
 """
 
 import contextlib
@@ -18,16 +18,17 @@ from parity import ports
 from parity.commands import (
     compare, differences, faults, ledger, mutate, read, translate)
 from parity.commands import train as training
-from parity.commands.shell import MISSING, told_plainly
+from parity.commands.shell import MISSING, Commands, told_plainly
 from parity.numerics.dtypes import DTYPES
 from parity.render import overview, terminal
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    cls=Commands, add_completion=False, no_args_is_help=True,
+    rich_markup_mode=None, pretty_exceptions_enable=False,
     help="One Transformer in NumPy, PyTorch, Keras and JAX: prove that they "
          "agree. Exit status: 0 match, 1 divergence, 2 usage or unreadable "
-         "input, 3 a required framework is missing, 4 nothing was compared.")
+         "input, 3 a required framework is missing, 4 nothing was compared, "
+         "70 a mistake in this program.")
 
 Words = Optional[list[str]]
 Json = Annotated[Optional[pathlib.Path], typer.Option(

@@ -29,7 +29,7 @@ import re
 import typing
 
 from contract.errors import InputError
-from contract.files import write_whole
+from contract.files import check_ordinary, write_whole
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE
 
@@ -241,6 +241,7 @@ def written(error):
 def read(path=PATH):
     """The ledger of a file: {Key: error}."""
     path = pathlib.Path(path)
+    check_ordinary(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -63,13 +63,14 @@ class Vector:
         try:
             sizes = json.loads(metadata["vector"])
             self.layout = sizes["layout"]
-        except (KeyError, TypeError, json.JSONDecodeError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             raise InputError(
                 f"{str(path)!r} has no metadata key 'vector' that says in "
                 "JSON which layout it is, so it is not a vector file."
             ) from None
         self.table = layouts.layout(self.layout)
         self.config = layouts.config_of(self.layout, sizes)
+        weights.check_layers(self.config, len(arrays), str(path))
         self.given = part(arrays, "in.")
         self.answers = part(arrays, "out.")
         stored = part(arrays, "w.")

@@ -16,10 +16,8 @@ from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
 from contract.training import CHOICES, TrainingConfig
 from parity import ports
-from parity.commands.shell import told_plainly
+from parity.commands.shell import INTERRUPTED, told_plainly
 from parity.render import terminal
-
-INTERRUPTED = 130
 
 PICTURES = (".png", ".svg", ".pdf")
 

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from contract.errors import InputError, one_of
-from contract.files import check_writable, write_json
+from contract.files import check_writable, read_text, write_json
 from contract.generation import CHOICES, GenerationConfig
 from parity import ports
 from parity.commands.shell import DIVERGED, USAGE, told_plainly
@@ -310,12 +310,4 @@ def tokenizer(
 
 
 def _lines(path):
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(
-            f"{str(path)!r} cannot be read ({error.strerror}); check the "
-            "path.") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{str(path)!r} is not UTF-8; save it as UTF-8.") from None
+    return read_text(path).splitlines()

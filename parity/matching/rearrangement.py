@@ -13,6 +13,7 @@ torch's packed ``in_proj_weight``.
 
 import itertools
 import math
+import re
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def parsed(layout):
             rest = rest[0::2]
         elif word not in ("transpose", "reshape") or not rest:
             rest = ["?"]
-        if not all(number.isdigit() for number in rest):
+        if not all(re.fullmatch("[0-9]{1,12}", number) for number in rest):
             raise InputError(
                 f"the layout {layout!r} is unknown; write same, transpose 1 "
                 "0, reshape 48 6 8 or part 1 of 3 along 0.")

@@ -16,7 +16,7 @@ import tomllib
 import numpy as np
 
 from contract.errors import InputError
-from contract.files import write_whole
+from contract.files import check_ordinary, write_whole
 from parity.matching.rearrangement import (
     PACKED, SAME, best, candidates, parsed, parts, probes, rearranged)
 from parity.numerics.distance import finite_distance
@@ -663,12 +663,13 @@ def read(path, a, b):
         InputError: it is missing or no TOML, or a name is in neither trace,
             or in the other one.
     """
+    check_ordinary(path)
     try:
-        data = tomllib.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        data = tomllib.loads(pathlib.Path(path).read_text("utf-8-sig"))
     except FileNotFoundError:
         raise InputError(
             f"there is no map {str(path)!r}; check the path.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"the map {str(path)!r} cannot be read ({error}); correct it or "
             "write it again with --write-map.") from None
@@ -677,6 +678,13 @@ def read(path, a, b):
         raise InputError(
             f"the map {str(path)!r} has an entry {min(surplus)!r}; it may "
             "hold only [[step]] and [[parameter]].")
+
+    for what in ("step", "parameter"):
+        if not isinstance(data.get(what, []), list) or not all(
+                isinstance(each, dict) for each in data.get(what, [])):
+            raise InputError(
+                f"the map {str(path)!r} has a {what} that is no table; write "
+                f"[[{what}]].")
 
     def pair_of(entry, mine, others, what):
         known = {"a", "b", "a_layout", "b_layout", "by"}
@@ -700,11 +708,20 @@ def read(path, a, b):
             raise InputError(
                 f"the map {str(path)!r} has a step without a or b; name "
                 "both.") from None
+        by = entry.get("by", USER)
+        if not all(isinstance(word, str) for word in (first, second, by)):
+            raise InputError(
+                f"the map {str(path)!r} has a step whose a, b or by is no "
+                "text; correct it.")
         _known(path, first, second, {s.path for s in a.steps},
                {s.path for s in b.steps}, "a step")
-        pair = step_pair(a, b, first, second, entry.get("by", USER))
+        pair = step_pair(a, b, first, second, by)
         for what in ("inputs", "outputs"):
             if what in entry:
+                if not isinstance(entry[what], list):
+                    raise InputError(
+                        f"the map {str(path)!r} has {what} of {first!r} that "
+                        "are no list; correct it.")
                 setattr(pair, what, [pair_of(
                     each, getattr(a.step(first), what),
                     getattr(b.step(second), what),

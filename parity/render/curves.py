@@ -68,7 +68,8 @@ def draw(curves, path):
                      marker="o", markersize=3, **line)
         if name != names[0]:
             first = {row[0]: row[1] for row in curves[names[0]]}
-            apart = [(row[0], abs(row[1] - first[row[0]]) / first[row[0]])
+            apart = [(row[0], abs(row[1] - first[row[0]])
+                      / (abs(first[row[0]]) or 1.0))
                      for row in rows if row[0] in first]
             where, gaps = zip(*apart or [(0, 0.0)])
             axes[2].plot(where, smooth(gaps), **line)

@@ -17,7 +17,7 @@ from contract import checkpoint, weights
 from contract.config import TransformerConfig
 from contract.errors import InputError
 from contract.files import (
-    SUFFIX, check_room, locked, told, write_whole)
+    SUFFIX, check_ordinary, check_room, locked, told, write_whole)
 from contract.generation import GenerationConfig
 from contract.tokenizer import Tokenizer
 from contract.training import TrainingConfig
@@ -339,13 +339,20 @@ def write_curve(path, rows):
 
 def read_curve(path):
     """The rows of a curve; InputError if it cannot be read."""
+    check_ordinary(path)
     try:
         head, *lines = pathlib.Path(path).read_text("utf-8").splitlines()
         if head.split("\t") != list(COLUMNS):
             raise ValueError
-        return [[int(step), *(float(value) if value else None
-                              for value in values)]
-                for step, *values in (line.split("\t") for line in lines)]
+        rows = []
+        for step, *values in (line.split("\t") for line in lines):
+            row = [float(value) if value else None for value in values]
+            if (len(row) != len(COLUMNS) - 1 or None in row[:3]
+                    or not all(math.isfinite(value or 0) for value in row)
+                    or not 0 < int(step) < 2**53):
+                raise ValueError
+            rows.append([int(step), *row])
+        return rows
     except (OSError, ValueError):
         raise InputError(
             f"{str(path)!r} cannot be read as a learning curve; choose the "

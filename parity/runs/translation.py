@@ -6,7 +6,6 @@ an empty answer, and no model runs for it.
 """
 
 import dataclasses
-import json
 import pathlib
 
 import numpy as np
@@ -52,12 +51,13 @@ class Model:
         path = pathlib.Path(path)
         arrays, metadata = weights.load(path)
         try:
-            description = json.loads(metadata[weights.METADATA_KEY])
+            description = weights.described(metadata)
             config = TransformerConfig(**description["config"])
-        except (KeyError, TypeError, json.JSONDecodeError):
+        except (KeyError, TypeError):
             raise InputError(
                 f"{str(path)!r} does not say which model it is; choose "
                 "weights that parity train wrote.") from None
+        weights.check_layers(config, len(arrays), str(path))
         weights.check(arrays, weights.schema(config), str(path))
         tokenizer_path = tokenizer_path or beside(path)
         tokenizer = Tokenizer.load(tokenizer_path)
@@ -119,6 +119,8 @@ def read(model, text, what):
         except UnicodeDecodeError as error:
             return Answer(None, f"{what} is not UTF-8 (byte "
                           f"{error.start + 1}); save it as UTF-8.")
+    elif any("\ud800" <= sign <= "\udfff" for sign in text):
+        return Answer(None, f"{what} is not UTF-8; write it in UTF-8.")
     ids = np.array(model.tokenizer.encode(text), np.int64)
     if len(ids) > model.config.max_length:
         return Answer(text, f"{what} has {len(ids)} tokens, but the model "

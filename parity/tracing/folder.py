@@ -15,8 +15,8 @@ import numpy as np
 
 from contract import weights
 from contract.errors import InputError
-from contract.files import new_folder
-from parity.tracing.trace import Step, Trace
+from contract.files import check_ordinary, new_folder
+from parity.tracing.trace import WHOLE, Step, Trace
 
 SCHEMA = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
@@ -115,13 +115,14 @@ def check_vacant(folder):
 def _manifest(folder):
     """Read a manifest and check that it was not edited."""
     path = folder / MANIFEST
+    check_ordinary(path)
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             f"{str(folder)!r} is not a dump, because it has no {MANIFEST}; "
             "give a folder that parity dump made.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{str(path)!r} cannot be read ({error}); make the dump again."
         ) from None
@@ -137,7 +138,82 @@ def _manifest(folder):
         raise InputError(
             f"{str(path)!r} was edited or damaged: its hash is not the one "
             "recorded in it; make the dump again.")
+    wrong = next(_wrong(manifest), None)
+    if wrong:
+        raise InputError(
+            f"{str(path)!r} is not consistent: {wrong}; make the dump again.")
     return manifest
+
+
+# What a manifest must be, so that a crafted one is refused here
+
+def _words(value):
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+
+
+def _texts(value):
+    return isinstance(value, dict) and _words(list(value.values()))
+
+
+def _size(value):
+    return type(value) is int and 0 <= value < 1 << 40
+
+
+def _entries(value):
+    """Whether these are names with arrays, as ``dump`` writes them."""
+    return isinstance(value, dict) and all(
+        isinstance(entry, dict)
+        and entry.keys() == {"array", "dtype", "shape"}
+        and isinstance(entry["array"], str) and isinstance(entry["dtype"], str)
+        and isinstance(entry["shape"], list) and len(entry["shape"]) < 33
+        and all(map(_size, entry["shape"])) for entry in value.values())
+
+
+def _text(value):
+    return isinstance(value, str)
+
+
+def _number(value):
+    return value is None or isinstance(value, (int, float))
+
+
+def _dict(value):
+    return isinstance(value, dict)
+
+
+OF_TRACE = {
+    "framework": _text, "versions": _texts, "precision": _dict, "dtype": _text,
+    "trainable": _words, "aliases": _texts, "loss": _number,
+    "never_called": _words, "notes": _words, "parameters": _entries,
+    "gradients": _entries, "files": _texts}
+OF_STEP = {
+    "path": _text, "module": _text, "kind": _text, "source": _text,
+    "began": _size, "ended": _size, "others": _texts, "parameters": _words,
+    "settings": _dict, "inputs": _entries, "outputs": _entries,
+    "gradients": _entries}
+
+
+def _wrong(manifest):
+    """Yield in words what a manifest has otherwise than ``dump`` writes it."""
+    for field, good in OF_TRACE.items():
+        if field not in manifest or not good(manifest[field]):
+            yield f"its {field} are not what is written there"
+    steps = manifest.get("steps")
+    if not isinstance(steps, list) or not all(
+            isinstance(step, dict) and step.keys() == OF_STEP.keys()
+            and all(good(step[field]) for field, good in OF_STEP.items())
+            for step in steps):
+        yield "its steps are not what is written there"
+        return
+    paths = [step["path"] for step in steps]
+    ends = [step["ended"] for step in steps]
+    if paths[-1:] != [WHOLE]:
+        yield "its steps do not end with the whole"
+    if ends != sorted(ends) or any(
+            step["began"] > step["ended"] for step in steps):
+        yield "its steps are not in order"
+    if not set(manifest["aliases"].values()) <= set(manifest["parameters"]):
+        yield "an alias leads to no parameter"
 
 
 def load(folder):
@@ -166,12 +242,16 @@ def load(folder):
     def array(entry):
         key = entry["array"]
         if key not in loaded:
-            dtype = getattr(ml_dtypes, entry["dtype"], None) or entry["dtype"]
+            dtype = np.dtype(
+                getattr(ml_dtypes, entry["dtype"], None) or entry["dtype"])
             values = stored[key]
-            if values.dtype != dtype:
+            if values.dtype != dtype and not dtype.hasobject:
                 values = values.view(dtype)
             values = loaded[key] = values.reshape(entry["shape"])
             values.flags.writeable = False
+        if (list(loaded[key].shape), loaded[key].dtype.name) != (
+                entry["shape"], entry["dtype"]):
+            raise ValueError(f"{key} is another array")
         return loaded[key]
 
     def arrays(entries):

@@ -10,6 +10,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from parity import ports
 from parity.cli import app
 
 KEYS = {"preset", "case", "name", "port", "form", "dtype", "device", "shape",
@@ -113,3 +114,53 @@ def test_no_color_is_obeyed_on_a_terminal():
 def test_help(command):
     done = CliRunner().invoke(app, [command, "--help"])
     assert done.exit_code == 0 and "Usage" in done.output
+
+
+def test_a_mistake_of_ours_is_70(monkeypatch):
+    def fail(*args):
+        raise ZeroDivisionError("ours")
+    monkeypatch.setattr(ports, "split_words", fail)
+    found = CliRunner().invoke(app, ["check"])
+    assert found.exit_code == 70 and "ZeroDivisionError: ours" in found.stderr
+    assert "please report it" in found.stderr
+
+
+@pytest.mark.parametrize("error, words", [
+    (MemoryError(), "not enough memory"),
+    (OSError(28, "No space left on device"), "make room"),
+    (OSError(36, "File name too long", "a" * 5000), "choose another path"),
+    (EOFError(), "standard input")])
+def test_what_the_machine_lacks_is_2(monkeypatch, error, words):
+    def fail(*args):
+        raise error
+    monkeypatch.setattr(ports, "split_words", fail)
+    found = CliRunner().invoke(app, ["check"])
+    assert found.exit_code == 2 and words in found.stderr
+    assert found.stderr.count("\n") == 1 and len(found.stderr) < 2100
+
+
+def parity_process(*words, **more):
+    return subprocess.run(
+        [sys.executable, "-m", "parity", *words], capture_output=False,
+        stderr=subprocess.PIPE, timeout=120, **more)
+
+
+def test_an_output_that_is_full_or_closed():
+    with open("/dev/full", "wb") as full:
+        found = parity_process("translate", "1 May 2026", stdout=full)
+    assert found.returncode == 2 and b"No space left" in found.stderr
+    assert found.stderr.count(b"\n") == 1
+    out, into = os.pipe()
+    os.close(out)
+    found = parity_process("translate", "1 May 2026", stdout=into)
+    os.close(into)
+    assert found.returncode == 141 and not found.stderr
+
+
+def test_arguments_that_are_not_utf8():
+    for words in (["translate", b"\xff"], ["check", "--port", b"\xff"],
+                  ["compare", b"\xff", b"\xfe"], [b"\xff"],
+                  ["check", "--json", b"/nowhere/\xff"]):
+        found = parity_process(*words, stdout=subprocess.DEVNULL)
+        assert found.returncode == 2, found
+        assert b"Traceback" not in found.stderr
