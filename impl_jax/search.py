@@ -20,19 +20,20 @@ class Search:
         self.memory = jnp.repeat(memory, settings.width, axis=0)
         self.source_mask = jnp.repeat(source_mask, settings.width, axis=0)
         self.caches = new_caches(
-            model, len(self.memory), self.length) if settings.cached else None
+            model, len(self.memory), settings.max_tokens
+        ) if settings.cached else None
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
-        last = slice(written - 1, written)
-        mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
+        read, last = tokens[:, :-1], slice(written - 1, written)
+        mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
         if self.caches is None:
             decoded = self.model.decode(
-                tokens, self.memory, self.source_mask, mask, None)
+                read, self.memory, self.source_mask, mask, None)
             decoded = decoded[:, last]
         else:
             decoded = self.model.decode(
-                tokens[:, last], self.memory, self.source_mask,
+                read[:, last], self.memory, self.source_mask,
                 mask[:, :, last], self.caches)
         return self.answer(decoded)
 

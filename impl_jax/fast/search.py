@@ -62,9 +62,10 @@ class Search(search.Beam):
         """log p of the token after the first ``written`` of tokens [R N]."""
         last = written - 1
         if self.kept is None:
-            mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
+            read = tokens[:, :-1]
+            mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
             decoded = self.model.decode(
-                tokens, self.memory, self.source_mask, mask, None)
+                read, self.memory, self.source_mask, mask, None)
             decoded = jax.lax.dynamic_slice_in_dim(decoded, last, 1, axis=1)
         else:
             token = jax.lax.dynamic_index_in_dim(

@@ -94,9 +94,10 @@ class Search(search.Search):
                 self.model, ops.take(tokens, last, axis=1), last, self.state,
                 self.source_mask)
         else:
-            mask = padding_mask(tokens, self.pad_id) & causal_mask(self.length)
+            read = tokens[:, :-1]
+            mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
             decoded = self.model.decode(
-                tokens, self.memory, self.source_mask, mask, None)
+                read, self.memory, self.source_mask, mask, None)
             decoded = ops.take(decoded, last, axis=1)[:, None]
         return self.answer(decoded)
 

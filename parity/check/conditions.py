@@ -7,11 +7,13 @@ name, and its conditions on one.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
-from parity.check import calls, covering, wide
+from contract.generation import CHOICES
+from parity.check import calls, covering, search_runs, wide
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,11 +206,64 @@ def pair_conditions():
             for pair in covering.pairs(covering.choices())}
 
 
+def searches():
+    """Yield every wide search: (name, (its model, its settings))."""
+    for model in search_runs.searched_models():
+        for search in model.searches:
+            yield f"{model.name}, {search.name}", (model, search.settings)
+
+
+def search_conditions():
+    """What a search can vary: {name: predicate of a model and settings}."""
+    def bounded(s):
+        return s.temperature != 1, s.top_k > 0, s.top_p < 1
+
+    bounds = "temperature", "top k", "top p"
+    return {
+        **{f"{method}: more than 32 tokens": lambda one, method=method: (
+            one[1].method == method and one[1].max_tokens > 32)
+           for method in CHOICES["method"]},
+        **{f"{method}: exact ties": lambda one, method=method: (
+            one[1].method == method and one[0].exact)
+           for method in CHOICES["method"]},
+        "rows beyond 8": lambda one: len(one[0].source) > 8,
+        **{f"a beam of {width}": lambda one, width=width: (
+            one[1].width == width and one[1].method == "beam")
+           for width in (1, 2, 4)},
+        "a beam of more than 8": lambda one: one[1].width > 8,
+        "twice the beam above the vocabulary": lambda one: (
+            one[1].width < one[0].config.target_vocab < 2 * one[1].width),
+        "a beam wider than the vocabulary": lambda one: (
+            one[1].width > one[0].config.target_vocab),
+        **{f"length rule {rule}, exponent {alpha}":
+           lambda one, rule=rule, alpha=alpha: (
+               one[1].method == "beam"
+               and (one[1].length_rule, one[1].alpha) == (rule, alpha))
+           for rule in CHOICES["length_rule"]
+           for alpha in search_runs.EXPONENTS},
+        **{"a sample by " + (" and ".join(itertools.compress(
+            bounds, used)) or "nothing else"): lambda one, used=used: (
+                one[1].method == "sample" and bounded(one[1]) == used)
+           for used in itertools.product((False, True), repeat=3)},
+        "top k above the vocabulary": lambda one: (
+            one[1].top_k > one[0].config.target_vocab),
+        "a seed above 2³²": lambda one: one[1].seed > 2**32,
+        "as many tokens as the table has rows": lambda one: (
+            one[1].max_tokens == one[0].config.max_length),
+        "ids: none is 0, 1 or 2": lambda one: min(
+            one[0].config.pad_id, one[1].bos_id, one[1].eos_id) > 2,
+        "the bos is the highest id, the eos the lowest": lambda one: (
+            one[1].eos_id == 0
+            and one[1].bos_id == one[0].config.target_vocab - 1),
+    }
+
+
 #: Every list of conditions.
 GROUPS = [
     Group("Forward pass and gradients (--wide)", wide_cases,
           forward_conditions),
     Group("Pairs of choices (--wide)", wide_cases, pair_conditions),
+    Group("Searches (--wide)", searches, search_conditions),
 ]
 
 

@@ -88,12 +88,13 @@ class SearchTruth:
     close: int
 
 
-def truth_of(reference, low, source, settings, dtype):
+def truth_of(reference, low, source, settings, dtype, exact=False):
     """The truth of a search.
 
     Args:
         reference: an engine and model in float64.
         low: the same in ``dtype``, or None where that is float64.
+        exact: whether ties are exact, so that no row is left out.
     """
     settings = settings.replace(cached=False)
     engine, model = reference
@@ -110,6 +111,7 @@ def truth_of(reference, low, source, settings, dtype):
         if own is None:
             own = np.inf
     near = GUARD * tolerances.limit(dtype, own, inner=True) * scale
+    near = -np.inf if exact else near
     kept = np.flatnonzero(found["margins"] > near)
     return SearchTruth(found["tokens"][kept], found["scores"][kept], kept,
                        tolerances.score_limit(dtype, own),

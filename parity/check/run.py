@@ -15,14 +15,15 @@ from threadpoolctl import threadpool_limits
 from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
-from parity.check import cases, generation, golden, lockstep, wide, workers
+from parity.check import (
+    cases, generation, golden, lockstep, search_runs, wide, workers)
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, Report, Row, Time)
 from parity.check.runners import (
     Reference, Runner, Truth, compare_steps, failed_steps, merge)
 from parity.numerics import canary, rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
-from parity.ports import NotChecked
+from parity.ports import FORMS, NotChecked
 
 __all__ = ["Check", "Reference", "Report", "Row", "Runner", "Truth",
            "compare_steps"]
@@ -175,6 +176,10 @@ class Check:
             for model in wide.models():
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases())), 1
+        if self.wide:
+            for form in FORMS:
+                for part in self._searched_models(form):
+                    yield part, 1
         if self.full_size and FULL_SIZE in self.presets:
             for part in self._trained():
                 yield part, 1
@@ -329,8 +334,18 @@ class Check:
                         generation.every_search(*ends), generation.BATCHES,
                         "fast")
 
+    def _searched_models(self, form):
+        """Yield the parts of searches that meet every condition."""
+        for model in search_runs.searched_models():
+            for dtype in generation.BOTH:
+                if dtype in self.dtypes:
+                    yield self._searches(
+                        f"{model.name} words", model.config, model.weights,
+                        dtype, model.source, model.searches,
+                        search_runs.BATCHES, form, model.exact)
+
     def _searches(self, preset, config, weights, dtype, source, searches,
-                  batches, form="readable"):
+                  batches, form="readable", exact=False):
         """The part of searches, the reference's own beside the ports'.
 
         Only float64 and float32 are searched in.
@@ -358,7 +373,7 @@ class Check:
             truth = generation.truth_of(
                 *((runner and (runner.engine, runner.model))
                   for runner in (reference.exact, reference.same)),
-                source, search.settings, dtype)
+                source, search.settings, dtype, exact)
             case = f"{search.name}: {len(truth.kept)} sources, by {sizes}"
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"

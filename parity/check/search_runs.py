@@ -1,0 +1,145 @@
+"""Searches that between them meet every condition that a search can.
+
+The presets' searches are short and of few rows. These have what those lack:
+more tokens than 32, answers that end early and late side by side, more rows
+than 8, padding on any side, ids that are not 0, 1 and 2, every length rule and
+exponent with sources on which any two rules choose otherwise, beams wider than
+the vocabulary, each bound of a sample alone and with the others, and exact
+ties. ``parity check --list`` names the search that meets each.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.config import TransformerConfig
+from contract.generation import CHOICES, GenerationConfig
+from contract.weights import probe_weights
+from parity.check import cases
+from parity.check.generation import Search
+from parity.numerics.dtypes import BOTH
+
+#: How many rows, and the sizes of the batches in which they are searched for.
+ROWS, BATCHES = 11, (11, 4)
+
+#: A short answer, and one longer than a block of keys that a port might keep.
+SHORT, LONG = 12, 40
+
+#: One set of sizes for all: what is compiled for one model serves the others.
+SIZES = {"d_model": 20, "n_heads": 2, "d_ff": 28, "n_encoder_layers": 1,
+         "n_decoder_layers": 2, "max_length": LONG, "tied": False}
+
+#: Most are compared in float64 alone, where nothing comes near a tie.
+EXACT = BOTH[:1]
+
+#: What hypotheses' lengths count for: not at all, as usual, as they are, more.
+EXPONENTS = (0.0, 0.6, 1.0, 1.7)
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchedModel:
+    """A model, its sources, and what is searched for in them.
+
+    Attributes:
+        weights: float64 arrays by name.
+        source: int64 [B S].
+        exact: whether ties are exact and decided by the lower id, so that no
+            row is left out for being near one.
+    """
+
+    name: str
+    config: TransformerConfig
+    weights: dict = dataclasses.field(repr=False, compare=False)
+    source: np.ndarray = dataclasses.field(repr=False, compare=False)
+    searches: tuple
+    exact: bool = False
+
+
+def searched_models():
+    """Every SearchedModel."""
+    yield babbling()
+    yield narrow()
+    yield tied()
+
+
+def sources(config, length=7):
+    """Ids [ROWS length]: full, padded right, left, inside, and of padding."""
+    found = cases.ids("searched source", ROWS, length, config.source_vocab)
+    found[found == config.pad_id] = config.source_vocab - 1
+    found[0, :2] = config.source_vocab - 1, 0
+    found[1, length // 2:] = found[2, :length // 3] = config.pad_id
+    found[3, 2:-2] = found[4] = config.pad_id
+    return found
+
+
+def babbling():
+    """A model whose answer depends on its source and on all that it said."""
+    config = TransformerConfig(
+        source_vocab=23, target_vocab=23, pad_id=3, residual="pre",
+        norm="scalar_std", final_norm=True, output="log_probs", **SIZES)
+    weights = {name: array if name.endswith(("bias", "scale")) else 1.5 * array
+               for name, array in probe_weights(config, 2).items()}
+    return SearchedModel("babbling", config, weights, sources(config),
+                         tuple(babble()))
+
+
+def babble():
+    """The searches of the babbling model."""
+    short = GenerationConfig(bos_id=7, eos_id=5, max_tokens=SHORT)
+    beam = short.replace(method="beam", alpha=1.0)
+    sample = short.replace(method="sample")
+    yield Search("greedy, long", short.replace(max_tokens=LONG), BOTH)
+    yield Search("greedy, begin by the highest id", short.replace(
+        bos_id=22, eos_id=0), EXACT)
+    yield Search("beam 4, long", beam.replace(max_tokens=LONG), EXACT)
+    for width in (1, 2, 9):
+        yield Search(f"beam {width}", beam.replace(beam=width), EXACT)
+    for rule in CHOICES["length_rule"]:
+        for alpha in EXPONENTS:
+            yield Search(f"beam 4, {rule}, α {alpha}", beam.replace(
+                length_rule=rule, alpha=alpha),
+                BOTH if (rule, alpha) == ("paper", 1) else EXACT)
+    yield Search("sample, long", sample.replace(
+        max_tokens=LONG, seed=2**40 + 7), BOTH)
+    yield Search("sample, late end", sample.replace(
+        max_tokens=LONG, eos_id=20), EXACT)
+    for words, changes in (
+            ("temperature 0.7", {"temperature": 0.7}),
+            ("top 5", {"top_k": 5}), ("top 1", {"top_k": 1}),
+            ("top 100, more than there are", {"top_k": 100}),
+            ("p 0.8", {"top_p": 0.8}), ("p 1e-9", {"top_p": 1e-9}),
+            ("temperature 1.5, top 6", {"temperature": 1.5, "top_k": 6}),
+            ("temperature 3, p 0.9", {"temperature": 3.0, "top_p": 0.9}),
+            ("top 7, p 0.9", {"top_k": 7, "top_p": 0.9}),
+            ("temperature 2, top 7, p 0.95",
+             {"temperature": 2.0, "top_k": 7, "top_p": 0.95})):
+        yield Search(
+            f"sample, {words}", sample.replace(seed=3, **changes), EXACT)
+
+
+def narrow():
+    """A model of 7 words, searched with beams that are wider than that."""
+    config = TransformerConfig(
+        source_vocab=9, target_vocab=7, pad_id=6, **SIZES)
+    weights = {name: 1.5 * array
+               for name, array in probe_weights(config, 2).items()}
+    greedy = GenerationConfig(bos_id=2, eos_id=4, max_tokens=SHORT)
+    beam = greedy.replace(method="beam")
+    return SearchedModel("narrow", config, weights, sources(config), (
+        Search("greedy", greedy, EXACT), Search("beam 4", beam, EXACT),
+        Search("beam 9", beam.replace(beam=9, length_rule="hf_never"),
+               EXACT)))
+
+
+def tied():
+    """A model to which all tokens are equal: only their order decides."""
+    config = TransformerConfig(
+        source_vocab=11, target_vocab=11, pad_id=1, **SIZES)
+    weights = {name: 0 * array if name.startswith("projection.") else array
+               for name, array in probe_weights(config, 1).items()}
+    greedy = GenerationConfig(bos_id=9, eos_id=2, max_tokens=SHORT)
+    return SearchedModel("tied", config, weights, sources(config), (
+        Search("greedy", greedy, EXACT),
+        Search("beam 4", greedy.replace(method="beam"), EXACT),
+        Search("sample, top 3", greedy.replace(
+            method="sample", seed=1, top_k=3), EXACT)), exact=True)

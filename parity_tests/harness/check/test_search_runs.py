@@ -1,0 +1,101 @@
+"""Searches that meet every condition: what they show, and that all agree."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from contract.generation import CHOICES
+from parity import ports
+from parity.check import generation, search_runs
+from parity.numerics.comparator import MATCH
+
+MODELS = {model.name: model for model in search_runs.searched_models()}
+ALL = [(model.name, search.name) for model in MODELS.values()
+       for search in model.searches]
+
+_built, _truths = {}, {}
+
+
+def built(engine, model):
+    key = engine.__name__, model
+    if key not in _built:
+        _built[key] = engine.build(
+            "transformer", MODELS[model].config, MODELS[model].weights)
+    return _built[key]
+
+
+def settings_of(model, search):
+    return next(one.settings for one in MODELS[model].searches
+                if one.name == search)
+
+
+def truth(model, search):
+    if (model, search) not in _truths:
+        engine, about = ports.engine("numpy"), MODELS[model]
+        _truths[model, search] = generation.truth_of(
+            (engine, built(engine, model)), None, about.source,
+            settings_of(model, search), "float64", about.exact)
+    return _truths[model, search]
+
+
+def ends(model, search):
+    """How many tokens the best answers have, eos included; ∞ without one."""
+    tokens = truth(model, search).tokens[:, 0, 1:]
+    ended = tokens == settings_of(model, search).eos_id
+    return np.where(ended.any(axis=-1), 1 + ended.argmax(axis=-1), np.inf)
+
+
+@pytest.mark.parametrize("model, search", ALL)
+def test_no_row_is_near_a_tie(model, search):
+    assert truth(model, search).close == 0
+
+
+def test_answers_end_at_unequal_lengths():
+    lengths = ends("babbling", "greedy, long")
+    assert len(set(lengths)) > 3 and np.isinf(lengths).any()
+    assert (lengths < 5).any()
+    late = ends("babbling", "sample, late end")
+    assert ((late > 32) & (late < np.inf)).any()
+
+
+def test_each_pair_of_length_rules_chooses_otherwise_on_some_source():
+    found = [truth("babbling", f"beam 4, {rule}, α 1.0").tokens
+             for rule in CHOICES["length_rule"]]
+    for one, other in itertools.combinations(found, 2):
+        assert (one != other).any()
+
+
+def test_ids_differ_from_model_to_model():
+    for field in ("pad_id", "source_vocab"):
+        found = [getattr(model.config, field) for model in MODELS.values()]
+        assert len(set(found)) == len(found)
+    ids = [(model.config.pad_id, s.bos_id, s.eos_id)
+           for model in MODELS.values()
+           for s in (one.settings for one in model.searches)]
+    assert all(len(set(one)) == 3 for one in ids)
+    assert len(set(ids)) > 4
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sources_are_padded_on_every_side(model):
+    config, source = MODELS[model].config, MODELS[model].source
+    padding = source == config.pad_id
+    assert len(source) > 8 and padding.all(axis=1).any()
+    assert (~padding).all(axis=1).any()
+    some = padding & ~padding.all(axis=1, keepdims=True)
+    assert some[:, 0].any() and some[:, -1].any()
+    assert (some & ~some[:, :1] & ~some[:, -1:]).any()
+    assert {0, config.source_vocab - 1} <= set(source.ravel())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model, search", ALL)
+@pytest.mark.parametrize("form", ports.FORMS)
+def test_the_references_forms_agree(form, model, search):
+    """The ports' own are compared by ``parity check --wide``."""
+    engine, about = ports.engine("numpy", form), MODELS[model]
+    found = generation.compared(
+        engine, built(engine, model), about.source,
+        settings_of(model, search), truth(model, search), search_runs.BATCHES)
+    assert {d.verdict for d in found.values()} == {MATCH}, found
