@@ -336,11 +336,12 @@ class Check:
 
     def _searched_models(self, form):
         """Yield the parts of searches that meet every condition."""
+        mark = "" if form == "readable" else f", {form}"
         for model in search_runs.searched_models():
             for dtype in generation.BOTH:
                 if dtype in self.dtypes:
                     yield self._searches(
-                        f"{model.name} words", model.config, model.weights,
+                        f"{model.name} words{mark}", model.config, model.weights,
                         dtype, model.source, model.searches,
                         search_runs.BATCHES, form, model.exact)
 
