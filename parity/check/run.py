@@ -341,8 +341,8 @@ class Check:
             for dtype in generation.BOTH:
                 if dtype in self.dtypes:
                     yield self._searches(
-                        f"{model.name} words{mark}", model.config, model.weights,
-                        dtype, model.source, model.searches,
+                        f"{model.name} words{mark}", model.config,
+                        model.weights, dtype, model.source, model.searches,
                         search_runs.BATCHES, form, model.exact)
 
     def _searches(self, preset, config, weights, dtype, source, searches,
