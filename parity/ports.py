@@ -26,6 +26,9 @@ NEEDS = {
 #: The form to read and the one made for speed -> its prefix in a port's folder.
 FORMS = {"readable": "", "fast": "fast."}
 
+#: The forms that compile the step of every training run: seconds each time.
+COMPILED = {("keras", "fast"), ("jax", "fast")}
+
 
 def known_ports():
     """The names of the ``impl_*`` folders beside this one, in fixed order."""

@@ -13,7 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from contract.generation import CHOICES
-from parity.check import calls, covering, search_runs, wide
+from parity.check import (
+    calls, covering, search_runs, training_runs, wide)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,12 +259,27 @@ def search_conditions():
     }
 
 
+def training_cases():
+    """Yield every training run that varies conditions: (name, TrainingRun)."""
+    return ((run.name, run) for run in training_runs.varied())
+
+
+def training_conditions():
+    """What a training run can vary: {name: predicate}."""
+    def has(axis, word):
+        return lambda run: run.conditions[axis] == word
+    return {f"{axis} {word}": has(axis, word)
+            for axis, words in training_runs.AXES.items() for word in words}
+
+
 #: Every list of conditions.
 GROUPS = [
     Group("Forward pass and gradients (--wide)", wide_cases,
           forward_conditions),
     Group("Pairs of choices (--wide)", wide_cases, pair_conditions),
     Group("Searches (--wide)", searches, search_conditions),
+    Group("Training, every two of these together (--wide)", training_cases,
+          training_conditions),
 ]
 
 

@@ -26,19 +26,27 @@ def pairs(words):
             yield tuple(zip((one, two), pair))
 
 
-def covering(words):
+def covering(words, allowed=lambda row: True):
     """Rows {field: word} such that every two words share at least one.
 
     Each row begins with the first pair that is still left, and every other
     field takes the word that makes the most pairs; of equals, the one that
     the fewest rows have, and of these the first.
+
+    Args:
+        words: {field: its words}.
+        allowed: whether a row, or a part of one, can be; what it allows must
+            be possible to complete.
     """
-    left, rows = dict.fromkeys(pairs(words)), []
+    left, rows = dict.fromkeys(
+        pair for pair in pairs(words) if allowed(dict(pair))), []
     while left:
         row = dict(next(iter(left)))
         for field in words:
             if field not in row:
-                row[field] = min(words[field], key=lambda word: (
+                fitting = [word for word in words[field]
+                           if allowed({**row, field: word})]
+                row[field] = min(fitting, key=lambda word: (
                     -sum(pair in left for pair in _with(row, field, word)),
                     sum(other[field] == word for other in rows)))
         row = {field: row[field] for field in words}
@@ -53,3 +61,12 @@ def _with(row, field, word):
     for other in row.items():
         yield other, (field, word)
         yield (field, word), other
+
+
+def fewest(rows):
+    """Of some rows a few, in which every single word occurs."""
+    left, chosen = {entry for row in rows for entry in row.items()}, []
+    while left:
+        chosen.append(max(rows, key=lambda row: len(left & row.items())))
+        left -= chosen[-1].items()
+    return chosen

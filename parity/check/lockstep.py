@@ -2,104 +2,127 @@
 
 All begin with the same weights, see the same batches and drop the same values.
 After each step the loss, the gradient's norm, every weight and both of Adam's
-moments are compared in float64, so that where runs part, the step and the
-tensor are named in which they first do.
+moments are compared, so that where runs part, the step and the tensor are named
+in which they first do. In a run that varies conditions, so are the learning
+rate, the number of the step, and the checkpoint where there is one.
 
 Runs may part a little further with each step: a rounding in a gradient is a
 rounding in a weight, from which the next gradient is computed. Limits stand at
-1e-10 for that. One thing may go anywhere: the bias of a key. Its gradient is
+1e-10 for that in float64; in float32 they follow the reference's own error in a
+run in float32. One thing may go anywhere: the bias of a key. Its gradient is
 zero, what is computed is rounding, and Adam divides it by its own size; but it
 touches no output (see ``compare.within``).
 """
 
 import collections
 import dataclasses
+import pathlib
+import tempfile
 
 import numpy as np
 
-from contract.training import TrainingConfig
+from contract import checkpoint, weights
+from contract.weights import part, probe_weights
 from parity import ports
-from parity.check import cases, workers
-from parity.numerics import tolerances, zero_gradients
+from parity.check import workers
+from parity.check.runners import own_error
+from parity.check.training_runs import OWN, usual
+from parity.numerics import rounding, tolerances, zero_gradients
 from parity.numerics.comparator import (
     DIVERGENCE, FREE, Difference, compare, within)
 
-#: What a step is compared by.
+#: What a step is compared by; and in a run that varies conditions.
 KINDS = ("loss", "norm", "weights", "m", "v")
+ALL_KINDS = (*KINDS, "rate", "step")
+CHECKPOINT_KINDS = ("weights", "m", "v")
 
 LIMIT = tolerances.LOCKSTEP_LIMIT
 
-#: All that a run can have: a schedule, clipping, and two batches a step.
-TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
-ACCUMULATED = 2
-
-SMOOTHING = 0.1
+#: What must be equal: whole numbers, and bits.
+EXACT = ("step", "key")
 
 #: How many steps a port may be before the one that is compared.
 AHEAD = 3
 
 
-def configured(config):
-    """A preset's config with label smoothing, whether it has some or not."""
-    return config.replace(
-        label_smoothing=config.label_smoothing or SMOOTHING)
-
-
-def batches(config, step):
-    """Sources [A B S] and targets [A B T] of a step, padded on any side."""
-    found = []
-    for i in range(ACCUMULATED):
-        batch = cases.padded_batch(config)
-        sources, targets = batch.source.copy(), batch.target.copy()
-        for ids, what, vocab in (
-                (sources, "source", config.source_vocab),
-                (targets, "target", config.target_vocab)):
-            drawn = cases.ids(f"{what} {step} {i}", *ids.shape, vocab)
-            ids[...] = np.where(ids == config.pad_id, ids, drawn)
-        found.append((sources, targets))
-    return tuple(map(np.stack, zip(*found)))
-
-
 class TrainingRunner:
-    """One implementation's training run.
+    """One implementation, making a TrainingRun.
 
     Attributes:
         trainer: the engine's.
     """
 
-    def __init__(self, engine, config, weights, device="cpu"):
-        self.engine = engine
-        self.model = engine.build(
-            "transformer", config, weights, "float64", device)
-        self.trainer = engine.trainer(self.model, TRAINING)
+    def __init__(self, engine, run, arrays, device="cpu"):
+        self.engine, self.run, self.device = engine, run, device
+        given = {name: array.copy() for name, array in arrays.items()}
+        self.trainer = engine.trainer(engine.build(
+            "transformer", run.config, given, run.dtype, device), run.training)
+        self._given = given, arrays
 
     def step(self, sources, targets):
-        """Make a step; what is compared, by kind and name."""
-        found = self.engine.train_step(self.trainer, sources, targets)
-        moments = self.engine.moments(self.trainer)
-        return {
-            "loss": {"loss": found["loss"]},
-            "norm": {"norm": found["norm"]},
-            "weights": dict(self.engine.export(self.model)),
-            **{kind: {name.removeprefix(f"{kind}."): array
-                      for name, array in moments.items()
-                      if name.startswith(f"{kind}.")}
-               for kind in ("m", "v")}}
+        """Make a step; what is compared, by kind and name.
+
+        Raises:
+            RuntimeError: the engine wrote into arrays that it was given.
+        """
+        pairs = sources.copy(), targets.copy()
+        found = self.engine.train_step(self.trainer, *pairs)
+        for what, ours, theirs in (
+                ("sources", pairs[0], sources), ("targets", pairs[1], targets),
+                *((name, array, self._given[1][name])
+                  for name, array in self._given[0].items())):
+            if not np.array_equal(ours, theirs):
+                raise RuntimeError(f"it wrote into its input, {what}")
+        return {**{name: {name: found[name]}
+                   for name in ("loss", "norm", "rate")},
+                "step": {"step": np.asarray(self.trainer.step)},
+                **by_kind(checkpoint.arrays(self.engine, self.trainer))}
+
+    def save(self, path):
+        """Write a checkpoint: its arrays, by kind and name."""
+        weights.save(path, checkpoint.arrays(self.engine, self.trainer))
+        return by_kind(weights.load(path)[0])
+
+    def resume(self, path, pairs):
+        """Go on from a checkpoint, with a new model.
+
+        The old one makes a step first, which must not matter to the new one.
+        """
+        self.engine.train_step(self.trainer, *pairs)
+        run = self.run
+        self.trainer = checkpoint.resumed(
+            self.engine, path, run.config, run.training, run.dtype,
+            self.device)
+
+
+def by_kind(arrays):
+    """A checkpoint's arrays: {"weights", "m" and "v": {name: array}}."""
+    return {kind: part(arrays, f"{kind}.") for kind in CHECKPOINT_KINDS}
 
 
 @dataclasses.dataclass
 class TrainingTruth:
-    """What the reference found in a step, and how far it may have walked."""
+    """What the reference found in a step, and how far it may have walked.
+
+    Attributes:
+        steps: {kind: {name: array}}, in float64.
+        walked: no weight has moved by more.
+        dtype: in which ports compute.
+        own: {kind: {name: the reference's own error}} in a lower dtype.
+    """
 
     steps: dict
     walked: float
+    dtype: str = "float64"
+    own: dict = dataclasses.field(default_factory=dict)
 
     def compare(self, kind, found):
         """The worst Difference of a kind; its reason names the tensor."""
         truth = self.steps[kind]
         if found.keys() != truth.keys():
             odd = sorted(found.keys() ^ truth.keys())[0]
-            return Difference(None, LIMIT, DIVERGENCE, f"no tensor {odd}")
+            return Difference(
+                None, self.limit(kind), DIVERGENCE, f"no tensor {odd}")
         worst = None
         for name, expected in truth.items():
             difference = self._compare_one(
@@ -109,21 +132,53 @@ class TrainingTruth:
                 return dataclasses.replace(
                     difference, reason=f"in {name}{words}")
             if difference.verdict != FREE and (
-                    worst is None or difference.error > worst.error):
+                    worst is None or shared(difference) > shared(worst)):
                 worst = difference
         return worst
 
+    def limit(self, kind, name=None):
+        """The limit of a tensor; of a kind, its least."""
+        if kind in EXACT:
+            return 0.0
+        if kind == "rate":  # Python's own float, in every dtype
+            return tolerances.FLOAT64_LIMIT
+        return tolerances.lockstep_limit(
+            self.dtype, self.own.get(kind, {}).get(name, 0.0))
+
     def _compare_one(self, kind, name, found, expected, truth):
+        limit = self.limit(kind, name)
+        dtype = "float64" if kind == "rate" else self.dtype
         if kind == "weights" and zero_gradients.is_zero(name):
-            return within(found, expected, 2 * self.walked)
-        return compare(found, expected, LIMIT,
-                       zero_scale=zero_gradients.scale(name, truth))
+            return within(found, expected, 2 * self.walked, dtype)
+        if expected.dtype.kind in "biu":
+            return compare(found, expected, limit)
+        if not expected.any():
+            return still(found, expected, limit, dtype)
+        return compare(found, expected, limit, dtype,
+                       zero_gradients.scale(name, truth))
 
 
-def begin(bench, model):
-    """Have a port begin a run of a workers.ModelSpec."""
+def shared(difference):
+    """What part of its limit an error takes; 0 for what is equal."""
+    return difference.share or 0.0
+
+
+def still(found, expected, limit, dtype):
+    """Compare with zeros: nothing to learn from leaves a moment zero."""
+    if isinstance(found, np.ndarray) and not found.any():
+        return compare(np.ones_like(found), np.ones_like(expected), limit,
+                       dtype)
+    return dataclasses.replace(
+        compare(found, expected, limit, dtype), verdict=DIVERGENCE)
+
+
+# What ports are asked
+
+def begin(bench, run, model):
+    """Have a port begin a TrainingRun of a workers.ModelSpec."""
     bench.training = TrainingRunner(
-        bench.engine, model.config, workers.take(model.weights), model.device)
+        bench.engine_of(model), run, workers.take(model.weights),
+        model.device)
 
 
 def go_on(bench, sources, targets):
@@ -131,56 +186,159 @@ def go_on(bench, sources, targets):
     return bench.training.step(sources, targets)
 
 
-def compared(config, weights, ports_at_work, steps, device="cpu",
-             shelf=None):
-    """Yield (step, kind, shape, {port: Difference}), five a step.
+def save(bench, path):
+    """Have a port save its run, and read back what it wrote."""
+    return bench.training.save(path)
+
+
+def resume(bench, path, pairs):
+    """Have a port go on from a checkpoint, once its old run went elsewhere."""
+    return bench.training.resume(path, pairs)
+
+
+class ReferenceRun:
+    """A TrainingRun of the reference: the truth of every step.
+
+    In a lower dtype it makes the run twice, in float64 and in that dtype, on
+    the same rounded weights.
+    """
+
+    def __init__(self, run, arrays):
+        self.run, self.walked, self.steps, self.low = run, 0.0, 0, None
+        engine = ports.engine("numpy")
+        exact = dataclasses.replace(run, dtype="float64")
+        self.exact = TrainingRunner(engine, exact, {
+            name: array.astype(np.float64) for name, array in arrays.items()})
+        if run.dtype != "float64":
+            self.low = TrainingRunner(engine, run, arrays)
+
+    def step(self, sources, targets):
+        """The TrainingTruth of the next step."""
+        found = self.exact.step(sources, targets)
+        self.steps += 1
+        # Kingma and Ba 2015, section 2.1: no step is longer than the learning
+        # rate times (1 - β₁) / √(1 - β₂), or than the learning rate.
+        training = self.run.training
+        self.walked += self.exact.trainer.optimizer.settings(
+            self.steps)[0] * max(
+            1, (1 - training.beta1) / (1 - training.beta2)**0.5)
+        own = self.low and {
+            kind: {name: own_error(array, found[kind][name])
+                   for name, array in arrays.items()}
+            for kind, arrays in self.low.step(sources, targets).items()}
+        return TrainingTruth(found, self.walked, self.run.dtype, own or {})
+
+    def save(self, path):
+        """Write its checkpoint, in the dtype that ports compute in."""
+        (self.low or self.exact).save(path)
+
+
+def compared(config, arrays, ports_at_work, steps):
+    """Yield (step, kind, shape, {port: Difference}) of a usual run."""
+    for step, kind, shape, _, found in compared_run(
+            usual(config, steps), arrays, ports_at_work):
+        yield step, kind, shape, found
+
+
+def kinds_of(run):
+    """What a step of a run is compared by."""
+    return ALL_KINDS if run.conditions else KINDS
+
+
+def comparisons(run):
+    """How many comparisons a port makes of a run."""
+    return (run.steps * len(kinds_of(run))
+            + bool(run.saved) * len(CHECKPOINT_KINDS))
+
+
+def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
+                 form="readable"):
+    """Yield (step, kind, shape, limit, {port: Difference}) of a run.
 
     A port that fails is a divergence from there on. Ports in processes of
     their own are up to AHEAD steps before the one that is compared; here none
-    is, for what it found may be its own memory, which the next step changes.
+    is, for what it found may be its own memory, which the next step changes,
+    and none where the run is saved.
 
     Args:
+        run: a TrainingRun.
+        arrays: its first weights; None for weights that hide nothing.
         ports_at_work: port -> workers.Here or workers.Apart.
         shelf: where weights are handed over, for ports that work apart.
+        form: of the ports, one of parity.ports.FORMS.
     """
-    config = configured(config)
+    arrays = {name: rounding.rounded(array, run.dtype) for name, array in (
+        arrays or probe_weights(run.config, run.training.seed)).items()}
     model = workers.ModelSpec(
-        "training", config, "float64", device,
-        shelf.put(weights) if shelf else weights)
-    begun = {name: port.ask("training", begin, model)
+        run.name, run.config, run.dtype, device,
+        shelf.put(arrays) if shelf else arrays, form)
+    begun = {name: port.ask(run.name, begin, run, model)
              for name, port in ports_at_work.items()}
-    reference = TrainingRunner(ports.engine("numpy"), config, weights)
-    failed = {name: told.failure for name, future in begun.items()
-              if (told := future.result()).failure}
-    ahead = AHEAD if all(
+    reference = ReferenceRun(run, arrays)
+    judge = Judge(ports_at_work, {
+        name: told.failure for name, future in begun.items()
+        if (told := future.result()).failure})
+    ahead = AHEAD if not run.saved and all(
         port.apart for port in ports_at_work.values()) else 0
-    walked, waiting = 0.0, collections.deque()
-    for asked in range(1, steps + ahead + 1):
-        if asked <= steps:
-            pairs = batches(config, asked)
+    waiting = collections.deque()
+    for asked in range(1, run.steps + ahead + 1):
+        if asked <= run.steps:
+            pairs = run.pairs[asked - 1]
             waiting.append((asked, pairs, {
-                name: port.ask(f"training, step {asked}", go_on, *pairs)
+                name: port.ask(f"{run.name}, step {asked}", go_on, *pairs)
                 for name, port in ports_at_work.items()}))
         if asked <= ahead:
             continue
         step, pairs, answers = waiting.popleft()
         truth = reference.step(*pairs)
-        # Kingma and Ba 2015, section 2.1: no step is longer than the learning
-        # rate times (1 - β₁) / √(1 - β₂), or than the learning rate.
-        walked += reference.trainer.optimizer.settings(step)[0] * max(
-            1, (1 - TRAINING.beta1) / (1 - TRAINING.beta2)**0.5)
-        truth, found = TrainingTruth(truth, walked), {}
+        yield from judge.differences(step, truth, answers, kinds_of(run))
+        if step == run.saved:
+            yield from handed_over(run, reference, truth, judge)
+
+
+def handed_over(run, reference, truth, judge):
+    """Have every port save its run and resume; yield what was saved."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = {name: pathlib.Path(folder) / name for name in judge.ports}
+        theirs = pathlib.Path(folder) / "numpy"
+        reference.save(theirs)
+        saved = {name: port.ask(f"{run.name}, saving", save, own[name])
+                 for name, port in judge.ports.items()}
+        for step, kind, shape, limit, found in judge.differences(
+                run.saved, truth, saved, CHECKPOINT_KINDS):
+            yield step, f"checkpoint {kind}", shape, limit, found
+        judge.note({name: port.ask(
+            f"{run.name}, resuming", resume,
+            own[name] if run.resumed == OWN else theirs, run.pairs[0])
+            for name, port in judge.ports.items()})
+
+
+class Judge:
+    """Compares what ports answer, and remembers which failed."""
+
+    def __init__(self, ports_at_work, failed):
+        self.ports, self.failed = ports_at_work, failed
+
+    def note(self, answers):
+        """What ports answered, {port: value}, once all have."""
+        found = {}
         for name, future in answers.items():
             told = future.result()
             found[name] = told.value
             if told.failure:
-                failed.setdefault(name, told.failure)
-        for kind in KINDS:
-            yield step, kind, shape_of(truth.steps[kind]), {
-                name: (Difference(None, LIMIT, DIVERGENCE, failed[name])
-                       if name in failed
+                self.failed.setdefault(name, told.failure)
+        return found
+
+    def differences(self, step, truth, answers, kinds):
+        """Yield (step, kind, shape, limit, {port: Difference})."""
+        found = self.note(answers)
+        for kind in kinds:
+            limit = truth.limit(kind)
+            yield step, kind, shape_of(truth.steps[kind]), limit, {
+                name: (Difference(None, limit, DIVERGENCE, self.failed[name])
+                       if name in self.failed
                        else truth.compare(kind, found[name][kind]))
-                for name in ports_at_work}
+                for name in self.ports}
 
 
 def shape_of(arrays):

@@ -15,8 +15,10 @@ from threadpoolctl import threadpool_limits
 from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
+from parity import ports
 from parity.check import (
-    cases, generation, golden, lockstep, search_runs, wide, workers)
+    cases, generation, golden, lockstep, search_runs, training_runs, wide,
+    workers)
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, Report, Row, Time)
 from parity.check.runners import (
@@ -171,15 +173,21 @@ class Check:
                         generation.some_searches(1, 2, SHORT),
                         (cases.BATCH,)), 1
             if self.train:
-                yield self._training(preset, config, weights), 1
+                yield self._training(
+                    preset, training_runs.usual(config, self.train),
+                    weights), 1
         if self.wide and "float64" in self.dtypes:
             for model in wide.models():
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases())), 1
+<<<<<<< HEAD
         if self.wide:
             for form in FORMS:
                 for part in self._searched_models(form):
                     yield part, 1
+=======
+            yield from self._trainings()
+>>>>>>> 706bc2d (Compare training runs under every two conditions)
         if self.full_size and FULL_SIZE in self.presets:
             for part in self._trained():
                 yield part, 1
@@ -289,23 +297,31 @@ class Check:
             weights = probe_weights(config, seed)
         return self._cases(preset, config, weights, dtype, [case])
 
-    def _training(self, preset, config, weights):
-        """The part of training steps, which part where they part."""
+    def _training(self, preset, run, weights, form="readable"):
+        """The part of a TrainingRun, of the ports whose form makes it."""
         yield
+        takes = {name for name in self.asked
+                 if training_runs.makes(name, form, run)}
         for device, there in self.targets.items():
-            rows, case = [], f"training, {self.train} steps"
-            run = lockstep.compared(
-                config, weights, there, self.train, device, self.shelf)
-            for step, kind, shape, found in run:
-                rows.append(Row(preset, case, f"step {step} {kind}",
-                                "float64", device, shape, lockstep.LIMIT,
-                                found))
-            expected = self.train * len(lockstep.KINDS)
-            absent = (len(self.asked) - len(there)
-                      - len(self.report.broken))
-            self.report.expected += expected * len(self.asked)
-            self.report.not_compared += expected * absent
+            there = {name: port for name, port in there.items()
+                     if name in takes}
+            rows = [Row(preset, run.name, f"step {step} {kind}", run.dtype,
+                        device, shape, limit, found, form)
+                    for step, kind, shape, limit, found in
+                    lockstep.compared_run(run, weights, there, device,
+                                          self.shelf, form)]
+            expected = lockstep.comparisons(run)
+            self.report.expected += expected * len(takes)
+            broken = {port.port for port in self.report.broken}
+            self.report.not_compared += expected * len(
+                takes - there.keys() - broken)
             yield rows
+
+    def _trainings(self):
+        """Yield the parts of the runs that vary conditions, in both forms."""
+        for form in ports.FORMS:
+            for run in training_runs.varied():
+                yield self._training(training_runs.TITLE, run, None, form), 1
 
     def _trained(self):
         """Yield the parts of the shipped model, on dates it never saw.

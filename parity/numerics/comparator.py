@@ -141,7 +141,7 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None):
                       f"worst at row {list(row)}" if expected.ndim > 1 else "")
 
 
-def within(actual, expected, bound):
+def within(actual, expected, bound, dtype=None):
     """Compare an array that mathematics does not fix, within a bound.
 
     The bias of a key affects no output, so only rounding moves it in training:
@@ -150,7 +150,7 @@ def within(actual, expected, bound):
     Returns:
         A Difference whose verdict is FREE, with the largest distance.
     """
-    difference = compare(actual, expected, np.inf)
+    difference = compare(actual, expected, np.inf, dtype)
     if difference.verdict == DIVERGENCE:
         return difference
     error = float(np.abs(actual - expected).max())

@@ -84,6 +84,16 @@ def gradient_limit(dtype, own_error, of_one=False):
     return min(2 * own_error + 4 * eps, 32 * eps)
 
 
+def lockstep_limit(dtype, own_error):
+    """The limit of what a step of training in lockstep changes or finds.
+
+    Each has the rounding of all gradients before it; float64 and float32.
+    """
+    if dtype == "float64":
+        return LOCKSTEP_LIMIT
+    return gradient_limit(dtype, own_error, of_one=True)
+
+
 def score_limit(dtype, own_error):
     """The limit of a hypothesis' score; float64 and float32.
 

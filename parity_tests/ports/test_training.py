@@ -8,7 +8,7 @@ import pytest
 from contract import weights
 from contract.errors import InputError
 from parity import ports
-from parity.check import cases, lockstep
+from parity.check import cases, lockstep, training_runs
 from parity.check.workers import Here
 from parity.numerics.comparator import DIVERGENCE, FREE, relative_error
 from parity_tests.support.engines import patched, uncompiled, usable
@@ -35,11 +35,12 @@ def test_a_hundred_steps_are_the_same(port, preset):
     config = small(preset)
     assert config.dropout == 0.1
     clipped = 0
-    runner = lockstep.TrainingRunner(ports.engine("numpy"), config,
-                                     weights.initial_weights(config))
-    for step in range(1, 4):
-        norm = runner.step(*lockstep.batches(config, step))["norm"]["norm"]
-        clipped += norm > lockstep.TRAINING.clip_norm
+    run = training_runs.usual(config, 3)
+    runner = lockstep.TrainingRunner(
+        ports.engine("numpy"), run, weights.initial_weights(run.config))
+    for pairs in run.pairs:
+        norm = runner.step(*pairs)["norm"]["norm"]
+        clipped += norm > run.training.clip_norm
     assert clipped == 3
     run = lockstep.compared(
         config, weights.initial_weights(config), {port.NAME: Here(port)}, 100)
@@ -121,7 +122,7 @@ def test_native_masks_train_too(engine):
     config, settings = small(), TRAINING.replace(masks="native")
     _, run = trainer(engine, config, settings)
     with uncompiled(engine):
-        losses = [float(engine.train_step(run, *lockstep.batches(
+        losses = [float(engine.train_step(run, *training_runs.batches(
             config, 1))["loss"]) for _ in range(8)]
     assert np.isfinite(losses).all() and losses[-1] < losses[0]
 
@@ -141,7 +142,7 @@ def test_wrong_pairs_are_refused(how):
     _, run = trainer(engine, config)
     change, words = WRONG_PAIRS[how]
     with pytest.raises(InputError, match=words):
-        engine.train_step(run, *change(*lockstep.batches(config, 1)))
+        engine.train_step(run, *change(*training_runs.batches(config, 1)))
     assert run.step == 0
 
 

@@ -6,7 +6,7 @@ import pytest
 from contract.config import PRESETS
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
-from parity.check import cases, lockstep
+from parity.check import cases, training_runs
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
@@ -58,10 +58,11 @@ def assert_equal_step(plain, fast, sources, targets):
 def test_equal_steps(variant, threads):
     """With dropout, padding, smoothing, clipping and two batches a step."""
     preset, changes = VARIANTS[variant]
-    config = lockstep.configured(cases.test_size(preset)).replace(**changes)
-    trainers = pair(config, lockstep.TRAINING, threads)
+    config = training_runs.configured(
+        cases.test_size(preset)).replace(**changes)
+    trainers = pair(config, training_runs.TRAINING, threads)
     for step in range(1, STEPS + 1):
-        assert_equal_step(*trainers, *lockstep.batches(config, step))
+        assert_equal_step(*trainers, *training_runs.batches(config, step))
 
 
 @pytest.mark.parametrize("training", (
@@ -71,21 +72,22 @@ def test_equal_steps(variant, threads):
 ), ids=("adam", "adamw"))
 def test_equal_optimizers(training):
     """Without clipping, one batch a step, whose lengths change."""
-    config = lockstep.configured(cases.test_size("vaswani2017_base"))
+    config = training_runs.configured(cases.test_size("vaswani2017_base"))
     trainers = pair(config, training, threads=2)
     for step in range(1, STEPS + 1):
-        sources, targets = lockstep.batches(config, step)
+        sources, targets = training_runs.batches(config, step)
         assert_equal_step(*trainers, sources[:1, :, :9 + step],
                           targets[:1, :, :step - 5])
 
 
 def test_threads_do_not_change_a_bit():
     """Whichever thread is through first, the sums are made in one order."""
-    config = lockstep.configured(cases.test_size("vaswani2017_base"))
-    runs = [pair(config, lockstep.TRAINING, threads=4)[1] for _ in range(2)]
+    config = training_runs.configured(cases.test_size("vaswani2017_base"))
+    runs = [pair(config, training_runs.TRAINING, threads=4)[1]
+            for _ in range(2)]
     for step in range(1, STEPS + 1):
         first, second = (engine.train_step(
-            run, *lockstep.batches(config, step)) for run in runs)
+            run, *training_runs.batches(config, step)) for run in runs)
         assert first == second
     first, second = (engine.export(run.model) for run in runs)
     for name in first:
@@ -94,20 +96,21 @@ def test_threads_do_not_change_a_bit():
 
 def test_resumes():
     """Moments that are put back are those that it goes on with."""
-    config = lockstep.configured(cases.test_size("lesson"))
-    plain, fast = pair(config, lockstep.TRAINING, threads=2)
-    pairs = lockstep.batches(config, 1)
+    config = training_runs.configured(cases.test_size("lesson"))
+    plain, fast = pair(config, training_runs.TRAINING, threads=2)
+    pairs = training_runs.batches(config, 1)
     engine.train_step(plain, *pairs)
-    again = fast_engine.trainer(fast_engine.build(
-        "transformer", config, engine.export(plain.model)), lockstep.TRAINING)
+    again = fast_engine.trainer(
+        fast_engine.build("transformer", config, engine.export(plain.model)),
+        training_runs.TRAINING)
     engine.resume(again, 1, engine.moments(plain))
-    assert_equal_step(plain, again, *lockstep.batches(config, 2))
+    assert_equal_step(plain, again, *training_runs.batches(config, 2))
 
 
 def test_more_threads_than_rows():
     """Rows are shared out without a share that has none."""
     assert parts(2, 3) == [slice(0, 1), slice(1, 2)]
     assert parts(5, 2) == [slice(0, 2), slice(2, 5)]
-    config = lockstep.configured(cases.test_size("notebook"))
-    trainers = pair(config, lockstep.TRAINING, threads=9)
-    assert_equal_step(*trainers, *lockstep.batches(config, 1))
+    config = training_runs.configured(cases.test_size("notebook"))
+    trainers = pair(config, training_runs.TRAINING, threads=9)
+    assert_equal_step(*trainers, *training_runs.batches(config, 1))

@@ -2,6 +2,8 @@
 
 import contextlib
 import importlib
+import inspect
+import textwrap
 from unittest import mock
 
 import pytest
@@ -44,3 +46,17 @@ def patched(port, file, name, make):
     owner = getattr(module, target) if target else module
     return mock.patch.object(
         owner, attribute, make(getattr(owner, attribute)))
+
+
+def rewritten(port, file, name, old, new):
+    """Replace a piece of the source of ``impl_<port>.<file>.<name>``.
+
+    It stands there once, in a function that does not call ``super()``.
+    """
+    def make(function):
+        source = textwrap.dedent(inspect.getsource(function))
+        assert source.count(old) == 1, (port, file, old)
+        made = {}
+        exec(source.replace(old, new), function.__globals__, made)
+        return made[function.__name__]
+    return patched(port, file, name, make)

@@ -457,7 +457,8 @@ class Trainer:
         scale = limit / norm if limit and norm > limit else 1
         list(self.pool.map(
             lambda share: self.update(share, scale, *settings), shares))
-        return loss, norm, settings[0]
+        dtype = self.weights.flat.dtype.type
+        return dtype(loss), dtype(norm), settings[0]
 
     def run(self, source, target, count, key, number):
         """Add a batch's gradient to those before it; its part of the loss."""

@@ -1,0 +1,174 @@
+"""Training runs under every condition: compared, and faults that they catch."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import contract.config
+import contract.training
+from contract.weights import probe_weights
+from parity.causes.faults.putting import tabled
+from parity.check import covering, lockstep, training_runs
+from parity.check.workers import Here
+from parity.numerics.comparator import DIVERGENCE
+from parity_tests.support.engines import rewritten
+
+
+def diverging(engine, form="readable"):
+    """Yield (run, step, kind, Difference) of what diverges in the runs."""
+    for run in training_runs.varied():
+        if not training_runs.makes(engine.NAME, form, run):
+            continue
+        for step, kind, _, _, found in lockstep.compared_run(
+                run, None, {engine.NAME: Here(engine)}):
+            if found[engine.NAME].verdict == DIVERGENCE:
+                yield run, step, kind, found[engine.NAME]
+
+
+# The conditions
+
+def test_every_two_conditions_meet():
+    axes, met = training_runs.AXES, set()
+    for run in training_runs.varied():
+        assert run.conditions.keys() == axes.keys()
+        assert training_runs.go_together(run.conditions)
+        met |= set(itertools.combinations(run.conditions.items(), 2))
+    for a, b in itertools.combinations(axes, 2):
+        for x, y in itertools.product(axes[a], axes[b]):
+            assert ((a, x), (b, y)) in met or not training_runs.go_together(
+                {a: x, b: y}), (a, x, b, y)
+
+
+def test_a_word_is_covered_the_day_it_is_added():
+    for choices in contract.training.CHOICES, contract.config.CHOICES:
+        assert choices.items() <= training_runs.AXES.items()
+    more = training_runs.AXES | {"optimizer": ("adam", "adamw", "lion")}
+    words = {chosen["optimizer"] for chosen in covering.covering(
+        more, training_runs.go_together)}
+    assert words == {"adam", "adamw", "lion"}
+
+
+def test_a_few_have_every_condition():
+    met = {entry for run in training_runs.varied_few()
+           for entry in run.conditions.items()}
+    assert met == {(axis, word) for axis, words in training_runs.AXES.items()
+                   for word in words}
+    assert len(training_runs.varied_few()) < 6
+
+
+def test_the_conditions_are_met():
+    """By what the runs do, not by what they are called."""
+    for run in training_runs.varied():
+        said, pad = run.conditions, run.config.pad_id
+        kept = [(targets[:, :, 1:] != pad).sum(axis=(1, 2)).tolist()
+                for _, targets in run.pairs]
+        assert {len(counts) for counts in kept} == {said["accumulated"]}
+        empty = [sum(counts) == 0 for counts in kept]
+        word = said["tokens"]
+        assert empty[0] == (word == training_runs.FIRST_STEP_OF_PADDING)
+        if word == training_runs.BATCH_OF_PADDING:
+            assert kept[1][-1] == 0 and kept[2][0] == 0
+        if word == training_runs.UNEVEN and said["accumulated"] > 1:
+            assert all(len(set(counts)) > 1 for counts in kept)
+        reference = lockstep.ReferenceRun(run, probe_weights(
+            run.config, run.training.seed))
+        norms = [float(reference.step(*pairs).steps["norm"]["norm"])
+                 for pairs in run.pairs]
+        limit, norms = said["clip_norm"], [norm for norm in norms if norm]
+        assert all(norm > limit for norm in norms) == (limit < 1)
+
+
+@pytest.mark.long
+def test_every_run_is_the_same(engine_of_each_form):
+    form = "fast" if "fast" in engine_of_each_form.__name__ else "readable"
+    assert list(diverging(engine_of_each_form, form)) == []
+
+
+# Proof by faults
+
+FAULTS = {
+    "clipping without a limit": (
+        "train", "clip_by_global_norm", "if limit and norm > limit",
+        "if norm > limit"),
+    "clipping that lengthens": (
+        "train", "clip_by_global_norm", "if limit and norm > limit",
+        "if limit"),
+    "shares of sequences with their bos": (
+        "train", "Trainer.train_step", "targets[:, :, 1:]", "targets"),
+    "tokens that are not 0 counted": (
+        "train", "Trainer.train_step", "!= pad_id", "!= 0"),
+    "a step of padding divided by 0": (
+        "train", "Trainer.train_step", ", 1)\n", ", -1)\n"),
+    "masks of the first batch for all": (
+        "train", "Trainer.train_step", "random.fold_in(key, i)",
+        "random.fold_in(key, 0)"),
+    "masks of the first step for all": (
+        "train", "Trainer.train_step",
+        '"dropout"), self.step', '"dropout"), 1'),
+    "a seed of 32 bits": (
+        "train", "Trainer.train_step", "training.seed",
+        "training.seed & 0xFFFFFFFF"),
+    "a loss that is not a sum": (
+        "train", "Trainer.train_step", "loss = loss + share", "loss = share"),
+    "another learning rate returned": (
+        "train", "Trainer.train_step", "norm, settings[0]",
+        "norm, training.learning_rate"),
+    "native masks": (
+        "train", "Trainer.train_step", '== "native"', '!= "native"'),
+    "padding's share of the smoothing forgotten": (
+        "train", "cross_entropy", "(padding - other)", "0"),
+    "id 0 taken for padding": (
+        "train", "cross_entropy", "labels != pad_id", "labels != 0"),
+    "the entropy forgotten": (
+        "train", "cross_entropy", "negative_entropy - q_log_p", "-q_log_p"),
+    "β₁ of the paper": (
+        "optimizer", "Adam.update", "self.beta1 * m", "0.9 * m"),
+    "correction of the step before": (
+        "optimizer", "Adam.settings", "self.beta2**step",
+        "self.beta2**max(step - 1, 1)"),
+    "steps counted from 0 when resumed": (
+        "engine", "resume", "trainer.step = step", "trainer.step = 0"),
+    "m resumed as v": (
+        "engine", "resume", '{kind}.{name}', 'm.{name}'),
+    "a batch that is changed": (
+        "engine", "train_step", "    check_pairs(",
+        "    sources[0, 0, 0] = sources[0, 0, 1]\n    check_pairs("),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_parts_a_run(port, fault):
+    with rewritten(port.NAME, *FAULTS[fault]):
+        assert next(diverging(port), None) is not None
+
+
+def late(training, d_model, step):
+    """Warmed up a step too late."""
+    return training.learning_rate * d_model**-0.5 * min(
+        max(step - 1, training.warmup_steps)**-0.5,
+        step * training.warmup_steps**-1.5)
+
+
+def rising(training, d_model, step):
+    """A constant learning rate that warms up."""
+    return training.learning_rate * min(1, step / training.warmup_steps)
+
+
+@pytest.mark.parametrize("word, schedule", [
+    ("inverse_sqrt", late), ("constant", rising)])
+def test_a_schedule_parts_a_run(port, word, schedule):
+    with tabled("optimizer", "SCHEDULES", lambda old, port: {
+            word: schedule})(port.NAME):
+        assert next(diverging(port), None) is not None
+
+
+def test_a_zero_is_compared_with_zero_alone():
+    truth = lockstep.TrainingTruth({"m": {"a": np.zeros(3)}}, 0.1)
+    for found, fits in ((np.zeros(3), True), (-np.zeros(3), True),
+                        (np.full(3, 1e-300), False), (np.zeros(2), False),
+                        (np.zeros(3, np.float32), False), (0.0, False),
+                        (np.full(3, np.nan), False)):
+        differs = truth.compare("m", {"a": found}).verdict == DIVERGENCE
+        assert differs != fits, found
