@@ -88,7 +88,9 @@ def check(
         "sizes, in float64 and float32.")] = False,
     wide: Annotated[bool, typer.Option(
         "--wide", help="Also compare models, shapes and values that presets "
-        "do not have, every pair of choices among them, in float64.")] = False,
+        "do not have, every pair of choices among them, in float64; and short "
+        "training runs of either form, every two conditions together.",
+    )] = False,
     list_conditions: Annotated[bool, typer.Option(
         "--list", help="Compare nothing; print every condition and every pair "
         "of choices, with the case that has it.")] = False,

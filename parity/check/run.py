@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits
 from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
-from parity import ports
 from parity.check import (
     cases, generation, golden, lockstep, search_runs, training_runs, wide,
     workers)
@@ -64,7 +63,7 @@ class Check:
         generate: whether every search is compared, not the trained model's
             greedy answers alone.
         wide: whether the models of parity.check.wide are compared too, in
-            float64.
+            float64, and the runs of parity.check.training_runs.
         apart: whether each port works in a process of its own.
     """
 
@@ -180,14 +179,11 @@ class Check:
             for model in wide.models():
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases())), 1
-<<<<<<< HEAD
         if self.wide:
             for form in FORMS:
                 for part in self._searched_models(form):
                     yield part, 1
-=======
             yield from self._trainings()
->>>>>>> 706bc2d (Compare training runs under every two conditions)
         if self.full_size and FULL_SIZE in self.presets:
             for part in self._trained():
                 yield part, 1
@@ -319,9 +315,11 @@ class Check:
 
     def _trainings(self):
         """Yield the parts of the runs that vary conditions, in both forms."""
-        for form in ports.FORMS:
+        for form in FORMS:
             for run in training_runs.varied():
-                yield self._training(training_runs.TITLE, run, None, form), 1
+                if run.dtype in self.dtypes:
+                    yield self._training(
+                        training_runs.TITLE, run, None, form), 1
 
     def _trained(self):
         """Yield the parts of the shipped model, on dates it never saw.
