@@ -180,6 +180,7 @@ class _Shown:
             if answer.problem:
                 print(f"parity: {answer.problem}", file=sys.stderr)
                 self.status = USAGE
+            self._note_cut(lines[i][0], next(iter(found.values()))[i])
             if self.quiet:
                 continue
             if len(found) > 1:
@@ -187,6 +188,19 @@ class _Shown:
             else:
                 self._plain(next(iter(found.values()))[i])
         sys.stdout.flush()
+
+    def _note_cut(self, what, answer):
+        """Say that an answer has no end, and what to do."""
+        from parity.runs import translation
+        if answer.tokens is None or translation.ends(
+                answer.tokens[0], self.settings):
+            return
+        most = self.settings.max_tokens
+        print(f"parity: the answer to {what} has no end after {most} tokens "
+              "and is cut there; "
+              + ("the model can give no more, so give a shorter text."
+                 if most == self.model.config.max_length
+                 else "raise --max-tokens."), file=sys.stderr)
 
     def _plain(self, answer):
         if self.nbest == 1:
@@ -254,7 +268,8 @@ class _Shown:
             about = (f"Computed in {self.dtype} by {', '.join(weights)}; the "
                      f"largest difference of any weight is {worst:.1e}.")
         axes = picture.parts(
-            answer, translation.written(answer.tokens[0], self.settings),
+            answer, translation.decoder_ids(
+                answer, self.settings)[1:],
             self.settings.bos_id, self.model.tokenizer)
         if path.suffix == ".png":
             picture.save_png(path, ours, axes)

@@ -124,7 +124,8 @@ def read(model, text, what):
     ids = np.array(model.tokenizer.encode(text), np.int64)
     if len(ids) > model.config.max_length:
         return Answer(text, f"{what} has {len(ids)} tokens, but the model "
-                      f"reads {model.config.max_length}; shorten it.")
+                      f"reads {model.config.max_length}; shorten it, or divide "
+                      "it into several.")
     return Answer(text, "", ids)
 
 
@@ -192,10 +193,10 @@ class Translator:
 
         Returns:
             {kind: weights [layers H T S]} of "encoder", "decoder" and "cross".
-            The decoder's rows are the bos id and all tokens but the last.
+            The decoder's rows are those of ``decoder_ids``.
         """
-        ids, config = written(answer.tokens[0], settings), self.model.config
-        target = np.array([settings.bos_id, *ids], np.int64)
+        config = self.model.config
+        target = np.array(decoder_ids(answer, settings), np.int64)
         batch = Batch.of_ids(answer.ids[None], target[None], config.pad_id)
         steps = self.engine.forward(self.built, *batch)
         kinds = {
@@ -212,6 +213,18 @@ def written(tokens, settings):
     """A hypothesis' ids, without its bos id and before its eos id."""
     ids = tokens.tolist()[1:]
     return ids[:(ids + [settings.eos_id]).index(settings.eos_id)]
+
+
+def ends(tokens, settings):
+    """Whether a hypothesis has an eos id, and was not cut off."""
+    return settings.eos_id in tokens.tolist()[1:]
+
+
+def decoder_ids(answer, settings):
+    """What the decoder read for the best hypothesis: the bos id and all tokens
+    but the last, which is the eos id unless the hypothesis was cut off."""
+    ids = [settings.bos_id, *written(answer.tokens[0], settings)]
+    return ids if ends(answer.tokens[0], settings) else ids[:-1]
 
 
 def agree(first, others, dtype="float64"):

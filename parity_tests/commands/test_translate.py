@@ -1,6 +1,7 @@
 """From text to text, on the command line and in Python."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from contract import weights
+from contract.config import TransformerConfig
 from contract.errors import InputError
 from contract.tokenizer import Tokenizer
 from parity import ports
@@ -168,6 +170,33 @@ def test_attention_is_drawn(tmp_path, name):
     else:
         assert b"<b>" not in content and b"&lt;b&gt;" in content
         assert content.count(b"<details>") == 3 * 2 * 4
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """Weights of a model whose answers repeat themselves without end."""
+    _, metadata = weights.load(SHIPPED)
+    about = weights.described(metadata)
+    arrays = weights.probe_weights(TransformerConfig(**about["config"]))
+    path = tmp_path / "endless.safetensors"
+    weights.save(path, arrays, config=about["config"])
+    shutil.copy(SHIPPED.with_name("dates.tokenizer.json"),
+                tmp_path / "tokenizer.json")
+    return path
+
+
+@pytest.mark.parametrize("more", [[], ["--max-tokens", "64"],
+                                  ["--max-tokens", "7"]])
+def test_an_answer_that_never_ends(endless, tmp_path, more):
+    found = run("--weights", str(endless), "--attention",
+                str(tmp_path / "a.html"), "--port", "all", FRIDAY, *more)
+    assert found.exit_code == 0, found.output
+    most = 7 if "7" in more else 64
+    assert f"text 1 has no end after {most} tokens" in found.stderr
+    assert ("raise --max-tokens" if most == 7 else "give a shorter text") in (
+        found.stderr)
+    assert found.stderr.count("\n") == 1
+    assert (tmp_path / "a.html").read_bytes().count(b"<details>") == 24
 
 
 def test_attention_is_each_steps(port):
