@@ -1,5 +1,7 @@
 """The one exception for a user's mistake, not ours."""
 
+import difflib
+
 
 class InputError(ValueError):
     """An input cannot be used.
@@ -11,8 +13,27 @@ class InputError(ValueError):
 
 def one_of(value, allowed, what):
     """Return ``value`` if it is one of ``allowed``, else raise InputError."""
-    if value not in allowed:
-        raise InputError(
-            f"{what} {value!r} is unknown; choose one of {', '.join(allowed)}."
-        )
-    return value
+    if isinstance(value, str) and value in allowed:
+        return value
+    near = _meant(value, list(allowed)) if isinstance(value, str) else ""
+    near = near and f" (did you mean {near}?)"
+    raise InputError(
+        f"{what} {value!r} is unknown{near}; choose one of "
+        f"{', '.join(allowed)}.")
+
+
+#: What others call a word of ours.
+CALLED = {
+    "pytorch": "torch", "tensorflow": "keras", "tf": "keras", "flax": "jax",
+    "nnx": "jax", "np": "numpy", "gpu": "cuda", "metal": "mps", "fp64":
+    "float64", "double": "float64", "fp32": "float32", "float": "float32",
+    "single": "float32", "fp16": "float16", "half": "float16",
+    "bf16": "bfloat16", "f64": "float64", "f32": "float32"}
+
+
+def _meant(word, allowed):
+    """The allowed word that is probably meant, or ""."""
+    word = word.lower()[:40]
+    if CALLED.get(word) in allowed:
+        return CALLED[word]
+    return next(iter(difflib.get_close_matches(word, allowed, 1, 0.7)), "")

@@ -17,3 +17,7 @@ def __getattr__(name):
     if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"parity.{PUBLIC[name]}"), name)
+
+
+def __dir__():
+    return sorted(PUBLIC)

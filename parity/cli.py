@@ -6,6 +6,7 @@ framework is missing, 4 nothing was compared, 70 a mistake in this program.
 
 import contextlib
 import gc
+import os
 import pathlib
 import sys
 from typing import Annotated, Optional
@@ -16,14 +17,14 @@ from contract.config import PRESETS
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands import (
-    compare, differences, faults, ledger, mutate, read, translate)
+    compare, differences, doctor, faults, ledger, mutate, read, translate)
 from parity.commands import train as training
 from parity.commands.shell import MISSING, Commands, told_plainly
 from parity.numerics.dtypes import DTYPES
 from parity.render import overview, terminal
 
 app = typer.Typer(
-    cls=Commands, add_completion=False, no_args_is_help=True,
+    cls=Commands, add_completion=False, no_args_is_help=False,
     rich_markup_mode=None, pretty_exceptions_enable=False,
     help="One Transformer in NumPy, PyTorch, Keras and JAX: prove that they "
          "agree. Exit status: 0 match, 1 divergence, 2 usage or unreadable "
@@ -56,9 +57,38 @@ def exit_if_any(absent):
         raise typer.Exit(MISSING)
 
 
-@app.callback()
-def main():
+#: What is printed where no command is given.
+FIRST = """\
+One Transformer in NumPy, PyTorch, Keras and JAX, proved to be the same. Try:
+
+  parity check --preset lesson          compare every step of all four
+  parity translate "20 November 2026"   ask the trained model
+  parity read --serve                   read the four side by side, with values
+  parity dump model.py:make --out a     store what your model computes; then
+  parity compare a b                    say where two models diverge, and why
+  parity doctor                         what is installed here
+  parity --help                         every command
+"""
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option(
+        "--version", help="Print the version and end.")] = False,
+    quiet: Annotated[bool, typer.Option(
+        "--quiet", help="Print nothing but what goes wrong; the exit status "
+        "says the rest.")] = False,
+):
     """One Transformer, four times."""
+    if version:
+        print(f"parity {doctor.version()}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        print(FIRST, end="")
+    if quiet:
+        ctx.with_resource(contextlib.redirect_stdout(
+            ctx.with_resource(open(os.devnull, "w", encoding="utf-8"))))
 
 
 @app.command()
@@ -213,6 +243,7 @@ app.command()(read.read)
 app.command()(compare.dump)
 app.command()(compare.compare)
 app.command()(ledger.ledger)
+app.command()(doctor.doctor)
 
 
 def finish(out, found, names, json_file, html_file=None):

@@ -164,6 +164,13 @@ class Comparison:
             "rows": [plain(row) for row in self.rows],
         }
 
+    def __str__(self):
+        """What the command says below its table."""
+        return "\n".join([
+            self.sentence(), *(f"why: {each.text()}"
+                               for each in self.explanations),
+            f"verdict: {self.verdict}"])
+
     def sentence(self):
         """The verdict in a sentence or two."""
         verdict, first = self.verdict, self.first

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from parity import ports
 from parity.cli import app
+from parity.commands import doctor
 
 KEYS = {"preset", "case", "name", "port", "form", "dtype", "device", "shape",
         "error", "limit", "verdict"}
@@ -164,3 +165,51 @@ def test_arguments_that_are_not_utf8():
         found = parity_process(*words, stdout=subprocess.DEVNULL)
         assert found.returncode == 2, found
         assert b"Traceback" not in found.stderr
+
+
+def test_the_command_alone_shows_what_to_try():
+    found = CliRunner().invoke(app, [])
+    assert found.exit_code == 0 and found.stdout.count("\n") < 12
+    commands = {line.split()[1] for line in found.stdout.splitlines()
+                if line.startswith("  parity")}
+    assert commands - {"--help"} <= {
+        command.name or command.callback.__name__
+        for command in app.registered_commands}
+    assert CliRunner().invoke(app, ["--version"]).stdout == (
+        f"parity {doctor.version()}\n")
+
+
+def test_quiet_leaves_the_exit_status():
+    found = CliRunner().invoke(app, ["--quiet", "translate", "1 May 2026"])
+    assert (found.exit_code, found.output) == (0, "")
+    found = CliRunner().invoke(app, ["--quiet", "check", "--port", "x"])
+    assert found.exit_code == 2 and found.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("given, meant", [
+    ("--port pytorch", "torch"), ("--port Tensorflow", "keras"),
+    ("--port jaxx", "jax"), ("--device gpu", "cuda"),
+    ("--dtype fp32", "float32"), ("--preset leson", "lesson")])
+def test_did_you_mean(given, meant):
+    found = CliRunner().invoke(app, ["check", *given.split()])
+    assert found.exit_code == 2
+    assert f"(did you mean {meant}?)" in found.stderr
+
+
+def test_doctor(monkeypatch):
+    found = CliRunner().invoke(app, ["doctor"])
+    assert found.exit_code == 0, found.output
+    for name in ("python", "numpy", "torch", "keras", "jax", "files"):
+        assert f"\n{name}" in found.stdout
+    monkeypatch.setitem(ports.NEEDS, "torch", {"torch": "99"})
+    monkeypatch.setitem(ports.NEEDS, "jax", {"nowhere": "1"})
+    ports.engine.cache_clear()
+    found = CliRunner().invoke(app, ["doctor"])
+    ports.engine.cache_clear()
+    assert found.exit_code == 2 and "is too old" in found.stdout
+    assert "nowhere is not installed; pip install" in found.stdout
+
+
+def test_the_public_names_are_listed():
+    import parity
+    assert dir(parity) == sorted(parity.PUBLIC)

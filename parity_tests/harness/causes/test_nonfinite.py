@@ -58,6 +58,8 @@ def explained(a, b):
         assert comparison.status == 1
         found = explain(comparison, a, b)
         assert comparison.as_json()["explanations"]
+        assert f"why: {found[0].text()}\nverdict" in str(comparison) or (
+            len(found) > 1)
     return [each.text() for each in found]
 
 

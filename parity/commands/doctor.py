@@ -1,0 +1,82 @@
+"""The command ``parity doctor``: what is installed, and what is not checked."""
+
+import importlib.metadata
+import platform
+
+import typer
+
+from contract.errors import InputError
+from parity import ports
+from parity.commands.shell import USAGE, told_plainly
+from parity.numerics.dtypes import DTYPES
+
+#: The distribution, as pip knows it.
+DISTRIBUTION = "transformer-parity"
+
+#: The versions of Python that are tested, oldest and newest.
+OLDEST, NEWEST = (3, 11), (3, 13)
+
+
+def version():
+    """The version of this program."""
+    try:
+        return importlib.metadata.version(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        return "of a folder that is not installed"
+
+
+def doctor():
+    """Say what is installed, what is too old, and what is not checked and why.
+
+    Exit status: 0 nothing is wrong, 2 something is.
+    """
+    with told_plainly():
+        wrong = [*_python(), *_frameworks(), *_shipped()]
+        print("nothing is wrong" if not wrong else
+              f"wrong: {'; '.join(wrong)}")
+        raise typer.Exit(USAGE if wrong else 0)
+
+
+def _python():
+    """Print versions; yield what is wrong with Python."""
+    print(f"parity  {version()}")
+    own = tuple(map(int, platform.python_version_tuple()[:2]))
+    print(f"python  {platform.python_version()}, {platform.platform()}")
+    if not OLDEST <= own <= NEWEST:
+        yield (f"Python {own[0]}.{own[1]} is not tested; take {OLDEST[0]}."
+               f"{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}")
+
+
+def _frameworks():
+    """Print a line a port; yield what is wrong with those installed."""
+    for name in ("numpy", *ports.known_ports()):
+        found = ports.engine(name)
+        if isinstance(found, ports.NotChecked):
+            print(f"{name:7} not checked: {found.reason}; pip install "
+                  f"'{DISTRIBUTION}[{name}]'")
+            if ports.missing(name) is None:
+                yield f"{name}: {found.reason}"
+            continue
+        versions = ", ".join(f"{package} {number}" for package, number
+                             in found.versions().items())
+        print(f"{name:7} {versions}; devices: {', '.join(found.devices())}")
+    print(f"dtypes  {', '.join(DTYPES)}")
+
+
+def _shipped():
+    """Print how the shipped files are; yield which of them are not sound."""
+    from parity.check import golden
+    try:
+        names = golden.sums()
+    except InputError as error:
+        print("files   not here")
+        yield str(error)
+        return
+    sound = 0
+    for name in names:
+        try:
+            golden.sound(name)
+            sound += 1
+        except InputError as error:
+            yield str(error)
+    print(f"files   {sound} of {len(names)} shipped files are sound")
