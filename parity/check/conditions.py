@@ -150,6 +150,10 @@ def forward_conditions():
         "S > 64": on_sizes(lambda b, s, t: s > 64),
         "T > 64": on_sizes(lambda b, s, t: t > 64),
         "S > 128": on_sizes(lambda b, s, t: s > 128),
+        "masks of one target token": lambda one: (
+            one.case.kind == "masks" and one.case.inputs[1].shape[1] == 1),
+        "masks of one pair": lambda one: (
+            one.case.kind == "masks" and len(one.case.inputs[0]) == 1),
         "H = 1": on_config(lambda c: c.n_heads == 1),
         "H > 1": on_config(lambda c: c.n_heads > 1),
         "d_model > 512": on_config(lambda c: c.d_model > 512),

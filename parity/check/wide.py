@@ -228,7 +228,7 @@ def loss_cases(model):
     for convention in CHOICES["smoothing"]:
         for name, x, epsilon in (
                 ("no smoothing", logits, 0.0),
-                ("large", 300 * logits, config.label_smoothing),
+                ("large", 1000 * logits, config.label_smoothing),
                 ("ties", np.round(logits), config.label_smoothing)):
             yield Case(f"loss, {convention}, {name}", "loss", (x, labels),
                        kind="loss", smoothing=(epsilon, convention),
@@ -243,6 +243,10 @@ def model_cases(model):
     """The whole model: batches, ways to ask it, dropout, gradients."""
     main, other = model.main, model.batch(model.shapes[0], other=1)
     whole = functools.partial(Case, component="transformer", tiers=TIERS)
+    for shape in model.shapes[1:]:
+        batch = model.batch(shape)
+        yield Case("masks, batch of {} of {} and {}".format(*shape), "masks",
+                   (batch.source, batch.target), kind="masks", tiers=TIERS)
     for shape in model.shapes:
         yield whole("transformer, batch of {} of {} and {}".format(*shape),
                     inputs=tuple(model.batch(shape)), returned=True)

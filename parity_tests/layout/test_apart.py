@@ -1,0 +1,138 @@
+"""A port is a port: alone in a process, it needs no other part of this house.
+
+The import statements of its files are read elsewhere; here a port is imported
+and worked with, and ``sys.modules`` tells what came along by any door.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from parity import ports
+from parity_tests.support.places import ROOT
+
+#: Work for a port alone: each function of both forms of its engine.
+ALONE = """
+import importlib, sys
+import numpy as np
+from contract import weights
+from contract.batch import Batch
+from contract.config import TransformerConfig
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+
+{before}
+config = TransformerConfig(
+    source_vocab=11, target_vocab=13, d_model=6, n_heads=3, d_ff=5,
+    n_encoder_layers=1, n_decoder_layers=1, max_length=9)
+source, target = np.array([[3, 4, 0]]), np.array([[1, 5, 2, 7]])
+batch = Batch.of_ids(source, target)
+for form in "", "fast.":
+    engine = importlib.import_module("{package}." + form + "engine")
+    engine.set_precision(), engine.devices(), engine.versions()
+    model = engine.build(
+        "transformer", config, engine.initial_weights(config, 1))
+    engine.forward(model, *batch, key=np.array([1, 2], np.uint32))
+    engine.predict(model, *batch)
+    engine.gradients(model, *batch, target)
+    engine.masks(source, target, 0)
+    engine.loss(np.zeros((1, 4, 13)), target, 0, 0.1, "kl")
+    engine.run_residual(
+        dict(engine.modules(model))["encoder.layers.0.feed_forward_residual"],
+        *np.ones((2, 1, 2, 6)))
+    engine.generate(model, source, GenerationConfig(
+        bos_id=1, eos_id=2, max_tokens=2, method="sample"))
+    trainer = engine.trainer(model, TrainingConfig(clip_norm=1.0))
+    engine.train_step(trainer, source[None], target[None])
+    engine.resume(trainer, 2, engine.moments(trainer))
+    engine.export(model), engine.matmul(np.ones((2, 2)), np.ones((2, 2)))
+{after}
+"""
+
+#: What a process may have of this project beside the contract and the port.
+LOADED = """
+ours = sorted(name for name in sys.modules if name.split(".")[0].startswith(
+    ("impl_", "reference_numpy", "parity", "benchmarks")))
+print("\\n".join(name for name in ours if name.split(".")[0] != "{package}"))
+"""
+
+#: Every attribute of the house's modules and classes, and what holds values.
+HARNESS = """
+import pkgutil
+import parity, reference_numpy
+import contract
+
+def walk(package):
+    name = package.__name__ + "."
+    for found in pkgutil.walk_packages(package.__path__, name):
+        if not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
+
+for package in contract, reference_numpy, parity:
+    walk(package)
+
+def state():
+    found = {{}}
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] not in ("contract", "reference_numpy", "parity"):
+            continue
+        for attribute, value in list(vars(module).items()):
+            look(found, name + "." + attribute, value, name)
+    return found
+
+def look(found, where, value, module):
+    found[where] = id(value)
+    if isinstance(value, dict) and not where.endswith("__builtins__"):
+        found[where] = [(key, id(one)) for key, one in value.items()]
+    elif isinstance(value, (list, set)):
+        found[where] = list(map(id, value))
+    elif isinstance(value, type) and value.__module__ == module:
+        for name, one in vars(value).items():
+            found[where + "." + name] = id(one)
+    elif hasattr(value, "__code__"):
+        found[where] = id(value), id(value.__code__), id(value.__defaults__)
+
+first = state()
+"""
+
+COMPARED = """
+last = state()
+print("\\n".join(name for name in first if first[name] != last.get(name)))
+print("\\n".join(name for name in last if name not in first))
+"""
+
+
+def printed(port, before, after):
+    """The lines that a process prints after a port has worked in it."""
+    package = ports.package(port)
+    code = ALONE.format(package=package, before=before.format(),
+                        after=after.format(package=package))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split()
+
+
+@pytest.mark.long
+def test_a_port_imports_no_other_part(port):
+    assert printed(port.NAME, "", LOADED) == []
+
+
+@pytest.mark.long
+def test_a_port_alters_no_other_part(port):
+    assert printed(port.NAME, HARNESS, COMPARED) == []
+
+
+@pytest.mark.parametrize("door", [
+    "import reference_numpy.masks", "__import__('parity.ports')",
+    "importlib.import_module('parity.numerics.words')",
+    "exec('from parity.numerics import words')"])
+def test_every_door_is_seen(door):
+    """What the first test looks at tells whatever way it came by."""
+    code = "import importlib, sys\n" + door + LOADED.format(package="impl_x")
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT,
+                          capture_output=True, text=True)
+    assert done.stdout.strip(), done.stderr
