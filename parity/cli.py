@@ -276,10 +276,11 @@ def causes(found):
     wrong = [one for one in found.divergences() if one[1] not in failed]
     if not wrong:
         return []
-    from parity.causes import diagnose
+    from parity.causes import training_diagnosis
     row, port, _ = wrong[0]
     try:
-        return diagnose.of_row(row, ports.ready(port))
+        return training_diagnosis.of_row(
+            row, ports.ready(port, form=row.form))
     except Exception as error:  # of a port that also fails at this
         print(f"parity: no cause was looked for: {words_of(error)}.",
               file=sys.stderr)

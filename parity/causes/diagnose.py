@@ -79,7 +79,10 @@ class Diagnosis:
     @property
     def faults(self):
         """The causes that are looked for."""
-        return catalogue.faults() if self.chosen is None else self.chosen
+        if self.chosen is not None:
+            return self.chosen
+        return [fault for fault in catalogue.faults()
+                if fault.topic != "training"]
 
     def findings(self, engine):
         """What is wrong with a port: a list of Findings, the first first.

@@ -5,6 +5,8 @@ import dataclasses
 from contract.weights import probe_weights
 from parity.causes.diagnose import Diagnosis
 from parity.causes.cause import Cause
+from parity.causes.faults.training_steps import CASE
+from parity.causes.training_diagnosis import TrainingDiagnosis, proof_run
 from parity.check import cases
 
 
@@ -66,7 +68,10 @@ _diagnoses = {}
 
 def diagnosis_for(fault):
     """The Diagnosis of the config in which a fault shows; made once."""
-    key = fault.preset, tuple(sorted(fault.changes.items()))
+    key = (fault.preset, fault.case == CASE,
+           tuple(sorted(fault.changes.items())))
+    if key not in _diagnoses and fault.case == CASE:
+        _diagnoses[key] = TrainingDiagnosis(proof_run(fault.changes))
     if key not in _diagnoses:
         config = cases.test_size(fault.preset).replace(**fault.changes)
         _diagnoses[key] = Diagnosis(config, probe_weights(config))

@@ -15,7 +15,8 @@ from parity.render import terminal
 def faults(
     topic: Annotated[Optional[list[str]], typer.Option(
         help="Only these: norm, attention, masks, embedding, positions, "
-        "feed-forward, residual, layers, output, dtype, loss, optimiser."
+        "feed-forward, residual, layers, output, dtype, loss, optimiser, "
+        "training."
     )] = None,
     port: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="torch, keras, jax or all; repeat it or separate "

@@ -17,6 +17,7 @@ from parity.causes.diagnose import Diagnosis, probe
 from parity.causes.faults.attention import root_is
 from parity.causes.faults.norms import LAYER, in_norm
 from parity.causes.faults.putting import all_of
+from parity.causes.faults.training_steps import in_step
 from parity.causes.formulas import norm
 from parity.cli import app
 from parity_tests.support.places import ROOT
@@ -118,6 +119,36 @@ def test_check_names_the_cause(port):
     assert (f"First divergence: {port.NAME}, complete, self_attention, step "
             "scores (float64, cpu)") in printed
     assert "Cause: scores over √d_model" in printed
+
+
+@pytest.mark.parametrize("name, options, place", [
+    ("dropout masks are those of the first batch", ("--train", "2"),
+     "training, 1 steps, step 1 loss"),
+    ("v is 0 when resumed", ("--wide",), "step 3 weights")])
+@pytest.mark.long
+def test_check_names_the_cause_of_a_training_run(name, options, place):
+    port = ports.engine("torch")
+    if isinstance(port, ports.NotChecked):
+        pytest.skip(f"not checked: {port.reason}")
+    with BY_NAME[name].put("torch"):
+        done = CliRunner().invoke(app, [
+            "check", "--preset", "lesson", "--port", "torch", "--dtype",
+            "float64", "--no-full-size", *options])
+    printed = " ".join(done.output.split())
+    assert done.exit_code == 1
+    assert f"Cause: {name} (" in printed and place in printed
+    assert "And once that" not in printed
+
+
+def test_a_training_fault_that_no_one_knows_is_not_named(port):
+    """A share of the loss off by a thousandth."""
+    fault = in_step("loss + share * loss_i", "loss + share * loss_i * 1.001")
+    diagnosis = proof.diagnosis_for(BY_NAME["a seed is cut to 32 bits"])
+    assert diagnosis.findings(port) == []
+    with fault(port.NAME):
+        found = diagnosis.findings(port)
+    assert [(f.cause, f.step) for f in found] == [
+        ("not identified", "step 1 loss")]
 
 
 def test_check_says_that_a_cause_is_not_identified():
