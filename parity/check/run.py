@@ -100,14 +100,14 @@ class Check:
         for asked, what, those in (
                 (self.gradients, "gradients", both),
                 (self.generate, "searches", both),
-                (self.wide, "the wide check", both[:1]),
+                (self.wide, "the models of --wide", both[:1]),
                 (self.train, "training", both[:1])):
             left = [dtype for dtype in self.dtypes if dtype not in those]
             if asked and left:
                 there = those if what == "training" else [
                     dtype for dtype in those if dtype in self.dtypes]
                 done = " and ".join(there) or "no dtype that was asked for"
-                yield (f"{what} in {' and '.join(left)}; it is compared in "
+                yield (f"{what} in {' and '.join(left)}; compared in "
                        f"{done}")
 
     def _tell(self):

@@ -48,7 +48,7 @@ def limit(dtype, own_error, inner=False):
             measured like the port's; not used for float64.
         inner: whether it is a step of a component inside a larger one.
     """
-    eps = EPS[dtype]
+    eps, own_error = EPS[dtype], known(own_error)
     match dtype:
         case "float64":
             return FLOAT64_LIMIT
@@ -56,9 +56,12 @@ def limit(dtype, own_error, inner=False):
             bound = 2 * own_error + 4 * eps
             return bound if inner else min(bound, 16 * eps)
         case _:
-            if not math.isfinite(own_error):
-                own_error = 0.0
             return 2 * own_error + 2 * eps
+
+
+def known(own_error):
+    """An error, or 0 where none is finite: else no error would be too large."""
+    return own_error if math.isfinite(own_error) else 0.0
 
 
 def fixed_limit(dtype):
@@ -79,6 +82,7 @@ def gradient_limit(dtype, own_error, of_one=False):
     eps = EPS[dtype]
     if dtype == "float64":
         return FLOAT64_GRADIENT if of_one else FLOAT64_LIMIT
+    own_error = known(own_error)
     if of_one:
         return 8 * own_error + 64 * eps
     return min(2 * own_error + 4 * eps, 32 * eps)
@@ -103,7 +107,7 @@ def score_limit(dtype, own_error):
     """
     if dtype == "float64":
         return FLOAT64_LIMIT
-    return 8 * own_error + 64 * EPS[dtype]
+    return 8 * known(own_error) + 64 * EPS[dtype]
 
 
 def model_limits(dtype):

@@ -187,7 +187,7 @@ def test_what_a_dtype_does_not_have_is_said(tmp_path):
     found = json.loads((tmp_path / "r.json").read_text())
     assert done.exit_code == 0
     for what in ("gradients", "searches", "training"):
-        words = f"{what} in bfloat16; it is compared in "
+        words = f"{what} in bfloat16; compared in "
         assert f"not done: {words}" in done.output
         assert any(one.startswith(words) for one in found["not_done"])
     assert not [one for one in found["comparisons"]

@@ -1,5 +1,7 @@
 """The comparator itself, on pairs that it must not let pass."""
 
+import functools
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -196,3 +198,22 @@ def test_rounded_arrays_round_once_an_operation(dtype):
     np.testing.assert_array_equal(
         np.asarray(product),
         (single[0] @ single[1]).astype(short).astype(np.float32))
+
+
+@pytest.mark.parametrize("limit", [
+    tolerances.limit, tolerances.gradient_limit, tolerances.score_limit,
+    functools.partial(tolerances.limit, inner=True),
+    functools.partial(tolerances.gradient_limit, of_one=True)])
+@pytest.mark.parametrize("own_error", [np.inf, np.nan])
+def test_no_limit_is_infinite(limit, own_error):
+    """Where the reference itself overflows, a port has not matched it."""
+    assert limit("float32", own_error) == limit("float32", 0.0) < 1e-4
+
+
+@pytest.mark.parametrize("scale, verdict", [
+    (np.nan, DIVERGENCE), (0.0, DIVERGENCE), (1.0, ZERO)])
+def test_a_zero_beside_nothing_is_no_match(scale, verdict):
+    with np.errstate(all="ignore"):
+        found = compare(np.full(2, 1e-20), np.zeros(2), 1e-10,
+                        zero_scale=np.float64(scale))
+    assert found.verdict == verdict
