@@ -39,18 +39,19 @@ def train(
     resume: Annotated[bool, typer.Option(
         "--resume", help="Go on from the folder's checkpoint, with its "
         "settings; any port can.")] = False,
-    steps: option(int, "Train up to this step.", min=1) = None,
+    steps: option(int, "Train up to this step.", min=1, max=2**53) = None,
     every: Annotated[int, typer.Option(
         min=1, help="Validate and save each so many steps.")] = 500,
-    batch: option(int, "Pairs in a batch.", min=1) = None,
-    accumulate: option(int, "Batches in a step.", min=1) = None,
+    batch: option(int, "Pairs in a batch.", min=1, max=2**16) = None,
+    accumulate: option(int, "Batches in a step.", min=1, max=2**16) = None,
     preset: option(str, f"A variant: {', '.join(PRESETS)}.") = None,
     d_model: option(int, "Width between components.") = None,
     heads: option(int, "Heads of each attention.") = None,
     d_ff: option(int, "Width of the feed-forward networks.") = None,
     layers: option(int, "Layers of each stack.") = None,
     max_length: option(int, "The longest sequence, in tokens.") = None,
-    vocab: option(int, "Tokens of the tokenizer that a file gets.") = None,
+    vocab: option(int, "Tokens of the tokenizer that a file gets.",
+                  min=260, max=2**24) = None,
     dropout: option(float, "The chance that a value is dropped.") = None,
     label_smoothing: option(float, "ε.") = None,
     smoothing: option(str, ", ".join(MODEL_CHOICES["smoothing"])) = None,

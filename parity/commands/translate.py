@@ -305,7 +305,7 @@ def tokenizer(
         metavar="FILE", help="Where to write the tokenizer.")
     ] = pathlib.Path("tokenizer.json"),
     vocab: Annotated[int, typer.Option(
-        min=260, help="How many tokens it has.")] = 1000,
+        min=260, max=2**24, help="How many tokens it has.")] = 1000,
     model: Annotated[str, typer.Option(
         help="bpe, of bytes; or wordpiece.")] = "bpe",
 ):

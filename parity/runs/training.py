@@ -15,7 +15,7 @@ import numpy as np
 
 from contract import checkpoint, weights
 from contract.config import TransformerConfig
-from contract.errors import InputError
+from contract.errors import InputError, one_of
 from contract.files import (
     SUFFIX, check_ordinary, check_room, locked, told, write_whole)
 from contract.generation import GenerationConfig
@@ -58,6 +58,16 @@ class Settings:
     accumulate: int = 1
     dtype: str = "float32"
     vocab: int = 1000
+
+    def __post_init__(self):
+        for field, least, most in (("rows", 1, 2**16), ("accumulate", 1, 2**16),
+                                   ("vocab", 260, 2**24)):
+            value = getattr(self, field)
+            if type(value) is not int or not least <= value <= most:
+                raise InputError(
+                    f"{field} is {value!r}; choose a whole number from "
+                    f"{least} to {most}.")
+        one_of(self.dtype, ("float32", "float64"), "dtype")
 
     def as_dict(self):
         """Plain data."""

@@ -98,6 +98,9 @@ BAD_WORDS = {
     "device": (["dates", "--port", "numpy", "--device", "cuda"], "cuda"),
     "resume": (["dates", "--resume", "--out", "/nowhere"], "no checkpoint"),
     "preset": (["dates", "--preset", "gpt"], "gpt"),
+    "batch": (["dates", "--batch", "9" * 20], "--batch"),
+    "accumulate": (["dates", "--accumulate", "9" * 20], "--accumulate"),
+    "vocab": (["--data", "x.tsv", "--vocab", "9" * 20], "--vocab"),
     "decay": (["dates", "--weight-decay", "0.1"], "adamw"),
 }
 
@@ -108,7 +111,7 @@ def test_bad_words_are_refused(tmp_path, monkeypatch, how):
     words, expected = BAD_WORDS[how]
     done = command(*words)
     assert done.exit_code == 2 and expected in done.output
-    assert done.output.count("\n") == 1
+    assert done.output.count("\n") == 1 or "Usage: " in done.output
     assert not list(tmp_path.iterdir())
 
 
