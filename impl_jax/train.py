@@ -13,7 +13,7 @@ from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
 
-def loss_and_gradients(model, source, target, key, native):
+def loss_and_gradients(model, source, target, drawn):
     """The loss of one batch, and its gradient by every weight, a list."""
     config = model.config
     # [1] read [B T]: the target without its last token
@@ -24,8 +24,6 @@ def loss_and_gradients(model, source, target, key, native):
     # [3] target_mask [B 1 T T]: no padding, and no later token
     target_mask = (padding_mask(read, config.pad_id)
                    & causal_mask(read.shape[1]))
-    drawn = draw(key, places(config, *source.shape, read.shape[1]),
-                 config.dropout, native)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     graph, weights = nnx.split(model)
 
@@ -54,6 +52,11 @@ class Trainer:
                            for _, weight in leaves(model)]
                           for _ in range(2))
 
+    def draw(self, key, shapes):
+        """What dropout keeps in one batch, by place; shapes by place."""
+        return draw(key, shapes, self.model.config.dropout,
+                    self.training.masks == "native")
+
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
@@ -63,11 +66,13 @@ class Trainer:
         counts = jnp.sum(targets[:, :, 1:] != pad_id, axis=(1, 2))
         # [1] shares [A]: each batch's share of the tokens to predict  (R30)
         shares = counts.astype(self.m[0].dtype) / max(int(jnp.sum(counts)), 1)
+        shapes = places(
+            self.model.config, *sources.shape[1:], targets.shape[2] - 1)
         loss, gradients = 0, [0] * len(self.m)
         for i, share in enumerate(shares):
+            drawn = self.draw(random.fold_in(key, i), shapes)
             loss_i, gradients_i = loss_and_gradients(
-                self.model, sources[i], targets[i], random.fold_in(key, i),
-                training.masks == "native")
+                self.model, sources[i], targets[i], drawn)
             # [2] loss []: the sum of share · loss
             loss = loss + share * loss_i
             # [3] gradients [*]: the sum of share · gradient, by each weight

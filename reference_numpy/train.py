@@ -15,15 +15,14 @@ from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
 from reference_numpy.parameters import flatten, leaves, paths
 
 
-def loss_and_gradients(model, source, target, key, native):
+def loss_and_gradients(model, source, target, drawn):
     """The loss of one batch, and its gradient by every weight.
 
     Args:
         model: a Transformer.
         source: int [B S].
         target: int [B T + 1], from bos to eos.
-        key: uint32 [2], from which dropout's masks follow.
-        native: whether NumPy's own generator draws them instead.
+        drawn: what dropout keeps, by place.
 
     Returns:
         The mean loss over the labels that are not padding, and the gradients,
@@ -38,8 +37,6 @@ def loss_and_gradients(model, source, target, key, native):
     # [3] target_mask [B 1 T T]: no padding, and no later token
     target_mask = (padding_mask(read, config.pad_id)
                    & causal_mask(read.shape[1]))
-    drawn = draw(key, places(config, *source.shape, read.shape[1]),
-                 config.dropout, native)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with dropping(paths(model), drawn):
         output, cache = model.forward(source, read, source_mask, target_mask)
@@ -68,6 +65,11 @@ class Trainer:
                            for _, owner, leaf in leaves(model)]
                           for _ in range(2))
 
+    def draw(self, key, shapes):
+        """What dropout keeps in one batch, by place; shapes by place."""
+        return draw(key, shapes, self.model.config.dropout,
+                    self.training.masks == "native")
+
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one.
 
@@ -89,11 +91,13 @@ class Trainer:
         counts = np.sum(targets[:, :, 1:] != pad_id, axis=(1, 2))
         # [1] shares [A]: each batch's share of the tokens to predict  (R30)
         shares = counts.astype(self.m[0].dtype) / max(int(np.sum(counts)), 1)
+        shapes = places(
+            self.model.config, *sources.shape[1:], targets.shape[2] - 1)
         loss, gradients = 0, [0] * len(self.m)
         for i, share in enumerate(shares):
+            drawn = self.draw(random.fold_in(key, i), shapes)
             loss_i, gradients_i = loss_and_gradients(
-                self.model, sources[i], targets[i], random.fold_in(key, i),
-                training.masks == "native")
+                self.model, sources[i], targets[i], drawn)
             # [2] loss []: the sum of share · loss
             loss = loss + share * loss_i
             # [3] gradients [*]: the sum of share · gradient, by each weight

@@ -9,35 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from contract.dropping import dropping, places
+from contract.dropping import places
 from impl_jax import random, train
 from impl_jax.fast.dropout import draw
-from impl_jax.loss import cross_entropy
-from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
-from impl_jax.parameters import leaves, paths
-
-
-def loss_and_gradients(model, source, target, key, native):
-    """See impl_jax.train; what is dropped is drawn together."""
-    config = model.config
-    read, labels = target[:, :-1], target[:, 1:]
-    source_mask = padding_mask(source, config.pad_id)
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
-    drawn = draw(key, places(config, *source.shape, read.shape[1]),
-                 config.dropout, native)
-    graph, weights = nnx.split(model)
-
-    def loss_of(weights):
-        model = nnx.merge(graph, weights)  # nnx: a new object, with new ids
-        with dropping(paths(model), drawn):
-            output = model(source, read, source_mask, target_mask)
-        return cross_entropy(output, labels, config.pad_id,
-                             config.label_smoothing, config.smoothing)
-
-    loss, g = jax.value_and_grad(loss_of)(weights)
-    return loss, [g[...] for _, g in leaves(nnx.merge(graph, g))]
+from impl_jax.parameters import leaves
 
 
 class Trainer(train.Trainer):
@@ -47,6 +23,11 @@ class Trainer(train.Trainer):
         super().__init__(model, training)
         self.graph = nnx.graphdef(model)
         self.compiled = jax.jit(self._compute, donate_argnums=(0, 1, 2))
+
+    def draw(self, key, shapes):
+        """See impl_jax.train; what is dropped is drawn together."""
+        return draw(key, shapes, self.model.config.dropout,
+                    self.training.masks == "native")
 
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
@@ -66,11 +47,13 @@ class Trainer(train.Trainer):
             targets[:, :, 1:] != model.config.pad_id, axis=(1, 2))
         shares = (counts / jnp.maximum(counts.sum(), 1)).astype(m[0].dtype)
 
+        shapes = places(
+            model.config, *sources.shape[1:], targets.shape[2] - 1)
+
         def accumulate(total, batch):
             source, target, share, i = batch
-            parts = loss_and_gradients(
-                model, source, target, random.fold_in(key, i),
-                training.masks == "native")
+            drawn = self.draw(random.fold_in(key, i), shapes)
+            parts = train.loss_and_gradients(model, source, target, drawn)
             return jax.tree.map(
                 lambda a, b: a + share * b, total, parts), None
 

@@ -4,33 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract.dropping import dropping, places
+from contract.dropping import places
 from impl_keras import random, train
 from impl_keras.fast.dropout import draw
-from impl_keras.gradients import value_and_gradients
-from impl_keras.loss import cross_entropy
-from impl_keras.masks import causal_mask, padding_mask
-from impl_keras.parameters import leaves, paths
-
-
-def loss_and_gradients(model, source, target, key, native):
-    """See impl_keras.train; masks are drawn together."""
-    config = model.config
-    read, labels = target[:, :-1], target[:, 1:]
-    source_mask = padding_mask(source, config.pad_id)
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
-    drawn = draw(key, places(config, *source.shape, read.shape[1]),
-                 config.dropout, native)
-
-    def loss_of():
-        with dropping(paths(model), drawn):
-            output = model(source, read, source_mask, target_mask)
-        return cross_entropy(output, labels, config.pad_id,
-                             config.label_smoothing, config.smoothing)
-
-    return value_and_gradients(
-        loss_of, [weight for _, weight, _ in leaves(model)])
+from impl_keras.parameters import leaves
 
 
 def clip_by_global_norm(gradients, limit):
@@ -55,6 +32,11 @@ class Trainer(train.Trainer):
             import tensorflow as tf
             self.compiled = tf.function(self._compute, jit_compile=True)
 
+    def draw(self, key, shapes):
+        """See impl_keras.train; what is dropped is drawn together."""
+        return draw(key, shapes, self.model.config.dropout,
+                    self.training.masks == "native")
+
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
@@ -72,11 +54,14 @@ class Trainer(train.Trainer):
         shares = (ops.cast(counts, settings.dtype) / ops.cast(
             ops.maximum(ops.sum(counts), 1), settings.dtype))
 
+        shapes = places(
+            self.model.config, *sources.shape[1:], targets.shape[2] - 1)
+
         def accumulate(total, batch):
             source, target, share, i = batch
-            loss, gradients = loss_and_gradients(
-                self.model, source, target, random.fold_in(key, i),
-                training.masks == "native")
+            drawn = self.draw(random.fold_in(key, i), shapes)
+            loss, gradients = train.loss_and_gradients(
+                self.model, source, target, drawn)
             return [a + share * b for a, b in zip(
                 total, [loss, *gradients])], None
 
