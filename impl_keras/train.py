@@ -13,7 +13,7 @@ from impl_keras.parameters import leaves, paths
 
 
 def loss_and_gradients(model, source, target, drawn):
-    """The loss of one batch, and its gradient by every weight, a list."""
+    """The loss of one batch, and its gradient by every weight."""
     config = model.config
     # [1] read [B T]: the target without its last token
     read = target[:, :-1]

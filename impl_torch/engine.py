@@ -53,7 +53,7 @@ def devices():
     for name in ("cpu", "cuda", "mps", "xpu"):
         with contextlib.suppress(Exception):
             x = torch.ones(2, 2, device=name)
-            if (x @ x).sum().item() == 8:
+            if (x @ x).sum() == 8:
                 names.append(name)
     return names
 
@@ -70,7 +70,7 @@ def to_native(value, device):
 
 def to_numpy(tensor):
     """A tensor as an array of the same dtype."""
-    tensor = tensor.detach().cpu().contiguous()
+    tensor = tensor.detach().cpu()
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return tensor.numpy()
@@ -90,7 +90,7 @@ def build(component, config, weights, dtype="float64", device="cpu"):
         make, arguments = components.component(
             __package__, component, config)
         module = make(*arguments)
-    module = module.to(getattr(torch, dtype)).to_empty(device=device).eval()
+    module = module.to(getattr(torch, dtype)).to_empty(device=device)
     for _, below in modules(module):
         below.home = device
     native = {name: (parameter, convert)
@@ -166,7 +166,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
         *(parameter for parameter, _ in weights.values()),
         *trace.values.values()])
     return to_numpy(loss), {
-        **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
+        **{name: convert(to_numpy(gradient))
            for (name, (_, convert)), gradient in zip(weights.items(), grads)},
         **{name: to_numpy(gradient) for name, gradient
            in zip(trace.values, grads[len(weights):])}}

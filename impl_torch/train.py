@@ -12,7 +12,7 @@ from impl_torch.parameters import leaves, paths
 
 
 def loss_and_gradients(model, source, target, drawn):
-    """The loss of one batch, and its gradient by every weight, a list."""
+    """The loss of one batch, and its gradient by every weight."""
     config = model.config
     # [1] read [B T]: the target without its last token
     read = target[:, :-1]
@@ -29,7 +29,7 @@ def loss_and_gradients(model, source, target, drawn):
         loss = cross_entropy(output, labels, *convention)
     weights = [weight for _, weight, _ in leaves(model)]
     # [5] gradients [*]: of the loss, by each weight
-    gradients = list(torch.autograd.grad(loss, weights))
+    gradients = torch.autograd.grad(loss, weights)
     return loss.detach(), gradients
 
 
@@ -40,7 +40,7 @@ class Trainer:
         self.model, self.training, self.step = model, training, 0
         self.optimizer = OPTIMIZERS[training.optimizer](
             training, model.config.d_model)
-        self.m, self.v = ([torch.zeros_like(weight, requires_grad=False)
+        self.m, self.v = ([torch.zeros_like(weight)
                            for _, weight, _ in leaves(model)]
                           for _ in range(2))
 

@@ -17,9 +17,9 @@ from parity.render import terminal
 def mutate(
     port: Annotated[str, typer.Option(
         metavar="NAME", help="torch, keras or jax.")],
-    file: Annotated[Optional[str], typer.Option(
-        metavar="FILE", help="Only this file of the port, such as "
-        "attention.py.")] = None,
+    file: Annotated[Optional[list[str]], typer.Option(
+        metavar="FILE", help="Only these files of the port, such as "
+        "attention.py; repeat it or separate names by commas.")] = None,
     sample: Annotated[int, typer.Option(
         metavar="N", min=0, help="Only N mutants, drawn by --seed; 0 is "
         "all.")] = 0,
@@ -44,9 +44,8 @@ def mutate(
         one_of(port, ports.known_ports(), "port")
         check_writable(json_file)
         hunt = Hunt(port)
-        if file:
-            one_of(file, hunt.texts, "file")
-        mutants = hunt.mutants(file)
+        mutants = hunt.mutants(ports.split_words(
+            file or ["all"], hunt.texts, "file"))
         if sample:
             mutants = sampled(mutants, sample, seed)
         results = Results(port, hunt.texts, json_file)

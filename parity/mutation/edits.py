@@ -25,7 +25,7 @@ COMPARISONS = {
 COMMUTE = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 #: Functions likewise.
-SYMMETRIC = ("min", "max", "minimum", "maximum")
+SYMMETRIC = ("min", "max", "minimum", "maximum", "swapaxes")
 
 #: What needs no brackets wherever it stands.
 ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript,
@@ -104,7 +104,10 @@ def conditions(source, node):
 
 
 def numbers(source, node):
-    """One more, one less, 0, and the other sign; of fractions, the double."""
+    """One more, one less, 0; the other sign in a sum; a fraction doubled.
+
+    An axis with the other sign is often the same one.
+    """
     value = getattr(node, "value", None)
     if not isinstance(node, ast.Constant) or (
             isinstance(value, bool) or not isinstance(value, (int, float))):
@@ -112,8 +115,12 @@ def numbers(source, node):
     sign = source.parents.get(node)
     minus = isinstance(sign, ast.UnaryOp) and isinstance(sign.op, ast.USub)
     value = -value if minus else value
-    if isinstance(value, int):  # 1 is the axis that -1 is, of two
-        others = (value + 1, value - 1, 0, value if value == -1 else -value)
+    if isinstance(value, int):
+        outer = source.parents.get(sign if minus else node)
+        summed = isinstance(
+            outer, (ast.BinOp, ast.Compare, ast.AugAssign)) and (
+            not isinstance(getattr(outer, "op", None), ast.Mod))
+        others = (value + 1, value - 1, 0, -value if summed else value)
     else:
         others = (value * 2, value + 1, 0.0, -value)
     outer = sign if minus else node

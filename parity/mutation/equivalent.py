@@ -1,12 +1,17 @@
 """Edits that change nothing, each with the reason and what proves it.
 
-An entry stands for one edit of one line, wherever in the file that line is. A
-proof is a function that raises AssertionError if the reason does not hold;
-``parity_tests/harness/mutation`` runs it.
+An entry stands for edits of one line, wherever in the file that line is. A
+proof is a function that raises AssertionError where the reason does not hold;
+``parity_tests/harness/mutation`` runs each, and tries some of the edits.
 """
 
 import dataclasses
 from collections.abc import Callable
+
+from parity.mutation import proofs
+
+ALL = ("torch", "keras", "jax")
+TORCH = ("torch",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +35,193 @@ class Equivalent:
     proof: Callable
 
 
-EQUIVALENT: tuple = ()
+def entries(ports, file, why, proof, *lines):
+    """Equivalents of one reason: each line is (text, edit, edit, …)."""
+    return tuple(Equivalent(ports, file, text, edits, why, proof)
+                 for text, *edits in lines)
+
+
+EQUIVALENT = (
+    *entries(
+        TORCH, "attention.py", "Queries and keys have one width, d_k.",
+        proofs.one_width,
+        ('scores = tap(owner, "scores", query @ key.mT / '
+         'math.sqrt(query.shape[-1]))', "query → key"),
+        ('scores = tap(self, "scores", raw_scores / '
+         'math.sqrt(query.shape[-1]))', "query → key")),
+    *entries(
+        TORCH, "cache.py", "A place is masked until it is written.",
+        proofs.masked_values_do_not_count,
+        ("self.keys = torch.zeros(shape, dtype=dtype)", "zeros → ones"),
+        ("self.values = torch.zeros(shape, dtype=dtype)", "zeros → ones")),
+    *entries(
+        TORCH, "cache.py", "Keys and values have one shape.",
+        proofs.one_width,
+        ("here = torch.arange(self.keys.shape[2])[:, None] == self.written",
+         "keys → values")),
+    *entries(
+        TORCH, "cache.py", "All arrays of a model have one dtype.",
+        proofs.one_dtype,
+        ("dtype = model.target_embedding.table.weight.dtype",
+         "target_embedding → source_embedding")),
+    *entries(
+        TORCH, "dropout.py", "In int32, which wraps, 2³¹ and -2³¹ are equal.",
+        proofs.wraps,
+        ("bits = random.bits(key, shape).view(torch.int32) ^ -2**31",
+         "- → ", "2 → -2"),
+        ("return bits >= int(rate * 2**32) - 2**31", "- → +", "2 → -2")),
+    *entries(
+        TORCH, "dropout.py", "A draw is the rate itself once in 2²⁴, and "
+        "native masks are not comparable.", proofs.native_masks_are_any,
+        ("return torch.rand(shape, device=key.device) >= rate", ">= → >")),
+    *entries(
+        TORCH, "dropout.py", "Here is no device but the processor.",
+        proofs.one_device("torch"),
+        ("return torch.rand(shape, device=key.device) >= rate",
+         ", device=key.device → ")),
+    *entries(
+        TORCH, "engine.py", "Here is no device but the processor.",
+        proofs.one_device("torch"),
+        ('for name in ("cpu", "cuda", "mps", "xpu"):',
+         '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
+         '"cuda", "mps" → "mps", "cuda"', '"mps" → "mps_"',
+         '"mps", "xpu" → "xpu", "mps"', '"xpu" → "xpu_"'),
+        ("if (x @ x).sum() == 8:", "(x @ x).sum() == 8 → True"),
+        ("tensor = tensor.detach().cpu()", ".cpu() → "),
+        ("if torch.get_default_device().type == device:",
+         "torch.get_default_device().type == device → False",
+         "torch.get_default_device().type == device → True", "== → !="),
+        ("return torch.device(device)", "torch.device(device) → device"),
+        ("with on(home):", "with on(home) → if True"),
+        ("with on(device):", "with on(device) → if True"),
+        ("with torch.no_grad(), on(model.home):", ", on(model.home) → "),
+        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
+         "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
+        ("**{name: convert(to_numpy(gradient))",
+         "to_numpy(gradient) → gradient"),
+        ('return {f"{kind}.{name}": np.ascontiguousarray(convert('
+         'to_numpy(array)))', "to_numpy(array) → array"),
+        ("return to_numpy(to_native(a, device) @ to_native(b, device))",
+         "to_native(b, device) → b")),
+    *entries(
+        TORCH, "random.py", "Here is no device but the processor.",
+        proofs.one_device("torch"),
+        ("x0, x1 = key(data & 0xFFFFFFFF).to(parent.device).reshape(2, 1)",
+         ".to(parent.device) → "),
+        ("dtype=torch.int32, device=parent.device)",
+         ", device=parent.device → "),
+        ("counter = torch.arange(math.prod(shape), dtype=torch.int32,",
+         ", device=key.device → ")),
+    *entries(
+        TORCH, "engine.py", "The highest precision turns it off as well.",
+        proofs.highest_is_exact,
+        ("torch.backends.cuda.matmul.allow_tf32 = False",
+         "torch.backends.cuda.matmul.allow_tf32 = False → pass")),
+    *entries(
+        TORCH, "engine.py", "First values are never read: all are loaded.",
+        proofs.every_weight_is_loaded,
+        ('with torch.device("meta"):  # no first values: all are loaded',
+         'with torch.device("meta") → if True')),
+    *entries(
+        TORCH, "layer_norm.py", "First values are never read: all are loaded.",
+        proofs.every_weight_is_loaded,
+        ("self.scale = nn.Parameter(torch.ones(d_model))", "ones → zeros"),
+        ("self.bias = nn.Parameter(torch.zeros(d_model))", "zeros → ones")),
+    *entries(
+        TORCH, "engine.py", "Only memory: nothing is differentiated.",
+        proofs.costs_memory_alone,
+        ("with torch.no_grad(), tracing(paths(module)) as trace:",
+         "torch.no_grad(), → "),
+        ("with torch.no_grad(), tracing(paths(residual)) as trace:",
+         "torch.no_grad(), → "),
+        ("with torch.no_grad():", "with torch.no_grad() → if True"),
+        ("with torch.no_grad(), on(model.home):", "torch.no_grad(), → ")),
+    *entries(
+        TORCH, "train.py", "Only memory: nothing is differentiated.",
+        proofs.costs_memory_alone,
+        ("return loss.detach(), gradients", ".detach() → "),
+        ("parameter.detach(), gradients[i], self.m[i], self.v[i],",
+         ".detach() → ")),
+    *entries(
+        TORCH, "engine.py", "It is asked for where it already is.",
+        proofs.asked_again,
+        ("return value if value.requires_grad else value.requires_grad_()",
+         "value if value.requires_grad else value.requires_grad_() → "
+         "value.requires_grad_()")),
+    *entries(
+        ALL, "engine.py", "A sum is the same either way round, and nothing is "
+        "dropped here.", proofs.sums_commute,
+        ("residual.after(x, y)", "x, y → y, x")),
+    *entries(
+        ALL, "engine.py", "Both are done, in either order.",
+        proofs.by_name,
+        ('for kind, arrays in (("m", trainer.m), ("v", trainer.v))',
+         '("m", trainer.m), ("v", trainer.v) → '
+         '("v", trainer.v), ("m", trainer.m)'),
+        ('for kind, arrays in (("m", trainer.m), ("v", trainer.v)):',
+         '("m", trainer.m), ("v", trainer.v) → '
+         '("v", trainer.v), ("m", trainer.m)')),
+    *entries(
+        ALL, "engine.py", "Whether two are equal does not depend on which is "
+        "first.", proofs.equality_commutes,
+        ('"source_mask": to_numpy(padding_mask(source, pad_id)),',
+         "source, pad_id → pad_id, source"),
+        ('"target_mask": to_numpy(padding_mask(target, pad_id) & causal),',
+         "target, pad_id → pad_id, target"),
+        ('"target_mask": to_numpy(padding_mask(target, pad_id)',
+         "target, pad_id → pad_id, target")),
+    *entries(
+        ALL, "train.py", "Whether two are equal does not depend on which is "
+        "first.", proofs.equality_commutes,
+        ("source_mask = padding_mask(source, config.pad_id)",
+         "source, config.pad_id → config.pad_id, source"),
+        ("target_mask = (padding_mask(read, config.pad_id)",
+         "read, config.pad_id → config.pad_id, read")),
+    *entries(
+        ALL, "search.py", "Whether two are equal does not depend on which is "
+        "first.", proofs.equality_commutes,
+        ("source_mask = padding_mask(source, self.pad_id)",
+         "source, self.pad_id → self.pad_id, source"),
+        ("mask = padding_mask(read, self.pad_id) & "
+         "causal_mask(read.shape[1])",
+         "read, self.pad_id → self.pad_id, read")),
+    *entries(
+        TORCH, "loss.py", "The only place of an axis of 1 is the first and "
+        "the last.", proofs.one_place,
+        ("at_label = torch.gather(log_probs, -1, labels[..., None])[..., 0]",
+         "0 → -1")),
+    *entries(
+        ALL, "optimizer.py", "At the limit, limit / norm is 1.",
+        proofs.one_at_the_limit, ("if limit and norm > limit:", "> → >=")),
+    *entries(
+        ALL, "random.py", "Exclusive or is the same either way round.",
+        proofs.exclusive_or_commutes,
+        ("x0, x1 = _words(key, shape)", "x0, x1 → x1, x0")),
+    *entries(
+        ALL, "random.py", "The end of the interval is drawn once in 2⁵², and "
+        "normals are compared to rounding.", proofs.ends_of_the_interval,
+        ("unit = uniform(key, shape, math.nextafter(-1.0, 0.0), 1.0)",
+         "math.nextafter(-1.0, 0.0) → (-1.0)", "0.0 → 1.0")),
+    *entries(
+        TORCH, "train.py", "Both are zeros at first.", proofs.by_name,
+        ("self.m, self.v = ([torch.zeros_like(weight)",
+         "self.m, self.v → self.v, self.m")),
+    *entries(
+        ALL, "train.py", "There are as many of both moments, of one dtype.",
+        proofs.one_dtype,
+        ("loss, gradients = 0, [0] * len(self.m)", "m → v"),
+        ("shares = counts.to(self.m[0].dtype) / "
+         "max(int(torch.sum(counts)), 1)", "m → v", "0 → -1", "0 → 1")),
+    *entries(
+        ALL, "transformer.py", "Tied embeddings have one table.",
+        proofs.one_table,
+        ("TiedProjection(self.source_embedding) if config.tied",
+         "source_embedding → target_embedding")),
+    *entries(
+        ALL, "transformer.py", "Every layer has written as many tokens.",
+        proofs.caches_grow_together,
+        ("start = 0 if caches is None else caches[0].written", "0 → -1")),
+)
 
 
 def entry_of(port, mutant):

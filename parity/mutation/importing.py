@@ -88,8 +88,15 @@ def with_probes(file, text):
             if isinstance(statements, list):
                 setattr(node, field, [
                     each for statement in statements
-                    for each in (probe(file, statement), statement)])
+                    for each in (probe(file, statement), statement)
+                    if not is_text(statement) or each is statement])
     return ast.fix_missing_locations(tree)
+
+
+def is_text(statement):
+    """Whether a statement is a docstring, which has to stay the first."""
+    return isinstance(statement, ast.Expr) and isinstance(
+        statement.value, ast.Constant)
 
 
 def probe(file, statement):

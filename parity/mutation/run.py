@@ -36,10 +36,10 @@ class Hunt:
         self.process = None
         self.seconds, self.lines = {}, {}
 
-    def mutants(self, file=None):
-        """Every Mutant of the port, or of one of its files."""
-        return [mutant for name, text in self.texts.items()
-                if file in (None, name) for mutant in mutants(name, text)]
+    def mutants(self, files=None):
+        """Every Mutant of the port, or of some of its files."""
+        return [mutant for file in files or self.texts
+                for mutant in mutants(file, self.texts[file])]
 
     def ask(self, function, *arguments, patience=None):
         """A Reply, or None if there was none in time: the process is ended."""
@@ -137,7 +137,7 @@ def installed(bench, file, text):
         engine = texts(bench).mutated(file, text)
     except BaseException as error:
         return workers.words_of(error)
-    bench.mutated = questions.Subject(engine)
+    bench.mutated = questions.Examinee(engine)
     return ""
 
 
@@ -172,5 +172,5 @@ def recorded(bench, name):
         return "", sorted(ran)
     ran.clear()
     words = told_by(questions.questions()[name],
-                    questions.Subject(bench.probed))
+                    questions.Examinee(bench.probed))
     return words, sorted(ran)

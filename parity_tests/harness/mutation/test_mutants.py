@@ -39,6 +39,7 @@ def made(line, kind):
     ("numbers", "z = x + 3",
      ["z = x + -3", "z = x + 0", "z = x + 2", "z = x + 4"]),
     ("numbers", "z = x.sum(-1)", ["z = x.sum(-2)", "z = x.sum(0)"]),
+    ("numbers", "z = x[2]", ["z = x[0]", "z = x[1]", "z = x[3]"]),
     ("numbers", "z = 1.5",
      ["z = -1.5", "z = 0.0", "z = 2.5", "z = 3.0"]),
     ("truths", "z = True", ["z = False"]),

@@ -7,9 +7,11 @@ import pytest
 from contract.errors import InputError
 from parity import ports
 from parity.mutation import equivalent
-from parity.mutation.mutants import mutants
+from parity.mutation.mutants import mutants, sampled
 from parity.mutation.results import (
     EQUIVALENT, KILLED, SURVIVED, Result, Results)
+from parity.mutation.run import Hunt
+from parity_tests.support.engines import usable
 
 TEXTS = {"a.py": "def f(x, y):\n    return x + y\n",
          "b.py": "def g(x):\n    return x * 2\n"}
@@ -82,10 +84,26 @@ def entries():
 
 @pytest.mark.parametrize("entry", entries())
 def test_an_equivalent_is_one(entry):
-    """Its edits exist in each of its ports, and its reason holds."""
-    for port in entry.ports:
-        text = (ports.folder(port) / entry.file).read_text(encoding="utf-8")
-        edits = {mutant.edit for mutant in mutants(entry.file, text)
-                 if mutant.text == entry.text}
-        assert set(entry.edits) <= edits
+    """Its edits exist, and its reason holds."""
+    edits = {mutant.edit for port in entry.ports for mutant in mutants(
+        entry.file, (ports.folder(port) / entry.file).read_text("utf-8"))
+        if mutant.text == entry.text}
+    assert set(entry.edits) <= edits
     entry.proof()
+
+
+@pytest.mark.long
+def test_no_sampled_mutant_of_torch_survives(request):
+    """Another sample each commit; all of them: parity mutate --port torch."""
+    usable("torch")
+    seed = request.config.getoption("sample") or "all"
+    hunt = Hunt("torch")
+    results = Results("torch", hunt.texts)
+    try:
+        hunt.prepare()
+        for mutant in sampled(hunt.mutants(), 25, seed):
+            results.add(results.known(mutant) or hunt.tried(mutant))
+    finally:
+        hunt.close()
+    assert [(one.mutant.file, one.mutant.line, one.mutant.edit)
+            for one in results.survived()] == []

@@ -1,0 +1,379 @@
+"""What an engine is asked beside models: its settings, numbers and refusals.
+
+Each function yields (what is asked, whether the answer is right).
+"""
+
+import contextlib
+import functools
+import importlib
+
+import numpy as np
+
+from contract import random
+from contract.batch import Batch
+from contract.config import PRESETS, at_test_size
+from contract.errors import InputError
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import initial_weights
+from parity import ports
+from parity.check import cases, golden
+from parity.numerics import canary, dtypes
+from parity.numerics.comparator import relative_error
+
+#: What full precision is set by, where a port runs on its usual backend.
+PRECISION = {
+    "torch": {"float32_matmul_precision": "highest",
+              "cuda.matmul.allow_tf32": False, "cudnn.allow_tf32": False,
+              "deterministic_algorithms": True},
+    "keras": {"tensor_float_32_execution": False, "op_determinism": True},
+    "jax": {"jax_enable_x64": True,
+            "jax_default_matmul_precision": "highest"},
+}
+
+CONFIG = at_test_size(PRESETS["complete"])
+
+UNSIGNED = {"int32": "uint32", "int64": "uint64"}
+
+SEEDS = 0, 2**32 + 7, 2**64 - 1
+
+
+def beginning(engine):
+    """Its name, versions, settings and devices."""
+    yield "name", ports.package(engine.NAME) == engine.__package__
+    for name, version in engine.versions().items():
+        yield f"version of {name}", version == installed(name)
+    disturbed, in_force = FRAMEWORKS.get(engine.NAME, (list, list))
+    disturbed()
+    expected = PRECISION.get(engine.NAME)
+    yield "settings", engine.set_precision() == expected or not expected
+    yield "settings in force", all(in_force())
+    yield "devices", "cpu" in engine.devices()
+    for device in engine.devices():
+        yield f"product on {device}", canary.canary(
+            engine, device) <= canary.CANARY_LIMIT
+    yield "an unknown device", raises(
+        Exception, engine.to_native, np.ones(1), "abacus")
+
+
+def disturb_torch():
+    """Set what set_precision has to undo."""
+    torch = importlib.import_module("torch")
+    torch.set_float32_matmul_precision("medium")
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.allow_tf32 = True
+    torch.use_deterministic_algorithms(False)
+
+
+def torch_in_force():
+    """What set_precision does not tell of itself."""
+    torch = importlib.import_module("torch")
+    return (torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled())
+
+
+def disturb_tensorflow():
+    """The same where Keras runs on TensorFlow."""
+    experimental = importlib.import_module("tensorflow").config.experimental
+    experimental.enable_tensor_float_32_execution(True)
+
+
+def disturb_jax():
+    """The same of JAX."""
+    config = importlib.import_module("jax").config
+    config.update("jax_enable_x64", False)
+    config.update("jax_default_matmul_precision", None)
+
+
+#: Port -> what disturbs its framework, and what has to be in force then.
+FRAMEWORKS = {"torch": (disturb_torch, torch_in_force),
+              "keras": (disturb_tensorflow, list), "jax": (disturb_jax, list)}
+
+
+def without_gradients(engine):
+    """As a caller may be who wants none: a port that needs them says so."""
+    return (importlib.import_module("torch").no_grad()
+            if engine.NAME == "torch" else contextlib.nullcontext())
+
+
+def installed(name):
+    """The version of what is imported as ``name``."""
+    return importlib.import_module(name).__version__
+
+
+def arrays(engine):
+    """Arrays there and back: every dtype, strides of any kind, no dimension."""
+    for dtype in (*dtypes.DTYPES, "int64", "bool"):
+        plain = np.arange(24).reshape(2, 3, 4).astype(
+            dtypes.NUMPY.get(dtype, dtype))
+        for what, given in (("whole", plain), ("turned", plain[::-1, :, ::-2]),
+                            ("transposed", plain.T), ("one", plain[1, 2, 3])):
+            found = engine.to_numpy(engine.to_native(given, "cpu"))
+            yield f"{dtype}, {what}", (
+                isinstance(found, np.ndarray) and found.dtype == given.dtype
+                and found.size == np.size(given)
+                and np.array_equal(found.ravel(), np.ravel(given)))
+
+
+def numbers(engine):
+    """Keys and bits to the bit, at any seed; normals to rounding."""
+    theirs = importlib.import_module(f"{engine.__package__}.random")
+    names, shape = ["a", "encoder.layers.0.dropout", "b"], (7, 3, 101)
+
+    def array(value):
+        value = np.asarray(engine.to_numpy(value))
+        return value.view(UNSIGNED.get(value.dtype.name, value.dtype.name))
+
+    def fits(draw, value):  # what says "As int32" is the same bits, signed
+        unsigned = engine.to_numpy(value).dtype.kind == "u"
+        return unsigned != ("As int" in getattr(theirs, draw).__doc__)
+
+    for seed in SEEDS:
+        key, other = random.key(seed), theirs.key(seed)
+        yield f"key of {seed}", np.array_equal(array(other), key)
+        for name in ("encoder.layers.0", 5, 2**32 - 1, 2**33 + 6):
+            key, other = random.fold_in(key, name), theirs.fold_in(other, name)
+            yield f"fold_in {name}", np.array_equal(array(other), key)
+        each = theirs.fold_in_each(other, names)
+        yield "fold_in_each", np.array_equal(
+            array(each), random.fold_in_each(key, names))
+        yield "bits of several keys", np.array_equal(
+            array(theirs.bits(each, (4, 5))), np.stack([random.bits(
+                random.fold_in(key, name), (4, 5)) for name in names]))
+        for draw in ("bits", "bits64"):
+            value = getattr(theirs, draw)(other, shape)
+            found, expected = array(value), getattr(random, draw)(key, shape)
+            yield draw, (found.dtype == expected.dtype and fits(draw, value)
+                         and np.array_equal(found, expected))
+        found = array(theirs.uniform(other, shape, -0.3, 0.7))
+        yield "uniform", np.array_equal(
+            found, random.uniform(key, shape, -0.3, 0.7))
+        found = array(theirs.normal(other, shape))
+        yield "normal", found.dtype == np.float64 and relative_error(
+            found, random.normal(key, shape))[0] < 1e-12
+    found = engine.initial_weights(CONFIG, SEEDS[1])
+    for name, array_ in initial_weights(CONFIG, SEEDS[1]).items():
+        yield f"first {name}", np.array_equal(found[name], array_)
+
+
+def borders(engine):
+    """What is dropped where bits are exactly the rate's, and next to it.
+
+    A value stays if its bits are not below rate · 2³².
+    """
+    dropout = importlib.import_module(f"{engine.__package__}.dropout")
+    theirs = importlib.import_module(f"{engine.__package__}.random")
+    bits = random.bits(random.key(5), (9,)).astype(np.int64)
+    for word in map(int, bits):
+        for share in (0, 0.5, 1):  # in float32 all would be one number
+            kept = engine.to_numpy(dropout.kept(
+                theirs.key(5), (9,), (word + share) / 2**32))
+            yield f"{word} + {share}", np.array_equal(
+                kept, bits >= int(word + share))
+    logits, labels = cases.values("one", 1, 3, 7), np.array([[0, 0, 4]])
+    log_p = logits[0, 2] - np.log(np.exp(logits[0, 2]).sum())
+    found = engine.loss(logits, labels, 0, 0.0, "uniform")
+    yield "the loss of one token", abs(found + log_p[4]) < 1e-14
+    masks = engine.masks(labels, labels, 0)
+    yield "masks", (masks["source_mask"].shape == (1, 1, 1, 3)
+                    and masks["target_mask"].shape == (1, 1, 3, 3))
+    yield "product", engine.matmul(np.ones((1, 2)), np.ones((2, 1))) == 2
+
+
+def attention(engine):
+    """Equation 1 as a function: some ports only show it to their readers."""
+    theirs = importlib.import_module(f"{engine.__package__}.attention")
+    query, key, value = (cases.values(name, 2, 3, length, width)
+                         for name, length, width in (
+                             ("query", 4, 5), ("key", 6, 5), ("value", 6, 7)))
+    for shape in ((2, 1, 1, 6), (2, 1, 4, 6), (1, 1, 6, 6), (2, 1, 4, 4)):
+        mask = cases.values("mask", *shape) > 0
+        mask[0, 0, 0] = False
+        given = [engine.to_native(array, "cpu")
+                 for array in (query, key, value, mask)]
+        call = functools.partial(
+            theirs.scaled_dot_product_attention, *given,
+            lambda weights: weights * 2, None)
+        if shape[-2:] in ((6, 6), (4, 4)):
+            yield f"mask {shape}", raises(InputError, call)
+            continue
+        scores = query @ key.swapaxes(-1, -2) / 5**0.5
+        weights = np.where(mask, np.exp(scores), 0)
+        total = weights.sum(axis=-1, keepdims=True)
+        context = 2 * weights @ value / np.where(total, total, 1)
+        yield f"context, {shape}", np.allclose(
+            engine.to_numpy(call()), context, 1e-12, 1e-13)
+
+
+def native_masks(engine):
+    """The framework's own masks: as many, and others in every place."""
+    dropout = importlib.import_module(f"{engine.__package__}.dropout")
+    theirs = importlib.import_module(f"{engine.__package__}.random")
+    key, rate = theirs.fold_in(theirs.key(3), "dropout"), 0.3
+    places = {"a": (100, 300), "b": (100, 300), "c": (7,)}
+    native, named = ({name: np.asarray(engine.to_numpy(mask)) for name, mask
+                      in dropout.draw(key, places, rate, kind).items()}
+                     for kind in (True, False))
+    for name, shape in places.items():
+        yield f"shape of {name}", native[name].shape == shape
+    yield "share", abs(native["a"].mean() - (1 - rate)) < 0.02
+    yield "places", (native["a"] != native["b"]).mean() > 0.3
+    yield "not the named ones", (native["a"] != named["a"]).mean() > 0.3
+    several = theirs.fold_in_each(key, ["a", "b", "c"])
+    # JAX's own generator has one key for all places
+    for draw in (dropout.kept, dropout.native_kept)[:1 + (
+            engine.NAME != "jax")]:
+        masks = engine.to_numpy(draw(several, (4, 50), rate))
+        yield "several", masks.shape == (3, 4, 50) and 0.5 < masks.mean() < 0.9
+
+
+def raises(kind, function, *arguments, **keywords):
+    """Whether a call raises an error of a kind."""
+    try:
+        function(*arguments, **keywords)
+    except kind:
+        return True
+    return False
+
+
+def refusals(engine):
+    """Inputs of which every port has to say that they are wrong."""
+    weights = golden.shipped("complete")
+    model = engine.build("transformer", CONFIG, weights)
+    batch = cases.padded_batch(CONFIG)
+    labels = np.array(batch.target)
+    wrong = {
+        "an id above": [batch.source + CONFIG.source_vocab, *list(batch)[1:]],
+        "a mask of numbers": [*list(batch)[:2], batch.source_mask * 1.0,
+                              batch.target_mask],
+        "too long": list(Batch.of_ids(
+            np.ones((2, CONFIG.max_length + 1), int), np.ones((2, 3), int))),
+        "as many": [batch.source[:2], *list(batch)[1:]],
+    }
+    for what, inputs in wrong.items():
+        for name in ("forward", "predict"):
+            yield f"{name}: {what}", raises(
+                InputError, getattr(engine, name), model, *inputs)
+        yield f"gradients: {what}", raises(
+            InputError, engine.gradients, model, *inputs, labels)
+    for what, arrays_ in (
+            ("missing", dict(list(weights.items())[1:])),
+            ("surplus", {**weights, "more": np.ones(1)}),
+            ("shape", {**weights, "encoder.layers.0.feed_forward.inner.bias":
+                       np.ones(3)})):
+        yield f"weights: {what}", raises(
+            InputError, engine.build, "transformer", CONFIG, arrays_)
+    yield from refused_by_components(engine, weights)
+    settings = GenerationConfig(max_tokens=3)
+    for what, source, changed, rows in (
+            ("an id above", batch.source + 37, {}, None),
+            ("eos", batch.source, {"eos_id": 99}, None),
+            ("rows", batch.source, {}, np.arange(3)),
+            ("tokens", batch.source, {"max_tokens": 65}, None)):
+        yield f"generate: {what}", raises(
+            InputError, engine.generate, model, source,
+            settings.replace(**changed), rows=rows)
+    trainer = engine.trainer(model, TrainingConfig())
+    pairs = batch.source[None], batch.target[None]
+    for what, sources, targets in (
+            ("an id above", pairs[0] + 37, pairs[1]),
+            ("a target above", pairs[0], pairs[1] + 41),
+            ("as many", pairs[0][:, :2], pairs[1]),
+            ("one token", pairs[0], pairs[1][:, :, :1])):
+        yield f"train_step: {what}", raises(
+            InputError, engine.train_step, trainer, sources, targets)
+
+
+def refused_by_components(engine, weights):
+    """What a component alone has to refuse, and what it must not."""
+    positions = engine.build("positional_encoding", CONFIG, {})
+    rows = CONFIG.max_length
+    for length, start in ((rows + 1, 0), (2, rows - 1)):
+        yield f"positions: {length} from {start}", raises(
+            InputError, engine.run, positions,
+            np.ones((1, length, CONFIG.d_model)), start=start)
+    engine.run(positions, np.ones((1, 2, CONFIG.d_model)), start=rows - 2)
+    path = "encoder.layers.0.self_attention."
+    attention = engine.build("multi_head_attention", CONFIG, {
+        name.removeprefix(path): array for name, array in weights.items()
+        if name.startswith(path)})
+    x, memory = (np.ones((2, length, CONFIG.d_model)) for length in (3, 4))
+    for what, mask in (("numbers", np.ones((2, 1, 1, 4))),
+                       ("queries", np.ones((2, 1, 4, 4), bool)),
+                       ("keys", np.ones((2, 1, 1, 3), bool)),
+                       ("axes", np.ones((2, 1, 4), bool))):
+        yield f"attention: {what}", raises(
+            InputError, engine.run, attention, x, memory, mask, cache=None)
+    for shape in ((2, 1, 3, 4), (1, 6, 1, 4), (1, 1, 3, 1)):
+        engine.run(attention, x, memory, np.ones(shape, bool), cache=None)
+        yield f"attention: a mask of {shape}", True
+
+
+def resumed(engine):
+    """A run that is saved and resumed goes on as if it had not been."""
+    config = at_test_size(PRESETS["lesson"])
+    weights = golden.shipped("lesson")
+    training = TrainingConfig(warmup_steps=2, learning_rate=0.7)
+    batch = cases.padded_batch(config)
+    pairs = batch.source[None], batch.target[None]
+
+    def trainer(arrays_):
+        model = engine.build("transformer", config, arrays_)
+        return model, engine.trainer(model, training)
+
+    model, first = trainer(weights)
+    for _ in range(2):
+        engine.train_step(first, *pairs)
+    saved, moments = (
+        {name: np.array(array) for name, array in arrays_.items()}
+        for arrays_ in (engine.export(model), engine.moments(first)))
+    other, second = trainer(saved)
+    engine.resume(second, 2, moments)
+    with without_gradients(engine):
+        told = [engine.train_step(one, *pairs) for one in (first, second)]
+    for name, value in told[0].items():
+        yield name, (isinstance(value, np.ndarray)
+                     and np.array_equal(value, told[1][name]))
+    yield "rate", told[0].keys() == {"loss", "norm", "rate"} and bool(
+        told[0]["rate"] == training.learning_rate * config.d_model**-0.5
+        * min(3**-0.5, 3 * training.warmup_steps**-1.5))
+    for what, one, two in (
+            ("weights", engine.export(model), engine.export(other)),
+            ("moments", engine.moments(first), engine.moments(second))):
+        for name, array in one.items():
+            yield f"{what} {name}", (
+                isinstance(array, np.ndarray)
+                and array.flags["C_CONTIGUOUS"]
+                and np.array_equal(array, two[name]))
+
+
+def kinds(engine):
+    """What is returned are arrays of the dtypes that are promised."""
+    batch = cases.padded_batch(CONFIG)
+    for dtype in dtypes.BOTH:
+        model = engine.build(
+            "transformer", CONFIG, golden.shipped("complete"), dtype)
+        with without_gradients(engine):
+            loss, gradients = engine.gradients(model, *batch, batch.target)
+        for name, array in {"loss": loss, **gradients, **engine.forward(
+                model, *batch), "": engine.predict(model, *batch)}.items():
+            yield f"{dtype} {name}", of_kind(array, dtype)
+    model = engine.build("transformer", CONFIG, golden.shipped("complete"),
+                         "bfloat16")
+    ways = [engine.generate(model, batch.source, GenerationConfig(
+        max_tokens=4, cached=cached)) for cached in (False, True)]
+    yield "bfloat16, cached or not", np.array_equal(
+        *(way["tokens"] for way in ways))
+    for way in ways:
+        yield "tokens", of_kind(way["tokens"], "int64")
+        yield "scores", of_kind(way["scores"], "float64")
+
+
+def of_kind(value, dtype):
+    """Whether a value is a NumPy array of a dtype."""
+    return isinstance(value, np.ndarray) and value.dtype.name == dtype
+
+
+ASKED = {function.__name__.replace("_", " "): function for function in (
+    beginning, arrays, numbers, borders, attention, native_masks, refusals,
+    resumed, kinds)}

@@ -1,0 +1,190 @@
+"""Why an edit changes nothing, as functions that fail where it would.
+
+Each looks at the contract, at the reference or at numbers, never at a port's
+text.
+"""
+
+import functools
+import importlib
+import itertools
+import math
+
+import numpy as np
+
+from contract import weights
+from contract.config import CHOICES, PRESETS, at_test_size
+from parity import ports
+from parity.check import cases, golden
+from parity.numerics import rounding
+
+CONFIG = at_test_size(PRESETS["complete"])
+
+
+def configs():
+    """A config at test size of every word of every choice."""
+    return [CONFIG.replace(**{field: word})
+            for field, allowed in CHOICES.items() for word in allowed]
+
+
+def of_reference(file):
+    """A file of the reference."""
+    return importlib.import_module(f"{ports.package('numpy')}.{file}")
+
+
+def steps():
+    """The reference's steps on the padded batch."""
+    engine = ports.engine("numpy")
+    return engine.forward(engine.build(
+        "transformer", CONFIG, golden.shipped("complete")),
+        *cases.padded_batch(CONFIG))
+
+
+def one_width():
+    """Queries, keys and values have one shape but for their lengths."""
+    found = steps()
+    for name, array in found.items():
+        if name.endswith("attention.query"):
+            for other in ("key", "value"):
+                shape = found[name.removesuffix("query") + other].shape
+                assert shape[-1] == array.shape[-1] == CONFIG.d_k
+                assert shape[:2] == array.shape[:2]
+
+
+def masked_values_do_not_count():
+    """What stands at a masked key is no part of the context."""
+    softmax = of_reference("attention").masked_softmax
+    mask = np.array([True, False])
+    scores = np.array([[0.3, 7.0]])
+    assert softmax(scores, mask)[0, 1] == 0
+    assert np.array_equal(softmax(scores, mask),
+                          softmax(np.array([[0.3, -5.0]]), mask))
+
+
+def one_dtype():
+    """A model's arrays are all rounded to one dtype, and so are moments."""
+    for dtype in ("float64", "float32"):
+        assert {rounding.rounded(array, dtype).dtype.name for array in
+                golden.shipped("complete").values()} == {dtype}
+
+
+def wraps():
+    """2³¹ and -2³¹ have the same 32 bits, as has what they are added to."""
+    for other in (0, 1, 2**31 - 1, 2**32 - 1):
+        assert (other + 2**31) % 2**32 == (other - 2**31) % 2**32
+        assert other % 2**32 ^ 2**31 == (other ^ -2**31) % 2**32
+    assert (-2)**31 == -2**31
+
+
+def native_masks_are_any():
+    """No value of a native mask is promised, and a float32 has 24 bits."""
+    assert np.finfo(np.float32).nmant + 1 == 24
+    for name in ports.known_ports():
+        text = (ports.folder(name) / "dropout.py").read_text("utf-8")
+        assert "not comparable" in text
+
+
+@functools.cache
+def one_device(name):
+    """What asserts that a port has no device but the processor here."""
+    def proof():
+        engine = ports.engine(name)
+        assert isinstance(engine, ports.NotChecked) or (
+            engine.devices() == ["cpu"])
+    return proof
+
+
+def highest_is_exact():
+    """What torch does when its precision is set."""
+    if ports.absent("torch"):
+        return
+    torch = importlib.import_module("torch")
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.set_float32_matmul_precision("highest")
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def every_weight_is_loaded():
+    """An array that is missing is refused."""
+    for config in configs():
+        schema = weights.schema(config)
+        arrays = {name: np.ones(shape) for name, shape in schema.items()}
+        weights.check(arrays, schema)
+        for name in schema:
+            try:
+                weights.check({key: array for key, array in arrays.items()
+                               if key != name}, schema)
+            except ValueError:
+                continue
+            raise AssertionError(f"{name} may be missing")
+
+
+def costs_memory_alone():
+    """What is not differentiated has the same numbers; memory is not one."""
+
+
+def asked_again():
+    """Setting what is set already changes nothing."""
+    array = np.ones(1)
+    array.flags.writeable = array.flags.writeable
+    assert array.flags.writeable
+
+
+def sums_commute():
+    """x + y is y + x to the bit, and a residual drops nothing by itself."""
+    x, y = cases.values("x", 99), cases.values("y", 99)
+    assert np.array_equal(x + y, y + x)
+
+
+def by_name():
+    """Arrays by name, or equal ones, are the same in any order."""
+    assert {"m": 1, "v": 2} == {"v": 2, "m": 1}
+
+
+def equality_commutes():
+    """a != b is b != a, for ids and padding."""
+    tokens = np.arange(5)
+    assert np.array_equal(tokens != 3, 3 != tokens)
+
+
+def one_place():
+    """Of an axis of 1, the first place is the last."""
+    array = np.ones((2, 3, 1))
+    assert np.array_equal(array[..., 0], array[..., -1])
+
+
+def one_at_the_limit():
+    """What is as long as the limit is scaled by 1."""
+    for limit in (0.02, 1.0, 1e6):
+        assert limit / limit == 1
+
+
+def exclusive_or_commutes():
+    """a ^ b is b ^ a."""
+    for a, b in itertools.product((0, 1, 2**31, 2**32 - 1), repeat=2):
+        assert a ^ b == b ^ a
+
+
+def ends_of_the_interval():
+    """The number above -1 is the same seen from 0 and from 1."""
+    assert math.nextafter(-1.0, 0.0) == math.nextafter(-1.0, 1.0)
+    assert math.nextafter(-1.0, 0.0) + 1 == 2**-53
+
+
+def one_table():
+    """A tied model has one table and no kernel of a projection."""
+    tied = at_test_size(PRESETS["vaswani2017_base"])
+    names = weights.schema(tied)
+    assert tied.tied and "target_embedding.table" not in names
+    assert not any(name.startswith("projection.") for name in names)
+
+
+def caches_grow_together():
+    """Every layer is given each token once."""
+    caches = of_reference("cache").new_caches(
+        ports.engine("numpy").build(
+            "transformer", CONFIG, golden.shipped("complete")), 1, 3)
+    key = np.ones((1, CONFIG.n_heads, 1, CONFIG.d_k))
+    for _ in range(2):
+        for cache in caches:
+            cache.extend(key, key)
+    assert {cache.written for cache in caches} == {2}
