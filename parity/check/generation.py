@@ -16,6 +16,7 @@ import numpy as np
 
 from contract.generation import CHOICES, GenerationConfig
 from parity.check.margins import margins
+from parity.check.runners import InputsChanged, arrays_by_name
 from parity.numerics import tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference, compare
 from parity.numerics.dtypes import BOTH
@@ -127,7 +128,15 @@ def searched(engine, model, source, settings, batch):
     for start in range(0, len(source), batch):
         rows = np.arange(len(source))[start:][:batch]
         full = np.arange(len(source))[-batch:] if len(rows) < batch else rows
-        part = engine.generate(model, source[full], settings, rows=full)
+        given = source[full]
+        part = arrays_by_name(
+            engine.generate(model, given, settings, rows=full.copy()))
+        if not np.array_equal(given, source[full]):
+            raise InputsChanged("it wrote into its sources")
+        for name, array in part.items():
+            if len(array) != len(full):
+                raise ValueError(
+                    f"it returned {len(array)} {name} of {len(full)} sources")
         tokens.append(part["tokens"][-len(rows):])
         scores.append(part["scores"][-len(rows):])
     return np.concatenate(tokens), np.concatenate(scores)

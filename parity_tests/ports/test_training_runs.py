@@ -115,7 +115,7 @@ FAULTS = {
         "train", "Trainer.train_step", "norm, settings[0]",
         "norm, training.learning_rate"),
     "native masks": (
-        "train", "Trainer.train_step", '== "native"', '!= "native"'),
+        "train", "Trainer.draw", '== "native"', '!= "native"'),
     "padding's share of the smoothing forgotten": (
         "train", "cross_entropy", "(padding - other)", "0"),
     "id 0 taken for padding": (

@@ -132,6 +132,37 @@ def opened_here(opened, names, apart, on_work):
     return opened(names, False, on_work)
 
 
+#: The same, of what only searches, training and gradients ask.
+WRONG_LATER = {
+    "generate returns lists": (
+        "def generate(*a, **k):\n    return {n: v.tolist() for n, v in "
+        "sound.generate(*a, **k).items()}"),
+    "generate returns None": "def generate(*a, **k): return None",
+    "generate writes into its sources": (
+        "def generate(m, s, *a, **k):\n    r = sound.generate(m, s, *a, **k)\n"
+        "    s[...] = 1\n    return r"),
+    "train_step returns None": "def train_step(*a): return None",
+    "moments returns a list": "def moments(t): return []",
+    "export returns None": "def export(t): return None",
+    "trainer raises": "def trainer(*a): raise ValueError('none')",
+    "gradients returns None": "def gradients(*a): return None",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("wrong", WRONG_LATER)
+def test_so_is_one_of_a_search_or_of_training(
+        wrong, bad, tmp_path, monkeypatch):
+    bad(WRONG_LATER[wrong])
+    monkeypatch.setattr(workers, "opened", functools.partial(
+        opened_here, workers.opened))
+    done, found = checked(
+        tmp_path, "--gradients", "--train", 1, "--generate")
+    assert done.exit_code == 1, done.output
+    assert {one["port"] for one in found["comparisons"]
+            if one["verdict"] == "divergence"} == {"bad"}
+
+
 @pytest.mark.parametrize("end", [
     "raise ImportError('ours')", "import os; os._exit(0)",
     "def loss(*a): return (x for x in a)", "def loss(*a): import os; "
