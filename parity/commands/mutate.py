@@ -13,6 +13,9 @@ from parity import ports
 from parity.commands.shell import DIVERGED, MISSING, told_plainly
 from parity.render import terminal
 
+#: Fewer mutants than these are not worth preparing every question.
+FEW = 60
+
 
 def mutate(
     port: Annotated[str, typer.Option(
@@ -71,14 +74,18 @@ def tried(hunt, mutants, results):
             progress.update(bar, description=text)
 
         try:
-            if waiting:
-                hunt.prepare(tell)
-            for place, mutant in enumerate(mutants, start=1):
-                known = results.known(mutant)
-                if not known:
-                    tell(f"{place} of {len(mutants)} · {mutant.file}:"
-                         f"{mutant.line} · {mutant.edit}")
-                results.add(known or hunt.tried(mutant))
+            for mutant in mutants:
+                if known := results.known(mutant):
+                    results.add(known)
+            if len(waiting) < FEW:
+                for result in hunt.few(waiting, tell):
+                    results.add(result)
+                return
+            hunt.prepare(tell)
+            for place, mutant in enumerate(waiting, start=1):
+                tell(f"{place} of {len(waiting)} · {mutant.file}:"
+                     f"{mutant.line} · {mutant.edit}")
+                results.add(hunt.tried(mutant))
         except RuntimeError as error:
             raise InputError(f"{error}; run parity check first.") from None
         finally:

@@ -2,7 +2,8 @@
 
 An entry stands for edits of one line, wherever in the file that line is. A
 proof is a function that raises AssertionError where the reason does not hold;
-``parity_tests/harness/mutation`` runs each, and tries some of the edits.
+``parity_tests/harness/mutation`` runs each, and tries some of the edits, which
+quick questions must not notice.
 """
 
 import dataclasses

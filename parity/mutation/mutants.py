@@ -75,16 +75,21 @@ def in_one_line(text):
 def mutants(file, text):
     """Every Mutant of a file, in the order of its text."""
     source, found = ParsedFile(text), []
-    programs = {ast.dump(source.tree)}
+    programs = {}
     for kind, edit in edits.every(source):
-        mutant = made(file, source, kind, edit)
+        # parsed alone: the whole file would be as true, and take much longer
+        start, end = source.block(edit.start)
+        if start not in programs:
+            programs[start] = {ast.dump(ast.parse(text[start:end]))}
+        seen = programs[start]
         try:
-            program = ast.dump(ast.parse(mutant.applied(text)))
+            program = ast.dump(ast.parse(
+                text[start:edit.start] + edit.new + text[edit.end:end]))
         except SyntaxError:
             continue
-        if program not in programs:
-            programs.add(program)
-            found.append(mutant)
+        if program not in seen:
+            seen.add(program)
+            found.append(made(file, source, kind, edit))
     ordered, seen = [], collections.Counter()
     for mutant in sorted(found, key=lambda mutant: (
             mutant.start, mutant.end, mutant.kind, mutant.after)):

@@ -126,7 +126,7 @@ def right(fits, words):
 
 @functools.cache
 def questions():
-    """Every Question, by name."""
+    """Every Question, by name; those of which there are most are the last."""
     every = [Question(name, functools.partial(of_face, ask))
              for name, ask in face.ASKED.items()]
     for preset in PRESETS:

@@ -108,13 +108,18 @@ class Results:
 
     def survived(self):
         """The Results of those that nothing noticed or explains."""
-        return [result for result in self.found.values()
-                if result.verdict == SURVIVED]
+        return sorted((result for result in self.found.values()
+                       if result.verdict == SURVIVED), key=place)
 
     def counts(self):
-        """{file: Counter of verdicts}, in the order of the mutants."""
+        """{file: Counter of verdicts}, by the files' names."""
         counted = {}
-        for result in self.found.values():
+        for result in sorted(self.found.values(), key=place):
             counted.setdefault(result.mutant.file, collections.Counter())[
                 result.verdict] += 1
         return counted
+
+
+def place(result):
+    """What sorts Results by where their mutants stand."""
+    return result.mutant.file, result.mutant.start

@@ -38,7 +38,7 @@ class Hunt:
 
     def mutants(self, files=None):
         """Every Mutant of the port, or of some of its files."""
-        return [mutant for file in files or self.texts
+        return [mutant for file in (self.texts if files is None else files)
                 for mutant in mutants(file, self.texts[file])]
 
     def ask(self, function, *arguments, patience=None):
@@ -72,29 +72,63 @@ class Hunt:
         """
         for name in (IMPORT, *questions.questions()):
             tell(f"as it is · {name}")
-            told = self.ask(recorded, name)
-            if told.failure:
-                raise RuntimeError(f"{self.name}: {name}: {told.failure}")
-            words, ran = told.value
-            if words:
-                raise RuntimeError(f"{self.name}: {name}: {words}")
-            self.lines[name], self.seconds[name] = set(ran), told.seconds
+            self.ready(name)
 
-    def wanted(self, mutant):
-        """The questions that run a mutant's line, the quickest first."""
+    def ready(self, name):
+        """Ask the port as it is one question, unless that is done."""
+        if name in self.lines:
+            return
+        told = self.ask(recorded, name)
+        if told.failure:
+            raise RuntimeError(f"{self.name}: {name}: {told.failure}")
+        words, ran = told.value
+        if words:
+            raise RuntimeError(f"{self.name}: {name}: {words}")
+        self.lines[name], self.seconds[name] = set(ran), told.seconds
+
+    def wanted(self, mutant, names=None):
+        """The questions that run a mutant's line, the quickest first.
+
+        Args:
+            names: of these questions; None is all.
+        """
         def runs(name):
             return (mutant.file, mutant.statement) in self.lines[name]
 
         always = runs(IMPORT)
         order = {name: i for i, name in enumerate(questions.questions())}
         return sorted(
-            (name for name in order if always or runs(name)),
+            (name for name in names or order if always or runs(name)),
             key=lambda name: (
                 round(math.log(self.seconds[name] + 1e-3, 4)), order[name]))
 
-    def tried(self, mutant):
-        """The Result of a mutant."""
-        start, names = time.perf_counter(), self.wanted(mutant)
+    def few(self, mutants, tell=lambda text: None, names=None):
+        """Yield the Result of each of some mutants, as it is known.
+
+        Questions are prepared one after the other, and only until every mutant
+        is killed: quick where all of them would take longer than the mutants.
+
+        Args:
+            names: ask these questions; None is all.
+        """
+        self.ready(IMPORT)
+        alive = {mutant: 0 for mutant in mutants}
+        for name in names or questions.questions():
+            if alive:
+                tell(f"{len(alive)} left · {name}")
+                self.ready(name)
+            for mutant in list(alive):
+                result = self.tried(mutant, [name])
+                alive[mutant] += result.asked
+                if result.verdict == KILLED:
+                    del alive[mutant]
+                    yield result
+        for mutant, asked in alive.items():
+            yield Result(mutant, SURVIVED, asked=asked)
+
+    def tried(self, mutant, names=None):
+        """The Result of a mutant, by all questions or by some."""
+        start, names = time.perf_counter(), self.wanted(mutant, names)
         question, words = "", ""
         if names:
             text = mutant.applied(self.texts[mutant.file])
@@ -163,14 +197,12 @@ def recorded(bench, name):
     """Ask the port as it is: ("" or what is wrong, [(file, line)] that ran).
 
     Args:
-        name: a question's, or IMPORT, which has to be the first.
+        name: a question's, or IMPORT.
     """
-    ran = texts(bench).ran
+    bench.engine.set_precision()
+    engine, ran = texts(bench).probed(), texts(bench).ran
     if name == IMPORT:
-        bench.engine.set_precision()
-        bench.probed = texts(bench).probed()
         return "", sorted(ran)
     ran.clear()
-    words = told_by(questions.questions()[name],
-                    questions.Examinee(bench.probed))
+    words = told_by(questions.questions()[name], questions.Examinee(engine))
     return words, sorted(ran)

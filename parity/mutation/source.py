@@ -103,3 +103,12 @@ class ParsedFile:
                            for part in getattr(node, "decorator_list", ()))):
                 found.append(node.lineno)
         return max(found)
+
+    def block(self, character):
+        """(start, end) of the function, class or line around a character."""
+        for node in self.tree.body:
+            parts = [node, *getattr(node, "decorator_list", ())]
+            start = self.at(min(part.lineno for part in parts), 0)
+            if start <= character < self.end(node):
+                return start, self.end(node)
+        raise ValueError(f"no statement at character {character}")

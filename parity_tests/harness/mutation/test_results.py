@@ -1,6 +1,8 @@
 """What became of the mutants: kept, found again, explained; and a sample."""
 
+import functools
 import json
+import pathlib
 
 import pytest
 
@@ -12,6 +14,11 @@ from parity.mutation.results import (
     EQUIVALENT, KILLED, SURVIVED, Result, Results)
 from parity.mutation.run import Hunt
 from parity_tests.support.engines import usable
+
+DATA = pathlib.Path(__file__).parents[2] / "data"
+
+QUICK = ("beginning", "borders", "lesson float64: transformer",
+         "lesson float64: gradients", "lesson: greedy", "lesson: sample")
 
 TEXTS = {"a.py": "def f(x, y):\n    return x + y\n",
          "b.py": "def g(x):\n    return x * 2\n"}
@@ -92,18 +99,65 @@ def test_an_equivalent_is_one(entry):
     entry.proof()
 
 
-@pytest.mark.long
-def test_no_sampled_mutant_of_torch_survives(request):
-    """Another sample each commit; all of them: parity mutate --port torch."""
+@functools.cache
+def unexplained(port):
+    """The keys of mutants known to survive, which nobody has explained yet.
+
+    They are a debt: each asks for a condition, for less code or for an entry
+    in parity.mutation.equivalent. ``parity mutate`` tells them as survivors.
+    """
+    rows = (DATA / "survivors.tsv").read_text("utf-8").splitlines()[1:]
+    return frozenset(key for name, key in (
+        row.split("\t", 1) for row in rows) if name == port)
+
+
+@pytest.mark.parametrize("port", ports.known_ports())
+def test_an_unexplained_mutant_is_one(port):
+    """What is gone, or is explained now, leaves the list."""
+    files = {key.split("\t")[0] for key in unexplained(port)}
+    every = {mutant.key: mutant for mutant in Hunt(port).mutants(files)}
+    assert not unexplained(port) - every.keys()
+    assert not [key for key in unexplained(port)
+                if equivalent.entry_of(port, every[key])]
+
+
+def told(results):
+    """Where mutants are, of some Results."""
+    return [(one.mutant.file, one.mutant.line, one.mutant.edit)
+            for one in results]
+
+
+def test_no_other_mutant_of_torch_survives(request):
+    """Some of them, others each commit; without a sample's seed all."""
     usable("torch")
-    seed = request.config.getoption("sample") or "all"
-    hunt = Hunt("torch")
-    results = Results("torch", hunt.texts)
+    seed, hunt = request.config.getoption("sample"), Hunt("torch")
+    every = hunt.mutants()
+    drawn = [mutant for mutant in (sampled(every, 8, seed) if seed else every)
+             if not equivalent.entry_of("torch", mutant)]
+    new = [mutant for mutant in drawn
+           if mutant.key not in unexplained("torch")]
     try:
-        hunt.prepare()
-        for mutant in sampled(hunt.mutants(), 25, seed):
-            results.add(results.known(mutant) or hunt.tried(mutant))
+        if seed:
+            found = list(hunt.few(new))
+        else:
+            hunt.prepare()
+            found = [hunt.tried(mutant) for mutant in drawn]
     finally:
         hunt.close()
-    assert [(one.mutant.file, one.mutant.line, one.mutant.edit)
-            for one in results.survived()] == []
+    survived = [one for one in found if one.verdict == SURVIVED]
+    assert told(one for one in survived
+                if one.mutant.key not in unexplained("torch")) == []
+    assert seed or {one.mutant.key for one in survived} == unexplained("torch")
+
+
+def test_quick_questions_do_not_notice_an_equivalent(request):
+    """If one does, what explains the edit is wrong."""
+    usable("torch")
+    seed, hunt = request.config.getoption("sample") or "all", Hunt("torch")
+    explained = [mutant for mutant in hunt.mutants()
+                 if equivalent.entry_of("torch", mutant)]
+    try:
+        found = list(hunt.few(sampled(explained, 5, seed), names=QUICK))
+    finally:
+        hunt.close()
+    assert told(one for one in found if one.verdict == KILLED) == []
