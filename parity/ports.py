@@ -153,7 +153,7 @@ def ready(name, device="cpu", form="readable"):
 
 def require(names):
     """Which of these ports cannot run here, as a list of NotChecked."""
-    found = []
+    unavailable = []
     for name in names:
         try:
             port = engine(one_of(name, known_ports(), "port"))
@@ -162,8 +162,8 @@ def require(names):
         except Exception as error:  # the port's own
             port = NotChecked(name, f"{type(error).__name__}: {error}")
         if isinstance(port, NotChecked):
-            found.append(port)
-    return found
+            unavailable.append(port)
+    return unavailable
 
 
 def split_words(values, allowed, what):

@@ -91,13 +91,13 @@ def in_force(name):
 
     "" if none of its modules is loaded.
     """
-    loaded = {module: sys.modules[module] for module in MODULES[name]
-              if module in sys.modules}
-    versions = [f"{module} {version}" for module, found in loaded.items()
-                if (version := getattr(found, "__version__", None))]
+    modules = {module: sys.modules[module] for module in MODULES[name]
+               if module in sys.modules}
+    versions = [f"{module} {version}" for module, library in modules.items()
+                if (version := getattr(library, "__version__", None))]
     settings = [f"{setting}={value}"
-                for module, found in loaded.items()
-                for setting, value in _settings(module, found)]
+                for module, library in modules.items()
+                for setting, value in _settings(module, library)]
     return "; ".join(filter(None, (
         ", ".join(versions), ", ".join(settings))))
 
@@ -200,7 +200,7 @@ def _digest(differences):
         for one in differences
         if one.verdict != DIVERGENCE and one.error and one.limit]
     return {
-        "made": len(differences),
+        "comparisons": len(differences),
         "diverged": sum(one.verdict == DIVERGENCE for one in differences),
         "frameworks": sorted({one.framework for one in differences}),
         "closest": sorted(shares, reverse=True)[:CLOSEST],
@@ -214,7 +214,7 @@ class _Summary:
 
     def __init__(self, config):
         self.config = config
-        self.tests = self.made = self.diverged = 0
+        self.tests = self.comparisons = self.diverged = 0
         self.frameworks, self.closest = set(), []
 
     def pytest_runtest_logreport(self, report):
@@ -222,7 +222,7 @@ class _Summary:
         if report.when != "call" or digest is None:
             return
         self.tests += 1
-        self.made += digest["made"]
+        self.comparisons += digest["comparisons"]
         self.diverged += digest["diverged"]
         self.frameworks.update(digest["frameworks"])
         self.closest = sorted(
@@ -235,7 +235,7 @@ class _Summary:
             return
         write = terminalreporter.write_line
         terminalreporter.section("parity")
-        write(f"{self.made} comparisons in {self.tests} tests on "
+        write(f"{self.comparisons} comparisons in {self.tests} tests on "
               f"{self.config.getoption('--parity-device')}"
               + (f", {self.diverged} diverged" if self.diverged else ""))
         if self.closest:

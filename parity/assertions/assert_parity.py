@@ -181,9 +181,9 @@ def _reader(value):
              _of_tensorflow, "keras"),
             ("jax", ("Array",), np.asarray, "jax"),
             ("flax.nnx", ("Variable",), _of_nnx, "jax")):
-        loaded = sys.modules.get(module)
+        library = sys.modules.get(module)
         classes = tuple(filter(None, (
-            getattr(loaded, word, None) for word in names)))
+            getattr(library, word, None) for word in names)))
         if classes and isinstance(value, classes):
             return reader, framework
     return None, ""

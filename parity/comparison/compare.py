@@ -262,9 +262,9 @@ class _Comparing:
     def local(self, pair, mine, other, outputs):
         """Compute b's outputs on a's inputs."""
         inputs = {}
-        paired = {value.b: value for value in pair.inputs}
+        pairs = {value.b: value for value in pair.inputs}
         for name, input_b in other.inputs.items():
-            value = paired.get(name)
+            value = pairs.get(name)
             if value is None or input_b.dtype.kind == "b":
                 if is_float(input_b):
                     self.without(outputs, f"its input {name} has no partner")

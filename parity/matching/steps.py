@@ -110,8 +110,8 @@ class NameMap:
         """Set ``only_a`` and ``only_b`` for these traces."""
         for side, trace in (("a", a), ("b", b)):
             steps = {getattr(pair, side) for pair in self.steps}
-            paired = {getattr(pair, side) for pair in self.parameters}
-            twins = {trace.aliases.get(path, path) for path in paired}
+            paths = {getattr(pair, side) for pair in self.parameters}
+            twins = {trace.aliases.get(path, path) for path in paths}
             setattr(self, f"only_{side}", {
                 "steps": [step.path for step in trace.steps
                           if step.path not in steps],
@@ -142,16 +142,16 @@ def _likeness(names, others):
     """How similar paths are: a matrix of numbers from 0 to 1."""
     split = [words_of(name) for name in names], [
         words_of(name) for name in others]
-    known = {word: i for i, word in enumerate(dict.fromkeys(
+    columns = {word: i for i, word in enumerate(dict.fromkeys(
         word for side in split for words, _ in side for word in words))}
     tables = []
     for side in split:
-        table = np.zeros((len(side), len(known) + 1), np.float32)
+        table = np.zeros((len(side), len(columns) + 1), np.float32)
         for row, (words, _) in zip(table, side):
             for word in words:
-                row[known[word]] = 1
+                row[columns[word]] = 1
             if words:  # the last word says most
-                row[known[words[-1]]] = 2
+                row[columns[words[-1]]] = 2
         tables.append(table)
     inner = tables[0] @ tables[1].T
     lengths = [np.square(t).sum(1) for t in tables]
@@ -341,8 +341,8 @@ def _packed(mine, others, pairs, signatures, taken_b=(), constants=False):
                     if (big, layout) not in taken)
                 layout, far = best(whole_of[big], part, layouts, NEAR)
                 if layout and _confirmed(part, whole_of[big], layout):
-                    near = _likeness([name], [big])[0, 0]
-                    choices.append((far - 0.001 * near, big, layout))
+                    likeness = _likeness([name], [big])[0, 0]
+                    choices.append((far - 0.001 * likeness, big, layout))
             if choices:
                 _, big, layout = min(choices)
                 taken.add((big, layout))
@@ -596,21 +596,21 @@ def suggest(a, b):
     score = _score_steps(a, b, parameters)
     ends = len(a.steps) - 1, len(b.steps) - 1
     score[ends[0], :] = score[:, ends[1]] = -np.inf
-    chosen = _in_order(score)
-    used_a, used_b = {i for i, _ in chosen}, {j for _, j in chosen}
+    pairs = _in_order(score)
+    used_a, used_b = {i for i, _ in pairs}, {j for _, j in pairs}
     for i, j in sorted(zip(*np.nonzero(score >= ENOUGH_OUT_OF_ORDER)),
                        key=lambda at: -score[at]):
         if i not in used_a and j not in used_b:
-            chosen.append((i, j))
+            pairs.append((i, j))
             used_a.add(i)
             used_b.add(j)
     steps = []
-    for i, j in sorted(chosen):
+    for i, j in sorted(pairs):
         mine, other = _main(a.steps[i]), _main(b.steps[j])
-        near = (mine.shape == other.shape
-                and far_apart(other, mine) <= NEAR)
+        close = (mine.shape == other.shape
+                 and far_apart(other, mine) <= NEAR)
         steps.append(step_pair(a, b, a.steps[i].path, b.steps[j].path,
-                               VALUES if near else NAMES))
+                               VALUES if close else NAMES))
     steps.append(step_pair(a, b, WHOLE, WHOLE, NAMES))
     names = NameMap(steps, parameters)
     names.notes += [*_swapped(parameters), *_suspect(parameters, a)]

@@ -62,10 +62,10 @@ def dump(trace, folder):
     def entry(array):
         key = trace.hash_of(array)
         if key not in arrays:
-            stored = np.ascontiguousarray(array)
+            data = np.ascontiguousarray(array)
             if array.dtype.name not in STORED:
-                stored = stored.reshape(-1).view(np.uint8)
-            arrays[key] = stored
+                data = data.reshape(-1).view(np.uint8)
+            arrays[key] = data
         return {"array": key, "dtype": array.dtype.name,
                 "shape": list(array.shape)}
 
@@ -236,23 +236,23 @@ def load(folder):
         raise InputError(
             f"{str(path)!r} is damaged or another dump's: its hash is not the "
             "one in the manifest; make the dump again.")
-    stored, _ = weights.load(path)
-    loaded = {}
+    contents, _ = weights.load(path)
+    arrays_by_key = {}
 
     def array(entry):
         key = entry["array"]
-        if key not in loaded:
+        if key not in arrays_by_key:
             dtype = np.dtype(
                 getattr(ml_dtypes, entry["dtype"], None) or entry["dtype"])
-            values = stored[key]
+            values = contents[key]
             if values.dtype != dtype and not dtype.hasobject:
                 values = values.view(dtype)
-            values = loaded[key] = values.reshape(entry["shape"])
+            values = arrays_by_key[key] = values.reshape(entry["shape"])
             values.flags.writeable = False
-        if (list(loaded[key].shape), loaded[key].dtype.name) != (
+        if (list(arrays_by_key[key].shape), arrays_by_key[key].dtype.name) != (
                 entry["shape"], entry["dtype"]):
             raise ValueError(f"{key} is another array")
-        return loaded[key]
+        return arrays_by_key[key]
 
     def arrays(entries):
         return {name: array(entry) for name, entry in entries.items()}

@@ -185,17 +185,17 @@ def named_variables(model):
         for variable in layer.weights:
             deepest[id(variable)] = path
             variables[id(variable)] = variable
-    named, own = {}, {}
+    by_path, own = {}, {}
     for key, variable in variables.items():
         path = deepest[key]
         name = variable.name.rpartition("/")[2]
         full = name if path == WHOLE else f"{path}.{name}"
         count = 2
-        while full in named:
+        while full in by_path:
             full, count = f"{full.partition('@')[0]}@{count}", count + 1
-        named[full] = variable
+        by_path[full] = variable
         own.setdefault(path, []).append(full)
-    return named, own
+    return by_path, own
 
 
 @contextlib.contextmanager
@@ -366,7 +366,7 @@ def _by_autograd(model, run, loss_of):
             loss, [*(v.value for v in weights.values()), *collected.leaves],
             allow_unused=True)
     return (float(loss.detach()), dict(zip(weights, gradients)),
-            collected.found, recorder)
+            collected.gradients, recorder)
 
 
 def _by_trace(model, run, loss_of):

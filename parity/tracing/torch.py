@@ -131,7 +131,7 @@ class Gradients:
     """Collects the gradient by every output during the backward pass."""
 
     def __init__(self):
-        self.found, self.leaves, self.seen = {}, [], {}
+        self.gradients, self.leaves, self.seen = {}, [], {}
 
     def watch(self, key, tensor):
         """The replacement of a tensor, whose gradient is collected.
@@ -149,7 +149,7 @@ class Gradients:
             tensor = tensor.view_as(tensor)
         self.seen[id(tensor)] = tensor
         tensor.register_hook(
-            lambda gradient: self.found.__setitem__(key, gradient.detach()))
+            lambda gradient: self.gradients.__setitem__(key, gradient.detach()))
         return tensor
 
 
@@ -236,7 +236,7 @@ def backward(framework, recorder, collected, loss, tensors, arguments):
     gradients = torch.autograd.grad(loss.reshape(()), leaves, allow_unused=True)
     for step in recorder.steps:
         for name in step.outputs:
-            gradient = collected.found.get((step.path, name))
+            gradient = collected.gradients.get((step.path, name))
             if gradient is not None:
                 step.gradients[name] = recorder.keep(gradient)
     return float(loss.detach()), {

@@ -263,11 +263,11 @@ def mapped(value, name, visit):
 def argument_names(function, args, keywords):
     """The names of the arguments: positional ones, keyword ones."""
     try:
-        known = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        known = ()
+        parameters = ()
     names = []
-    for parameter in known:
+    for parameter in parameters:
         if parameter.kind == parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}.{i}"
                       for i in range(len(args) - len(names))]
@@ -349,7 +349,7 @@ class Recorder:
         self.framework, self.paths, self.own = framework, paths, own
         self.watch = watch
         self.steps, self.calls, self.hidden = [], {}, {}
-        self.arguments, self.kept = {}, {}
+        self.arguments, self.copies = {}, {}
         self.clock, self.active = 0, True
         self.thread = threading.get_ident()
         self.called, self.silent = set(), set()
@@ -363,10 +363,10 @@ class Recorder:
         """A read-only copy of an array; equal ones are stored once."""
         array = self.framework.to_numpy(value)
         key = array_digest(array)
-        if key not in self.kept:
+        if key not in self.copies:
             array.flags.writeable = False
-            self.kept[key] = array
-        return self.kept[key]
+            self.copies[key] = array
+        return self.copies[key]
 
     def numbered(self, path):
         """The path of this call: path, path#2, path#3."""
