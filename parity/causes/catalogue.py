@@ -61,13 +61,13 @@ def by_name(name):
 @functools.cache
 def values(of, setting):
     """The wrong values of a setting of a formula, the same once."""
-    found = {}
+    by_value = {}
     for cause in causes():
         if of in cause.of and cause.explained and setting in cause.settings:
             for value in alternatives(cause.settings[setting]):
-                found.setdefault(value, cause)
-    found.pop(OTHER, None)
-    return found
+                by_value.setdefault(value, cause)
+    by_value.pop(OTHER, None)
+    return by_value
 
 
 @functools.cache
@@ -82,12 +82,12 @@ def alternatives(value):
     return value if isinstance(value, tuple) else (value,)
 
 
-def named(of, found, sound):
+def named(of, settings, sound):
     """The causes that some differences are, as few as will do.
 
     Args:
         of: by which formula they were found.
-        found: {setting: value} of the model that is held to be wrong.
+        settings: {setting: value} of the model that is held to be wrong.
         sound: {setting: value} of the other one, of these and more settings.
 
     Returns:
@@ -98,27 +98,27 @@ def named(of, found, sound):
     for cause in causes():
         if not cause.explained or not {of, ARRAYS} & {*cause.of}:
             continue
-        hits = _hits(cause.settings, found)
+        hits = _hits(cause.settings, settings)
         beside = [(sound[one], value) for name, value in cause.beside.items()
                   for one in sound if _called(one, name)]
         if hits and all(_is(*each) for each in beside):
             fitting.append((len(hits), ANY not in cause.settings,
                             len(beside), cause, hits))
-    left, chosen = set(found), []
+    left, selection = set(settings), []
     for *_, cause, hits in sorted(
             fitting, key=lambda each: each[:3], reverse=True):
         if hits <= left:
             left -= hits
-            chosen.append((cause, hits))
-    return chosen
+            selection.append((cause, hits))
+    return selection
 
 
-def _hits(settings, found):
+def _hits(settings, actual):
     """The settings that are a cause's; none unless all of its own are."""
     hits = set()
     for name, value in settings.items():
-        here = {one for one in found
-                if _called(one, name) and _is(found[one], value)}
+        here = {one for one in actual
+                if _called(one, name) and _is(actual[one], value)}
         if not here:
             return set()
         hits |= here
@@ -130,6 +130,6 @@ def _called(setting, name):
     return name in (ANY, setting.removeprefix("input's "))
 
 
-def _is(value, wanted):
+def _is(value, expected):
     return any(getattr(value, "word", value) == one
-               for one in alternatives(wanted))
+               for one in alternatives(expected))

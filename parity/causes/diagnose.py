@@ -68,7 +68,7 @@ class Diagnosis:
 
     def __init__(self, config, weights, faults=None):
         self.config, self.weights = config, weights
-        self.chosen = faults
+        self.selection = faults
         self.cases = [
             case for case in (
                 *cases.component_cases(config),
@@ -79,8 +79,8 @@ class Diagnosis:
     @property
     def faults(self):
         """The causes that are looked for."""
-        if self.chosen is not None:
-            return self.chosen
+        if self.selection is not None:
+            return self.selection
         return [fault for fault in catalogue.faults()
                 if fault.topic != "training"]
 
@@ -90,18 +90,18 @@ class Diagnosis:
         Empty if nothing is. The last has no cause if what is left could not be
         identified.
         """
-        found, allowed = [], ()
+        findings, allowed = [], ()
         runner = Runner(engine, self.config, self.weights, "float64")
-        while len(found) < MOST:
+        while len(findings) < MOST:
             first = self._first(runner, allowed)
             if first is None:
                 break
             finding = self._explain(runner, first, allowed)
-            found.append(finding)
+            findings.append(finding)
             if not finding.causes:
                 break
             allowed += (finding.causes[0],)
-        return found
+        return findings
 
     def _first(self, runner, allowed):
         """The first case and step in which a port diverges."""
@@ -114,13 +114,14 @@ class Diagnosis:
                 return case, None, Finding(
                     case.name, next(iter(truth.steps)), None, FLOAT64_LIMIT,
                     words[:200], ())
-            for name, found in compare_steps(steps, truth, "float64").items():
-                if found.verdict == DIVERGENCE and not (
+            differences = compare_steps(steps, truth, "float64")
+            for name, difference in differences.items():
+                if difference.verdict == DIVERGENCE and not (
                         name in steps and name in truth.steps
                         and equal(steps[name], truth.steps[name])):
                     return case, steps, Finding(
-                        case.name, name, found.error, found.limit,
-                        found.reason, ())
+                        case.name, name, difference.error, difference.limit,
+                        difference.reason, ())
         return None
 
     def _explain(self, runner, first, allowed):
@@ -175,29 +176,29 @@ def of_row(row, engine):
     """
     if row.preset not in PRESETS or row.dtype != "float64":
         return []
-    known = [case.name for case in cases.component_cases(
+    names = [case.name for case in cases.component_cases(
         cases.test_size(row.preset))]
-    if row.case not in (*known, cases.model_case(()).name):
+    if row.case not in (*names, cases.model_case(()).name):
         return []
     return Diagnosis(cases.test_size(row.preset),
                      golden.shipped(row.preset)).findings(engine)
 
 
-def equal(found, replayed):
+def equal(actual, replayed):
     """Whether two arrays are one to the rounding floor.
 
     Zeros everywhere are equal to zeros, as comparator.compare would not have
     it: a fault may be that nothing is left.
     """
-    if found.shape != replayed.shape or found.dtype != replayed.dtype:
+    if actual.shape != replayed.shape or actual.dtype != replayed.dtype:
         return False
     if replayed.dtype.kind in "biu":
-        return np.array_equal(found, replayed)
+        return np.array_equal(actual, replayed)
     if not replayed.any():
-        return not found.any()
+        return not actual.any()
     if not np.isfinite(replayed).any():
-        return np.array_equal(found, replayed, equal_nan=True)
-    return compare(found, replayed, FLOAT64_LIMIT).verdict != DIVERGENCE
+        return np.array_equal(actual, replayed, equal_nan=True)
+    return compare(actual, replayed, FLOAT64_LIMIT).verdict != DIVERGENCE
 
 
 def probe(case):

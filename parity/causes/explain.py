@@ -14,11 +14,11 @@ import re
 
 import numpy as np
 
-from parity.causes import expressions, nonfinite
+from parity.causes import nonfinite
 from parity.causes.cause import BETWEEN
 from parity.causes.explanation import (
     UNIDENTIFIED, Explanation, give_names, sentence_of)
-from parity.causes.expressions import made_of
+from parity.causes.expressions import in_words, made_of
 from parity.causes.fit import (
     ATTENTION, CORE, LINEAR, Seen, Side, is_mask, side_of)
 from parity.causes.formulas.family import exact
@@ -50,7 +50,7 @@ class Explaining:
         self.pairs = {(pair.a, pair.b): pair
                       for pair in comparison.names.steps}
         self.joins = Joins(comparison.names, a, b)
-        self.found, self.seen, self.order = [], set(), {}
+        self.explanations, self.seen, self.order = [], set(), {}
         self.now, self.known = 0, []
         self.lost = []  # [(row, Explanation)] of what is not identified
 
@@ -69,18 +69,19 @@ class Explaining:
                 if not self.join(pair, row) and row is rows[0]:
                     self.lose(pair, row, self.known)
                 continue
-            inside = any(self.within(each, row) for each in self.found)
+            inside = any(self.within(each, row) for each in self.explanations)
             if row.origin == INHERITED or row.origin == WITHIN and inside:
                 if row.origin == WITHIN:
                     self.join(pair, row)
                 continue
             self.output(pair, row)
         for row, each in self.lost:
-            if not any(self.encloses(other, row) for other in self.found):
+            if not any(self.encloses(other, row)
+                       for other in self.explanations):
                 self.order[id(each)] = row.order
-                self.found.append(each)
+                self.explanations.append(each)
         return [*first, *sorted(
-            self.found, key=lambda each: self.order[id(each)])]
+            self.explanations, key=lambda each: self.order[id(each)])]
 
     def output(self, pair, row):
         """Explain what a step made."""
@@ -93,9 +94,9 @@ class Explaining:
         sides = (side_of(self.a, row.a, row.a_name),
                  side_of(self.b, row.b, row.b_name))
         search = StepSearch(pair, *sides)
-        told = search.find()
-        if told:
-            return self.add(told)
+        explanations = search.find()
+        if explanations:
+            return self.add(explanations)
         if self.join(pair, row) or row.origin != NEW:
             return None
         return self.lose(pair, row, [
@@ -117,15 +118,18 @@ class Explaining:
         if None in names:
             return row.inherited is None and pair.by in (VALUES, USER)
         limit = model_limits(self.a.dtype or "float64")[1]
-        made = [self.joins.opened(made_of(trace, step, INPUT, name, limit),
-                                  trace, limit)
-                for trace, step, name in zip((self.a, self.b), steps, names)]
-        return None not in made and self.joins.difference(
-            *made, steps[0], limit) is None
+        expressions = [
+            self.joins.opened(
+                made_of(trace, step, INPUT, name, limit), trace, limit)
+            for trace, step, name in zip((self.a, self.b), steps, names)]
+        return None not in expressions and self.joins.difference(
+            *expressions, steps[0], limit) is None
 
     def join(self, pair, row):
-        """Explain how a value was made of those before; whether that was
-        found, be it the same in both."""
+        """Explain how a value was made of those before.
+
+        Returns whether that is known, also where it is the same in both.
+        """
         steps = self.a.step(row.a), self.b.step(row.b)
         part = row.part
         arrays = [(step.inputs if part == INPUT else step.outputs)[name]
@@ -135,56 +139,58 @@ class Explaining:
         key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
         if key in self.seen:
             return True
-        made = [made_of(trace, step, part, name,
-                        model_limits(array.dtype.name)[1])
-                for trace, step, name, array in zip(
-                    (self.a, self.b), steps, (row.a_name, row.b_name),
-                    arrays)]
-        made = [self.joins.opened(each, trace,
-                                  model_limits(array.dtype.name)[1])
-                for each, trace, array in zip(
-                    made, (self.a, self.b), arrays)]
-        if None in made:
+        expressions = [made_of(trace, step, part, name,
+                               model_limits(array.dtype.name)[1])
+                       for trace, step, name, array in zip(
+                           (self.a, self.b), steps, (row.a_name, row.b_name),
+                           arrays)]
+        expressions = [self.joins.opened(each, trace,
+                                         model_limits(array.dtype.name)[1])
+                       for each, trace, array in zip(
+                           expressions, (self.a, self.b), arrays)]
+        if None in expressions:
             if part == INPUT and self.core(pair, row, steps, arrays):
                 return True
             self.known = [
-                f"It is {expressions.in_words(each)} in {side}." if each else
+                f"It is {in_words(each)} in {side}." if each else
                 f"How it is made in {side} is not known."
-                for side, each in zip("ab", made)]
+                for side, each in zip("ab", expressions)]
             return False
-        told = self.joins.difference(
-            *made, steps[0], model_limits(arrays[1].dtype.name)[1])
-        if told == UNSURE:
-            return self.fused(pair, made, arrays)
-        places = [each for each in self.found if each.cause == "norm's place"]
-        if told and told.cause == "norm's place" and any(
-                each.in_a != told.in_a for each in places):
+        difference = self.joins.difference(
+            *expressions, steps[0], model_limits(arrays[1].dtype.name)[1])
+        if difference == UNSURE:
+            return self.fused(pair, expressions, arrays)
+        places = [each for each in self.explanations
+                  if each.cause == "norm's place"]
+        if difference and difference.cause == "norm's place" and any(
+                each.in_a != difference.in_a for each in places):
             return False
         self.seen.add(key)
-        if told and not (places and told.cause in GUESSED):
-            self.tell(row, told, made, strict_distance(
+        if difference and not (places and difference.cause in GUESSED):
+            self.tell(row, difference, expressions, strict_distance(
                 arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
         return True
 
-    def tell(self, row, told, made, without):
+    def tell(self, row, difference, expressions, without):
         """Explain an expression that is another one in b."""
         where = "the input" if row.part == INPUT else "the output"
         at = row.a if row.a == row.b else f"{row.a} ({row.b} in b)"
         each = Explanation(
-            row.a, row.b, told.cause, told.in_a, told.in_b,
-            f"In {where} of {at}, {told.cause}: {told.in_b} in b, "
-            f"{told.in_a} in a.",
-            [f"It is {expressions.in_words(made[0])} in a, and "
-             f"{expressions.in_words(made[1])} in b."],
-            {"a": made[0].error, "b": made[1].error, "without": without},
+            row.a, row.b, difference.cause, difference.in_a, difference.in_b,
+            f"In {where} of {at}, {difference.cause}: {difference.in_b} in b, "
+            f"{difference.in_a} in a.",
+            [f"It is {in_words(expressions[0])} in a, and "
+             f"{in_words(expressions[1])} in b."],
+            {"a": expressions[0].error, "b": expressions[1].error,
+             "without": without},
             {"a": 1, "b": 1})
-        give_names([each], BETWEEN, told.found_a, told.found_b)
+        give_names([each], BETWEEN, difference.found_a, difference.found_b)
         self.add([each])
 
-    def fused(self, pair, made, arrays):
+    def fused(self, pair, expressions, arrays):
         """Explain layers of which one has an activation inside."""
         sides = []
-        for trace, each, array in zip((self.a, self.b), made, arrays):
+        for trace, each, array in zip((self.a, self.b), expressions, arrays):
             what, path, name = each.sources[0].places[0]
             if (what != "output" or len(each.sources) > 1
                     or each.form not in ("sum", "function")
@@ -197,9 +203,9 @@ class Explaining:
         at = dataclasses.replace(
             pair, a=sides[0].step.path, b=sides[1].step.path)
         search = StepSearch(at, *sides)
-        told = search.find([LINEAR])
-        self.add(told)
-        return bool(told) or search.same
+        explanations = search.find([LINEAR])
+        self.add(explanations)
+        return bool(explanations) or search.same
 
     def counted(self, row, mine, other):
         """Explain integers that are all off by one number."""
@@ -211,16 +217,16 @@ class Explaining:
             return False
         runs = (np.diff(mine) == 1).all() and mine.shape[1] > 1
         cause, one, two = "first position", mine[0, 0], other.flat[0]
-        found = {cause: int(one)}, {cause: int(two)}
+        settings = {cause: int(one)}, {cause: int(two)}
         if not runs:
             cause, one, two = "numbers", "", f"{gap.flat[0]:+d} in b"
-            found = {}, {cause: "off"}
+            settings = {}, {cause: "off"}
         each = Explanation(
             row.a, row.b, cause, str(one), str(two), sentence_of(
                 row, cause, str(one), str(two)),
             errors={"a": 0.0, "b": 0.0, "without": math.inf},
             inputs={"a": 1, "b": 1})
-        give_names([each], BETWEEN, *found)
+        give_names([each], BETWEEN, *settings)
         self.add([each])
         return True
 
@@ -233,14 +239,14 @@ class Explaining:
                  and self.interval(each.a)[1] > ended
                  and is_float(row_array(self.a, each))]
         for each in sorted(outer, key=lambda each: each.order)[:2]:
-            if any(self.within(other, each) for other in self.found):
+            if any(self.within(other, each) for other in self.explanations):
                 return False
             sides = (side_of(self.a, each.a, each.a_name),
                      side_of(self.b, each.b, each.b_name))
-            told = StepSearch(self.pairs[each.a, each.b], *sides).find(
+            explanations = StepSearch(self.pairs[each.a, each.b], *sides).find(
                 [ATTENTION])
-            if told:
-                self.add(told)
+            if explanations:
+                self.add(explanations)
                 return True
         return False
 
@@ -253,10 +259,10 @@ class Explaining:
                 return False
             sides.append(side)
         search = StepSearch(pair, *sides)
-        told = search.find([CORE])
-        if told and not self.holder(row):
-            self.add(told)
-        return bool(told) or search.same
+        explanations = search.find([CORE])
+        if explanations and not self.holder(row):
+            self.add(explanations)
+        return bool(explanations) or search.same
 
     def interval(self, path):
         """When a step of a began and ended."""
@@ -284,17 +290,17 @@ class Explaining:
             pair.a, pair.b, UNIDENTIFIED, known=known,
             sentence=f"Why {what}{pair.a} differs is not identified.")))
 
-    def add(self, told):
+    def add(self, explanations):
         """Put Explanations to others, the same cause told once."""
-        for new in told:
-            for old in self.found:
+        for new in explanations:
+            for old in self.explanations:
                 if told_alike(new, old):
                     if [new.a, new.b] not in [[old.a, old.b], *old.also]:
                         old.also.append([new.a, new.b])
                     break
             else:
                 self.order[id(new)] = self.now
-                self.found.append(new)
+                self.explanations.append(new)
 
 
 def nonfinite_first(rows, a, b):
@@ -303,20 +309,20 @@ def nonfinite_first(rows, a, b):
         return []
     origins = {side: nonfinite.first_of(trace)
                for side, trace in (("a", a), ("b", b))}
-    found = []
+    explanations = []
     for side, origin in origins.items():
         if origin is None:
             continue
         known = [] if origin.operation else [
             "From which operation is not identified."]
         words = f": {origin.operation}" if origin.operation else ""
-        found.append(Explanation(
+        explanations.append(Explanation(
             origin.path, origin.path, f"first {origin.word}",
             origin.operation if side == "a" else "none",
             origin.operation if side == "b" else "none",
             f"{side}'s first {origin.word} stands in {origin.where}, "
             f"{origin.rows()}{words}.", known))
-    return found
+    return explanations
 
 
 def told_alike(new, old):
@@ -330,15 +336,15 @@ def told_alike(new, old):
 
 def core_side(trace, step, array):
     """A Side of the attention between three projections and a step."""
-    given = {}
+    projections = {}
     for each in trace.steps:
         if each.ended >= step.began:
             break
         words = set(words_of(each.path)[0]) & {"query", "key", "value"}
         value = next((v for v in each.outputs.values() if is_float(v)), None)
         if len(words) == 1 and value is not None and value.ndim == array.ndim:
-            given[words.pop()] = exact(value)
-    if len(given) < 3:
+            projections[words.pop()] = exact(value)
+    if len(projections) < 3:
         return None
     holders = [each for each in trace.steps
                if each.began < step.began and each.ended > step.ended
@@ -350,8 +356,9 @@ def core_side(trace, step, array):
                    if value.ndim > 1 and is_mask(name, value)}
     bare = dataclasses.replace(step, settings=settings, others={
         name: text for each in holders for name, text in each.others.items()})
-    seen = Seen({name: given[name] for name in ("query", "key", "value")},
-                others, exact(array))
+    seen = Seen(
+        {name: projections[name] for name in ("query", "key", "value")},
+        others, exact(array))
     return Side(trace.framework, bare, {}, [seen],
                 model_limits(array.dtype.name)[1], array.dtype.name)
 

@@ -55,11 +55,11 @@ class Explanation:
 
     def as_json(self):
         """All of it as plain data."""
-        found = dataclasses.asdict(self)
-        found["errors"] = {
+        data = dataclasses.asdict(self)
+        data["errors"] = {
             name: error if math.isfinite(error) else None
             for name, error in self.errors.items()}
-        return found
+        return data
 
 
 def in_words(value):
@@ -75,17 +75,17 @@ def sentence_of(pair, cause, in_a, in_b):
     return f"In {where}, {cause}: {in_b} in b, {in_a} in a."
 
 
-def give_names(told, of, found_a, found_b):
+def give_names(explanations, of, found_a, found_b):
     """Let Explanations of one step say what the catalogue calls them.
 
     Args:
-        told: the Explanations.
+        explanations: the Explanations.
         of: by which formula they were found.
         found_a, found_b: {setting: value} of each model; all that is known of
             it, so that of what both are, each is beside the other.
     """
-    left = {each.cause for each in told} & (found_a.keys() | found_b.keys())
-    left = left or found_a.keys() | found_b.keys()
+    either = found_a.keys() | found_b.keys()
+    left = {each.cause for each in explanations} & either or either
     others = dict.fromkeys(left, OTHER)
     for side, mine, other in (("b", found_b, found_a), ("a", found_a, found_b),
                               ("b", others, {})):
@@ -93,6 +93,6 @@ def give_names(told, of, found_a, found_b):
                 name: value for name, value in mine.items()
                 if name in left}, other):
             left -= hits
-            for each in told:
-                if each.cause in hits or len(told) == 1:
+            for each in explanations:
+                if each.cause in hits or len(explanations) == 1:
                     each.names[cause.name] = side

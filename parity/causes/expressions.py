@@ -68,7 +68,7 @@ def earlier(trace, step, part):
     Returns:
         {hash: (array, places)}.
     """
-    found = {}
+    arrays = {}
     events = []
     for each in trace.steps:
         events += [(each.began, "input", each, name, array)
@@ -79,9 +79,9 @@ def earlier(trace, step, part):
     for when, what, each, name, array in sorted(
             events, key=lambda event: event[0]):
         if when < until and is_float(array):
-            found.setdefault(trace.hash_of(array), (array, []))[1].append(
+            arrays.setdefault(trace.hash_of(array), (array, []))[1].append(
                 (what, each.path, name))
-    return found
+    return arrays
 
 
 def spreads(array, target):
@@ -102,12 +102,12 @@ def made_of(trace, step, part, name, limit):
     target = (step.inputs if part == "input" else step.outputs)[name]
     if not is_float(target) or target.size < 2:
         return None
-    known = earlier(trace, step, part)
+    before = earlier(trace, step, part)
     key = trace.hash_of(target)
-    if key in known:
-        return Made("sum", [Value(exact(target), known[key][1])], "", 0.0)
+    if key in before:
+        return Made("sum", [Value(exact(target), before[key][1])], "", 0.0)
     # A view with other axes is not looked for.
-    same = [pair for pair in known.values() if spreads(pair[0], target)]
+    same = [pair for pair in before.values() if spreads(pair[0], target)]
     outer = [pair for pair in same[:-MOST] if any(
         what == "input" and path == WHOLE for what, path, _ in pair[1])]
     values = [Value(np.broadcast_to(exact(array), target.shape), places)
@@ -119,9 +119,9 @@ def made_of(trace, step, part, name, limit):
                   search.factors, search.parts, search.scaled_sums,
                   search.positions):
         stage()
-        if search.found:
+        if search.results:
             break
-    return search.found[0] if len(search.found) == 1 else None
+    return search.results[0] if len(search.results) == 1 else None
 
 
 class Expressions:
@@ -139,7 +139,7 @@ class Expressions:
                                for v in values])
         size = x.shape[-1]
         self.factors_tried = size**0.5, size**-0.5
-        self.found = []
+        self.results = []
 
     def near(self, candidates, rest=0.0):
         """Which rows of candidates, and what is added, give the target."""
@@ -147,11 +147,11 @@ class Expressions:
             gap = np.abs(candidates + rest - self.good).max(-1)
         return np.flatnonzero(gap <= 64 * self.limit * self.scale)
 
-    def take(self, form, sources, what, made):
+    def take(self, form, sources, what, array):
         """Keep an expression if it gives the whole."""
-        error = strict_distance(made, self.x)
+        error = strict_distance(array, self.x)
         if error <= self.limit:
-            self.found.append(Made(form, sources, what, error))
+            self.results.append(Made(form, sources, what, error))
 
     def add(self, *terms, factor=""):
         """Keep a sum of values, the first one times a factor."""
@@ -173,7 +173,7 @@ class Expressions:
     def functions(self):
         """A function of one value."""
         for value, row in zip(self.values, self.table):
-            before = len(self.found)
+            before = len(self.results)
             for word, function in fit.activations().items():
                 along = "softmax" in word  # of which a part says nothing
                 if word == "none" or "another axis" in word or (
@@ -184,9 +184,9 @@ class Expressions:
                         self.take("function", [value], word,
                                   function(value.array))
             # relu6 and relu may be one: the commoner is taken, with the rest.
-            for other in self.found[before + 1:]:
-                self.found[before].twins.append(other.what)
-            del self.found[before + 1:]
+            for other in self.results[before + 1:]:
+                self.results[before].twins.append(other.what)
+            del self.results[before + 1:]
 
     def factors(self):
         """A multiple of one value."""
@@ -208,7 +208,7 @@ class Expressions:
                           value.array * ~zero.reshape(x.shape[:-1])[..., None])
             dropped = share_dropped(value.array, x, self.limit)
             if dropped:
-                self.found.append(Made("dropped", [value], dropped, 0.0))
+                self.results.append(Made("dropped", [value], dropped, 0.0))
 
     def scaled_sums(self):
         """Two or three values, one of them multiplied by √size, or over it."""
@@ -242,29 +242,29 @@ class Expressions:
                 rest[0], self.limit * max(self.scale, 1),
                 fit.sinusoid_values())
             if settings:
-                self.found.append(Made("positions", [value], settings | {
+                self.results.append(Made("positions", [value], settings | {
                     "input's factor": factor}, 0.0))
         # A value, and a multiple of it that was there too, are one.
-        if len({str(made.what | {"input's factor": 1})
-                for made in self.found}) == 1:
-            self.found = [min(
-                self.found, key=lambda m: m.what["input's factor"] != 1)]
+        if len({str(result.what | {"input's factor": 1})
+                for result in self.results}) == 1:
+            self.results = [min(
+                self.results, key=lambda m: m.what["input's factor"] != 1)]
 
 
 def share_dropped(x, y, limit):
     """(share of zeros, factor of the rest) if y is x with numbers dropped."""
-    kept = (y != 0) & (x != 0)
-    share = 1 - kept.sum() / max((x != 0).sum(), 1)
-    if x.shape != y.shape or kept.sum() < 8 or not 0.005 < share < 0.995:
+    nonzero = (y != 0) & (x != 0)
+    share = 1 - nonzero.sum() / max((x != 0).sum(), 1)
+    if x.shape != y.shape or nonzero.sum() < 8 or not 0.005 < share < 0.995:
         return None
-    ratio = y[kept] / x[kept]
+    ratio = y[nonzero] / x[nonzero]
     factor = float(np.median(ratio))
     if np.abs(ratio - factor).max() > limit * abs(factor) or factor < 1:
         return None
     # Dropped by chance: as often as the factor says, whatever the sign.
     rate, count = 1 - 1 / factor, (x != 0).sum()
     spread = 5 * math.sqrt(max(rate * (1 - rate), 1e-3) / count) + 1 / count
-    signs = [1 - kept[x * sign > 0].mean() for sign in (1, -1)
+    signs = [1 - nonzero[x * sign > 0].mean() for sign in (1, -1)
              if (x * sign > 0).sum() > 7]
     even = all(abs(each - rate) < 2.5 * spread for each in signs)
     return (share, factor) if abs(share - rate) <= spread and even else None
@@ -280,22 +280,23 @@ def label(value):
     return "the model's input" if path == WHOLE else f"{path}'s input {name}"
 
 
-def in_words(made):
+def in_words(expression):
     """A Made in words."""
-    names = [label(value) for value in made.sources]
-    if made.form == "sum":
-        if made.what:
-            names[0] = f"{made.what:.6g} times {names[0]}"
+    names = [label(value) for value in expression.sources]
+    if expression.form == "sum":
+        if expression.what:
+            names[0] = f"{expression.what:.6g} times {names[0]}"
         return " and ".join(names)
-    if made.form == "factor":
-        return f"{made.what:.6g} times {names[0]}"
-    if made.form == "positions":
-        factor = made.what["input's factor"]
+    if expression.form == "factor":
+        return f"{expression.what:.6g} times {names[0]}"
+    if expression.form == "positions":
+        factor = expression.what["input's factor"]
         return (f"{names[0]} and sinusoids" if factor == 1 else
                 f"{factor:.6g} times {names[0]} and sinusoids")
-    if made.form == "rows":
-        return f"{names[0]}, {made.what} rows zero"
-    if made.form == "dropped":
-        return (f"{names[0]}, of which {made.what[0]:.0%} are zero and the "
-                f"rest {made.what[1]:.6g}-fold")
-    return f"{' or '.join([made.what, *made.twins])} of {names[0]}"
+    if expression.form == "rows":
+        return f"{names[0]}, {expression.what} rows zero"
+    if expression.form == "dropped":
+        share, factor = expression.what
+        return (f"{names[0]}, of which {share:.0%} are zero and the rest "
+                f"{factor:.6g}-fold")
+    return f"{' or '.join([expression.what, *expression.twins])} of {names[0]}"

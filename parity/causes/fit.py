@@ -126,19 +126,19 @@ def side_of(trace, path, output):
         for name in (*trace.parameters, *trace.aliases)
         if name.startswith(below)
         and trace.aliases.get(name, name) in trace.parameters}
-    made = step.outputs[output]
-    found = [_seen(step.inputs, made)]
-    for probe in probes(step, found[0]) if trace.live else ():
+    target = step.outputs[output]
+    samples = [_seen(step.inputs, target)]
+    for probe in probes(step, samples[0]) if trace.live else ():
         try:
             again = trace.rerun(path, probe)
         except Exception:  # a foreign module may refuse
             continue
-        if output in again and again[output].shape == made.shape:
-            given = {name: probe.get(name, array)
-                     for name, array in step.inputs.items()}
-            found.append(_seen(given, again[output]))
-    dtype = made.dtype.name
-    return Side(trace.framework, step, parameters, found,
+        if output in again and again[output].shape == target.shape:
+            inputs = {name: probe.get(name, array)
+                      for name, array in step.inputs.items()}
+            samples.append(_seen(inputs, again[output]))
+    dtype = target.dtype.name
+    return Side(trace.framework, step, parameters, samples,
                 model_limits(dtype)[0 if dtype == "float32" else 1], dtype)
 
 
@@ -159,14 +159,14 @@ def probes(step, seen):
     for scale in SCALES if wide else NARROW:
         yield {name: (step.inputs[name].astype(np.float64) * scale).astype(
             step.inputs[name].dtype) for name in names}
-    drawn = {}  # what was one array stays one
+    inputs = {}  # what was one array stays one
     for name in names:
         array = step.inputs[name]
-        drawn[name] = next(
-            (drawn[other] for other in drawn
+        inputs[name] = next(
+            (inputs[other] for other in inputs
              if np.array_equal(step.inputs[other], array)),
             (draw.normal(size=array.shape) + 0.3).astype(array.dtype))
-    yield drawn
+    yield inputs
 
 
 # The search
@@ -187,10 +187,10 @@ def misfit(family, side, parameters, settings, enough=math.inf):
     worst = 0.0
     for seen in side.seen:
         try:
-            made = family.compute(seen, parameters, settings)
+            result = family.compute(seen, parameters, settings)
         except (ValueError, IndexError, TypeError):
             return math.inf
-        worst = max(worst, strict_distance(made, seen.output) / side.limit)
+        worst = max(worst, strict_distance(result, seen.output) / side.limit)
         if worst > enough:
             return worst
     return worst
@@ -226,7 +226,7 @@ def fits(family, side, base=None, most=2):
         base: settings to begin with, instead of what is usual.
         most: how many fields may be changed.
     """
-    found = []
+    matches = []
     if side.seen[0].output.size > LARGE:
         most = 1
     for parameters in family.readings(side):
@@ -237,7 +237,7 @@ def fits(family, side, base=None, most=2):
         for name, value in start.items():
             fields[name] = [value, *(v for v in fields[name] if v != value)]
         for count in range(most + 1):
-            if found and count > len(found[0].changed):
+            if matches and count > len(matches[0].changed):
                 break
             here = []
             for names, settings in variants(start, fields, count):
@@ -246,11 +246,11 @@ def fits(family, side, base=None, most=2):
                     here.append(Fit(family, parameters, settings,
                                     error * side.limit, names))
             if here:
-                if found and count < len(found[0].changed):
-                    found = []
-                found += here
+                if matches and count < len(matches[0].changed):
+                    matches = []
+                matches += here
                 break
-    return found
+    return matches
 
 
 # How two Fits differ
@@ -260,18 +260,18 @@ def changes(first, second, sides):
 
     None where they are of different sizes, and so no counterparts.
     """
-    family, found = second.family, []
+    family, differences = second.family, []
     for name, value in first.settings.items():
         other = second.settings.get(name, value)
         if not family.is_own(name) and other != value:
-            found.append(Change(
+            differences.append(Change(
                 name, value, other, family.word(name, other),
                 second.settings | {name: value}, second.parameters))
-    found += family.also(first, second, sides)
+    differences += family.also(first, second, sides)
     roles = [name for name, array in second.parameters.items()
              if not isinstance(array, int)]
     moved, exchanged = exchanges(first, second, roles)
-    found += exchanged
+    differences += exchanged
     for name in roles:
         word, text = relation(
             first.parameters[name], second.parameters[name], sides[1].dtype,
@@ -282,10 +282,10 @@ def changes(first, second, sides):
             settings = second.settings
             if second.parameters[name] is None and name in first.settings:
                 settings = settings | {name: first.settings[name]}
-            found.append(Change(
+            differences.append(Change(
                 name, "", text, family.word(name, word), settings,
                 second.parameters | {name: first.parameters[name]}))
-    return found
+    return differences
 
 
 def exchanges(first, second, roles):
@@ -294,7 +294,7 @@ def exchanges(first, second, roles):
     Returns:
         The names, and a Change for each exchange.
     """
-    moved, found = set(), []
+    moved, swaps = set(), []
     one, two = ({name: fit.parameters[name] for name in roles}
                 for fit in (first, second))
     for ring in permuted(one, two):
@@ -309,8 +309,8 @@ def exchanges(first, second, roles):
         moved |= {*ring, *biases}
         *names, last = [name for name in roles if name in ring]
         words = "swapped" if len(ring) == 2 else "in another order"
-        found.append(Change(
+        swaps.append(Change(
             f"{', '.join(names)} and {last}", "as they are", words, words,
             second.settings, second.parameters | {
                 name: one[name] for name in (*ring, *biases)}))
-    return moved, found
+    return moved, swaps

@@ -31,10 +31,10 @@ MOST_SEARCHED = 2**22
 SOME, FEW = 4096, 32
 
 
-def called(of, found, sound=None):
+def called(of, settings, sound=None):
     """The names that causes have, “…” each, to be put behind; "" for none."""
     return _names(cause for cause, _ in catalogue.named(
-        of, found, sound or {}))
+        of, settings, sound or {}))
 
 
 def _names(causes):
@@ -148,13 +148,13 @@ class Hint:
         a, e = (x.reshape(-1, x.shape[-1]) for x in (self.a, self.e))
         order, back = _order(a, e), np.empty_like(a)
         back[order] = a
-        moved = np.flatnonzero(order != np.arange(len(order)))
-        if not moved.size or not self.fits(back, e):
+        places = np.flatnonzero(order != np.arange(len(order)))
+        if not places.size or not self.fits(back, e):
             return ""
         first, there = (list(map(int, np.unravel_index(
-            i, self.a.shape[:-1]))) for i in (moved[0], order[moved[0]]))
+            i, self.a.shape[:-1]))) for i in (places[0], order[places[0]]))
         return self.named(ORDER, f"row {first} is {self.expected}'s row "
-                          f"{there}; {len(moved)} of {len(order)} rows moved")
+                          f"{there}; {len(places)} of {len(order)} rows moved")
 
     def columns(self):
         """The last axis in another order."""
@@ -164,11 +164,11 @@ class Hint:
                          for x in (self.a, self.e)))
         back = np.empty_like(self.a)
         back[..., order] = self.a
-        moved = np.flatnonzero(order != np.arange(len(order)))
-        if not moved.size or not self.fits(back):
+        places = np.flatnonzero(order != np.arange(len(order)))
+        if not places.size or not self.fits(back):
             return ""
-        return self.named(ORDER, f"column {moved[0]} is {self.expected}'s "
-                          f"column {order[moved[0]]}; {len(moved)} of "
+        return self.named(ORDER, f"column {places[0]} is {self.expected}'s "
+                          f"column {order[places[0]]}; {len(places)} of "
                           f"{len(order)} columns moved")
 
     def functions(self):
@@ -182,13 +182,13 @@ class Hint:
             if word == "none":
                 continue
             for turn, mine in ((1, self.actual), (-1, self.expected)):
-                made, given = (self.a, self.e)[::turn]
+                result, argument = (self.a, self.e)[::turn]
                 part = some[::turn]
                 with np.errstate(all="ignore"):
                     if (("another axis" in word or self.fits(
                             function(part[1]), part[0]))
-                            and given.size <= SOME**2
-                            and self.fits(function(given), made)):
+                            and argument.size <= SOME**2
+                            and self.fits(function(argument), result)):
                         words = [{"activation": word}, {"activation": "none"}]
                         other = (self.actual, self.expected)[turn > 0]
                         return f"{mine} is {word} of {other}" + called(
@@ -197,27 +197,28 @@ class Hint:
 
     def dropped(self):
         """Numbers of one are zero in the other, by chance."""
-        found = share_dropped(self.e, self.a, self.goal)
-        if not found:
+        dropout = share_dropped(self.e, self.a, self.goal)
+        if not dropout:
             return ""
-        return (f"{found[0]:.0%} of {self.actual} are zero, and the rest is "
-                f"{found[1]:.6g} times {self.expected}") + called(
+        share, factor = dropout
+        return (f"{share:.0%} of {self.actual} are zero, and the rest is "
+                f"{factor:.6g} times {self.expected}") + called(
                     ARRAYS, {"dropout": "on"})
 
     def sinusoids(self):
         """Both are tables of sines and cosines."""
         values = {name: [value, *catalogue.values("position encoding", name)]
                   for name, value in SINUSOIDS.items()}
-        found = []
+        settings = []
         for x in (self.a, self.e):
             x = x.reshape(-1, *x.shape[-2:])[0] if x.ndim > 2 else x
             if x.ndim < 2 or np.abs(x).max() > 1.001:
                 return ""
-            found.append(sinusoid_settings(
+            settings.append(sinusoid_settings(
                 x[:FEW], max(self.limit, 1e-12), values))
-        if None in found:
+        if None in settings:
             return ""
-        mine, other = found
+        mine, other = settings
         off = [name for name in mine if mine[name] != other[name]]
         return "; ".join(
             f"{name}: {mine[name]} in {self.actual}, {other[name]} in "
@@ -230,12 +231,12 @@ def of_masks(actual, expected):
     """What a mask looks like beside the one that is expected."""
     if actual.shape != expected.shape or actual.ndim < 2:
         return ""
-    found = [word for word, function in catalogue.functions(
+    words = [word for word, function in catalogue.functions(
         "mask", "mask").items()
         if np.array_equal(function(expected), actual)]
-    return f"as a mask, {found[0]}" + _names(
+    return f"as a mask, {words[0]}" + _names(
         cause for cause in catalogue.causes()
-        if cause.settings.get("mask") == found[0]) if found else ""
+        if cause.settings.get("mask") == words[0]) if words else ""
 
 
 def held(array):

@@ -60,10 +60,10 @@ def holds(trace, path):
         name.startswith(f"{step.module}.") for name in trace.trainable)
 
 
-def worded(name, value, made):
+def worded(name, value, expression):
     """How the catalogue calls a value: a factor by its axis."""
     if "factor" in name:
-        return Sized.word_of(value, made.sources[0].array.shape[-1])
+        return Sized.word_of(value, expression.sources[0].array.shape[-1])
     return value
 
 
@@ -75,7 +75,7 @@ class Joins:
         names = dataclasses.replace(names, steps=[
             pair for pair in names.steps if self.surely(pair)])
         self.steps = {pair.b: pair.a for pair in names.steps}
-        self.paired = set(self.steps.values())
+        self.partners = set(self.steps.values())
         self.places = {
             (what, pair.b, value.b): (what, pair.a, value.a)
             for pair in names.steps
@@ -92,14 +92,14 @@ class Joins:
             (self.a, pair.a), (self.b, pair.b))]
         if WHOLE in tops:
             return tops[0] == tops[1]
-        held = [holds(trace, path) for trace, path in (
+        holders = [holds(trace, path) for trace, path in (
             (self.a, pair.a), (self.b, pair.b))]
         within = [[getattr(each, side).startswith(f"{top}.")
                    for side, top in zip("ab", tops)]
                   for each in self.names.parameters]
         if any(one != two for one, two in within):
             return False
-        return any(one for one, _ in within) if any(held) else None
+        return any(one for one, _ in within) if any(holders) else None
 
     def surely(self, pair):
         """Whether two steps do the same, by parameters or by values."""
@@ -111,56 +111,58 @@ class Joins:
         return any(self.places.get(place) in mine.places
                    for place in other.places)
 
-    def opened(self, made, trace, limit):
+    def opened(self, expression, trace, limit):
         """A Made that speaks of values which both models have, if it can.
 
         The output of a module that the other model has not, and that holds no
         parameters, says less than what it was made of.
         """
-        known = self.places.values() if trace is self.a else self.places
+        places = self.places.values() if trace is self.a else self.places
         for _ in range(3):
-            if (made is None or made.form != "sum" or made.what
-                    or len(made.sources) > 1
-                    or any(place in known
-                           for place in made.sources[0].places)):
+            if (expression is None or expression.form != "sum"
+                    or expression.what or len(expression.sources) > 1
+                    or any(place in places
+                           for place in expression.sources[0].places)):
                 break
-            what, path, name = made.sources[0].places[0]
+            what, path, name = expression.sources[0].places[0]
             if path == WHOLE or what == "output" and holds(trace, path):
                 break
             inner = made_of(trace, trace.step(path), what, name, limit)
             if inner is None:
                 break
-            made = inner
-        return self.as_positions(made, trace, limit)
+            expression = inner
+        return self.as_positions(expression, trace, limit)
 
-    def as_positions(self, made, trace, limit):
+    def as_positions(self, expression, trace, limit):
         """A sum of a Value and sinusoids as such, and its source opened."""
-        if made is None:
-            return made
-        if made.form == "sum" and len(made.sources) == 2:
-            for value, other in (made.sources, made.sources[::-1]):
+        if expression is None:
+            return expression
+        if expression.form == "sum" and len(expression.sources) == 2:
+            for value, other in (expression.sources, expression.sources[::-1]):
                 rows = other.array.reshape(-1, *other.array.shape[-2:])
-                factor = made.what or 1.0
-                if made.what and value is not made.sources[0] or (
+                factor = expression.what or 1.0
+                if expression.what and value is not expression.sources[0] or (
                         rows != rows[0]).any():
                     continue
                 settings = sinusoid_settings(
                     rows[0], limit, fit.sinusoid_values())
                 if settings:
-                    made = Made("positions", [value], settings | {
-                        "input's factor": factor}, made.error)
+                    expression = Made("positions", [value], settings | {
+                        "input's factor": factor}, expression.error)
                     break
-        known = self.places.values() if trace is self.a else self.places
-        if made.form == "positions" and not any(
-                place in known for place in made.sources[0].places):
-            what, path, name = made.sources[0].places[0]
+        places = self.places.values() if trace is self.a else self.places
+        if expression.form == "positions" and not any(
+                place in places for place in expression.sources[0].places):
+            what, path, name = expression.sources[0].places[0]
             inner = what == "input" and path != WHOLE and made_of(
                 trace, trace.step(path), what, name, limit)
             if inner and inner.form == "factor":
-                made = Made("positions", inner.sources, made.what | {
-                    "input's factor": inner.what * made.what[
-                        "input's factor"]}, made.error)
-        return made
+                factor = inner.what * expression.what["input's factor"]
+                expression = Made(
+                    "positions", inner.sources,
+                    expression.what | {"input's factor": factor},
+                    expression.error)
+        return expression
 
     def moved(self, step, pre, limit):
         """A norm's place, where one model has it before a sub-layer.
@@ -188,21 +190,22 @@ class Joins:
     @staticmethod
     def around(pre, first, limit):
         """Whether what a norm was given is added to what came of it."""
-        given = [exact(array) for array in first.inputs.values()]
+        inputs = [exact(array) for array in first.inputs.values()]
         later = [(each, part, name, array) for each in pre.steps
                  for part, arrays in (("input", each.inputs),
                                       ("output", each.outputs))
                  for name, array in arrays.items()
                  if (each.began if part == "input" else each.ended)
-                 > first.ended and array.shape == given[0].shape]
+                 > first.ended and array.shape == inputs[0].shape]
         for each, part, name, _ in later[:MOST]:
-            made = made_of(pre, each, part, name, limit)
-            if made is None or made.form != "sum" or len(made.sources) != 2:
+            expression = made_of(pre, each, part, name, limit)
+            if (expression is None or expression.form != "sum"
+                    or len(expression.sources) != 2):
                 continue
-            around, inner = made.sources
-            if not np.array_equal(around.array, given[0]):
+            around, inner = expression.sources
+            if not np.array_equal(around.array, inputs[0]):
                 around, inner = inner, around
-            if np.array_equal(around.array, given[0]) and pre.step(
+            if np.array_equal(around.array, inputs[0]) and pre.step(
                     inner.places[0][1]).began > first.ended:
                 return True
         return False
@@ -234,10 +237,10 @@ class Joins:
                         or told(self.added(other, left, self.b), "missing",
                                 "there"))
             if len(gone) == len(left) == 1:
-                found = self.between(gone[0], left[0], limit,
-                                     len(mine.sources) == 1)
-                if found:
-                    return found
+                difference = self.between(gone[0], left[0], limit,
+                                          len(mine.sources) == 1)
+                if difference:
+                    return difference
         return self.elsewhere(mine, other, gone, left)
 
     def elsewhere(self, mine, other, gone, left):
@@ -245,8 +248,8 @@ class Joins:
 
         A value that the other model has not may hide anything.
         """
-        known = self.places.values()
-        if all(any(place in known for place in value.places)
+        places = self.places.values()
+        if all(any(place in places for place in value.places)
                for value in gone) and all(
                    any(place in self.places for place in value.places)
                    for value in left):
@@ -255,17 +258,18 @@ class Joins:
         return UNSURE
 
     @staticmethod
-    def added(made, values, trace):
+    def added(expression, values, trace):
         """What a summand is: a residual, if it went into another one."""
         inputs = {path for what, path, _ in values[0].places
                   if what == "input" and path != WHOLE}
-        others = [value for value in made.sources if value is not values[0]]
+        others = [value for value in expression.sources
+                  if value is not values[0]]
         ended = max(trace.step(path).ended for value in others
                     for what, path, _ in value.places[:1])
         within = any(trace.step(path).began < ended and holds(trace, path)
                      for path in inputs)
         embeds = any(is_kind(trace, path, "embed", "position")
-                     for value in made.sources
+                     for value in expression.sources
                      for what, path, _ in value.places if what == "output")
         return ("residual connection"
                 if within and len(values) == 1 and not embeds else "summand")
@@ -279,37 +283,37 @@ class Joins:
             # Two at once are too many to be told in a word.
             off = [name for name, value in mine.what.items()
                    if not same_value(value, other.what[name])]
-            found = [{name: worded(name, made.what[name], made)
-                      for name in off} for made in (mine, other)]
+            settings = [{name: worded(name, expression.what[name], expression)
+                         for name in off} for expression in (mine, other)]
             if len(off) < 2:
                 return next((Told(name, str(mine.what[name]), str(
-                    other.what[name]), *found) for name in off), None)
+                    other.what[name]), *settings) for name in off), None)
             return Told("positions", *("; ".join(
-                f"{name} {made.what[name]}" for name in off)
-                for made in (mine, other)), *found)
+                f"{name} {expression.what[name]}" for name in off)
+                for expression in (mine, other)), *settings)
         if mine.form == other.form == "function" and (
                 mine.what in other.twins or other.what in mine.twins):
             return None
         if (forms <= {"sum", "function"} and len(mine.sources) == 1
                 and mine.sources[0].array.min() < 0):
-            names = [["none"] if made.form == "sum" else
-                     [str(made.what), *map(str, made.twins)]
-                     for made in (mine, other)]
+            names = [["none"] if expression.form == "sum" else
+                     [str(expression.what), *map(str, expression.twins)]
+                     for expression in (mine, other)]
             return Told("activation", *(" or ".join(each) for each in names),
                         *({"activation": each[0]} for each in names))
         if forms <= {"sum", "factor"} and not (
                 mine.what and other.what
                 and not self.same(mine.sources[0], other.sources[0])):
-            one, two = (made.what or 1.0 for made in (mine, other))
+            one, two = (expression.what or 1.0 for expression in (mine, other))
             if abs(one - two) <= 1e-6 * abs(one):
                 return None
             return Told("factor", f"{one:.6g}", f"{two:.6g}", *(
-                {"factor": worded("factor", made.what or 1.0, made)}
-                for made in (mine, other)))
+                {"factor": worded("factor", each.what or 1.0, each)}
+                for each in (mine, other)))
         if "dropped" in forms and forms <= {"sum", "dropped"}:
             return told("dropout", *(
-                "on" if made.form == "dropped" else "off"
-                for made in (mine, other)))
+                "on" if expression.form == "dropped" else "off"
+                for expression in (mine, other)))
         return UNSURE
 
     def between(self, mine, other, limit, alone):
@@ -319,9 +323,9 @@ class Joins:
             for inner in steps) for step in steps)
             for trace in (self.a, self.b)
             for steps in [[s for s in trace.steps if s.source == MODULE]]]
-        for trace, last, first, more, paired in (
+        for trace, last, first, more, partners in (
                 (self.b, other, mine, "there", self.steps),
-                (self.a, mine, other, "missing", self.paired)):
+                (self.a, mine, other, "missing", self.partners)):
             for what, path, _ in last.places:
                 step = trace.step(path)
                 if what != "output" or path == WHOLE:
@@ -333,7 +337,7 @@ class Joins:
                     # One more may end the stack; more are norms beside.
                     return (self.place(trace)
                             if abs(counts[0] - counts[1]) < 2 else None)
-                if path in paired:
+                if path in partners:
                     return None
                 return told("norm", "missing" if trace is self.b else "there",
                             more)
@@ -341,12 +345,12 @@ class Joins:
 
     def fed(self, step, value, trace):
         """Whether a step was given the counterpart of the other's Value."""
-        known = {trace.hash_of(array) for array in step.inputs.values()}
+        hashes = {trace.hash_of(array) for array in step.inputs.values()}
         for each in trace.steps:
             for what, arrays in (("input", each.inputs),
                                  ("output", each.outputs)):
                 for name, array in arrays.items():
-                    if trace.hash_of(array) not in known:
+                    if trace.hash_of(array) not in hashes:
                         continue
                     place = what, each.path, name
                     if trace is self.b:

@@ -91,8 +91,8 @@ def first_of(trace):
             continue
         if step.path == WHOLE and part == "input":
             return _origin(WHOLE, f"the model's input {name}", array)
-        found = _named(trace, part, step, name, array)
-        return found if found.operation else _no_mask(trace, masks) or found
+        origin = _named(trace, part, step, name, array)
+        return origin if origin.operation else _no_mask(trace, masks) or origin
     return _no_mask(trace, masks)
 
 
@@ -130,21 +130,22 @@ def _named(trace, part, step, name, array):
                    words.pop() if len(words) == 1 else "")
 
 
-def gives(made, array):
+def gives(numbers, array):
     """Whether numbers in float64 are those of an array, NaN and all.
 
     What its dtype cannot hold is infinite in it.
     """
-    if made.shape != array.shape:
+    if numbers.shape != array.shape:
         return False
     largest = float(ml_dtypes.finfo(array.dtype).max)
-    made = np.where(np.abs(made) > largest, np.sign(made) * np.inf, made)
+    numbers = np.where(
+        np.abs(numbers) > largest, np.sign(numbers) * np.inf, numbers)
     target, finite = exact(array), np.isfinite(array)
-    if not np.array_equal(made[~finite], target[~finite], equal_nan=True):
+    if not np.array_equal(numbers[~finite], target[~finite], equal_nan=True):
         return False
     limit = model_limits(array.dtype.name)[1]
     return not finite.any() or strict_distance(
-        made[finite], target[finite]) <= limit
+        numbers[finite], target[finite]) <= limit
 
 
 def _overflow(array):
@@ -157,18 +158,18 @@ def _of_module(trace, step, name, array):
     side = side_of(trace, step.path, name)
     del side.seen[1:]
     seen = side.seen[0]
-    if any(broken(given).any() for given in step.inputs.values()):
+    if any(broken(value).any() for value in step.inputs.values()):
         return
     for family in FAMILIES:
         for parameters in family.readings(side):
             settings = {field: values[0] for field, values in fields_of(
                 family, side, parameters).items()}
             try:
-                made = family.compute(seen, parameters, settings)
+                result = family.compute(seen, parameters, settings)
             except (ValueError, IndexError, TypeError):
                 continue
-            if gives(made, array):
-                finite = np.isfinite(made).all()
+            if gives(result, array):
+                finite = np.isfinite(result).all()
                 yield (_overflow(array) if finite else
                        "0/0, as the variance and ε are 0"
                        if family.name == "norm" else "")
@@ -177,19 +178,19 @@ def _of_module(trace, step, name, array):
 
 def _of_values(trace, part, step, array):
     """Yield the operation on earlier values that gives an array."""
-    known = [Value(exact(value), places) for value, places in earlier(
+    before = [Value(exact(value), places) for value, places in earlier(
         trace, step, part).values() if value.shape == array.shape][-MOST:]
     for count, operations in ((1, UNARY), (2, BINARY)):
-        for values in itertools.product(known, repeat=count):
+        for values in itertools.product(before, repeat=count):
             for make in operations:
-                made, word = _made(make, array, [v.array for v in values])
-                if made:
+                match, word = _made(make, array, [v.array for v in values])
+                if match:
                     names = dict.fromkeys(map(label, values))
                     yield f"{word} ({', and '.join(names)})"
                     return
 
 
-def _made(make, array, given):
+def _made(make, array, arguments):
     """Whether an operation gives an array, and the words for what is broken.
 
     Of a large array only some numbers are computed at first.
@@ -198,12 +199,12 @@ def _made(make, array, given):
         bad = np.flatnonzero(broken(array))
         some = np.unique(np.concatenate([
             bad[:FEW], np.linspace(0, array.size - 1, FEW).astype(int)]))
-        if not gives(make(*(x.reshape(-1)[some] for x in given))[0],
+        if not gives(make(*(x.reshape(-1)[some] for x in arguments))[0],
                      array.reshape(-1)[some]):
             return False, ""
-    made, word = make(*given)
-    finite = all(np.isfinite(x).all() for x in given)
-    if not (word or finite) or not gives(made, array):
+    result, word = make(*arguments)
+    finite = all(np.isfinite(x).all() for x in arguments)
+    if not (word or finite) or not gives(result, array):
         return False, ""  # what is broken was broken before
     return True, word or _overflow(array)
 

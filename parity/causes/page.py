@@ -47,10 +47,10 @@ def cells(cause):
         ours = f"no fault: {cause.equivalent}"
     elif not cause.put:
         ours = f"not put: {cause.not_put}"
-    told = "; ".join(
+    theirs = "; ".join(
         f"{name}: {' or '.join(map(str, catalogue.alternatives(value)))}"
         for name, value in cause.settings.items())
     if cause.not_explained:
-        told = f"not told: {cause.not_explained}"
-    return (cause.name, cause.sentence, ours, told,
+        theirs = f"not told: {cause.not_explained}"
+    return (cause.name, cause.sentence, ours, theirs,
             "yes" if cause.hinted else "")

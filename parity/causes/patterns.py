@@ -73,12 +73,12 @@ def relation(mine, other, dtype, heads=None):
     if mine.ndim == 2 and mine.shape[0] == mine.shape[1] and (
             np.array_equal(mine.T, other)):
         return "transposed", "transposed"
-    for words, found in (
+    for words, matches in (
             (REVERSED, other.ndim == 2 and np.array_equal(
                 other[:, ::-1], mine)),
             (GROUPED, regrouped(mine, other, heads)),
             (ORDER, reordered(mine, other))):
-        if found:
+        if matches:
             return words, f"in b {words}"
     factor = factor_of(mine, other)
     if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
@@ -100,7 +100,7 @@ def permuted(arrays, others):
     same = {one: [two for two in arrays if arrays[two] is not None
                   and np.array_equal(others[one], arrays[two])]
             for one in others if others[one] is not None}
-    found, left = [], [one for one in same if same[one]
+    rings, left = [], [one for one in same if same[one]
                        and one not in same[one]]
     while left:
         ring = [left[0]]
@@ -109,6 +109,6 @@ def permuted(arrays, others):
             ring.append(same[ring[-1]][0])
         closed = same.get(ring[-1], [None])[:1] == ring[:1]
         if closed and len(ring) in (2, 3):
-            found.append({one: same[one][0] for one in ring})
+            rings.append({one: same[one][0] for one in ring})
         left = [one for one in left if one not in ring]
-    return found
+    return rings

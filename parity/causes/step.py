@@ -47,58 +47,58 @@ class StepSearch:
             self.known.append("a's own numbers could not be computed anew.")
             return []
         if not pairs:
-            told = self.leak(read)
-            if not told:
+            explanations = self.leak(read)
+            if not explanations:
                 settings = ", ".join(f"{name} {in_words(value)}" for
                                      name, value in read.settings.items())
                 self.known.append(
                     f"a's numbers are those of {read.family.name} with "
                     f"{settings}; no such module with another setting that is "
                     "tried gives b's numbers.")
-            return told
-        return self.told(pairs)
+            return explanations
+        return self.of_pairs(pairs)
 
-    def told(self, pairs):
+    def of_pairs(self, pairs):
         """The Explanations of pairs of Fits that all give the numbers."""
-        told = {}
+        candidates = {}
         for mine, other in pairs:
-            found = self.needed(mine, other)
-            if found is not None:
-                told.setdefault(tuple(map(_said, found)),
-                                (mine, other, found))
-        if not told:
+            evidence = self.needed(mine, other)
+            if evidence is not None:
+                candidates.setdefault(tuple(map(_said, evidence)),
+                                      (mine, other, evidence))
+        if not candidates:
             self.known.append(
                 "What accounts for b's numbers is too near to what does not.")
             return []
-        shared = set.intersection(*map(set, told))
-        if len(told) > 1 and shared:
-            mine, other, found = next(iter(told.values()))
-            told = {"": (mine, other, [each for each in found
-                                       if _said(each) in shared])}
-        if len(told) > 1:
+        shared = set.intersection(*map(set, candidates))
+        if len(candidates) > 1 and shared:
+            mine, other, evidence = next(iter(candidates.values()))
+            candidates = {"": (mine, other, [each for each in evidence
+                                             if _said(each) in shared])}
+        if len(candidates) > 1:
             self.known.append("Several causes account for b's numbers: " + (
                 "; or ".join(" and ".join(f"{c}: {two}" for c, _, two in key)
-                             or "none" for key in told)) + ".")
+                             or "none" for key in candidates)) + ".")
             return []
-        (mine, other, found), = told.values()
-        self.same = not found
-        return self.explanations(mine, other, found)
+        (mine, other, evidence), = candidates.values()
+        self.same = not evidence
+        return self.explanations(mine, other, evidence)
 
-    def explanations(self, mine, other, found):
+    def explanations(self, mine, other, evidence):
         """An Explanation of each [(Change, error without it)]."""
-        made = [self.explanation(
+        explanations = [self.explanation(
             change.setting, in_words(change.in_a), in_words(change.in_b),
             {"a": mine.error, "b": other.error, "without": gap})
-            for change, gap in found]
+            for change, gap in evidence]
         family = other.family
         held_a, held_b = ({name: family.word(name, value)
                            for name, value in fit.settings.items()}
                           for fit in (mine, other))
-        for change, _ in found:
+        for change, _ in evidence:
             ours = str(change.in_b).endswith(" in a")
             (held_a if ours else held_b)[change.setting] = change.word
-        give_names(made, family.name, held_a, held_b)
-        return made
+        give_names(explanations, family.name, held_a, held_b)
+        return explanations
 
     def explanation(self, setting, in_a, in_b, errors, known=()):
         """What differs, with how near the replays came."""
@@ -128,12 +128,12 @@ class StepSearch:
             error = misfit(mine.family, side, parameters, settings)
             error *= side.limit
             if error <= 4 * EPS[low]:
-                made = [self.explanation(
+                explanations = [self.explanation(
                     "result", first.dtype, f"numbers of {low}",
                     {"a": mine.error, "b": error, "without": error})]
-                give_names(made, mine.family.name, {},
+                give_names(explanations, mine.family.name, {},
                            {"result": f"numbers of {low}"})
-                return made
+                return explanations
         return []
 
     def needed(self, mine, other):
@@ -141,7 +141,7 @@ class StepSearch:
 
         None if what is left comes too near to b's numbers to tell.
         """
-        found, side, unsure = [], self.sides[1], False
+        evidence, side, unsure = [], self.sides[1], False
         differ = changes(mine, other, self.sides)
         if differ is None:
             return None
@@ -157,13 +157,13 @@ class StepSearch:
                     mine.settings | {change.setting: change.in_b}, 1.0) <= 1:
                 unsure = True  # a may do the same where it matters
                 continue
-            found.append((change, gap))
-        return found if found or not unsure else None
+            evidence.append((change, gap))
+        return evidence if evidence or not unsure else None
 
 
-def _said(found):
+def _said(entry):
     """A Change in words, as it is told."""
-    change, _ = found
+    change, _ = entry
     return change.setting, in_words(change.in_a), in_words(change.in_b)
 
 

@@ -71,26 +71,26 @@ def steps_of(engine, run, seed):
     """All that an engine computes in a run: {(step, kind): {name: array}}."""
     runner = lockstep.TrainingRunner(
         engine, run, probe_weights(run.config, seed))
-    found = {}
+    arrays_of = {}
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "checkpoint"
         for step, pairs in enumerate(run.pairs, start=1):
             for kind, arrays in runner.step(*pairs).items():
-                found[step, kind] = {
+                arrays_of[step, kind] = {
                     name: np.array(array) for name, array in arrays.items()
                     if not zero_gradients.is_zero(name)}
             if run.resumed != THROUGH and step == run.saved:
                 runner.save(path)
                 runner.resume(path, run.pairs[0])
-    return found
+    return arrays_of
 
 
-def parted(found, truth):
+def parted(actual, truth):
     """The first (step, kind) in which two runs differ, and a Difference."""
     for place in sorted(truth, key=lambda place: (
             place[0], lockstep.ALL_KINDS.index(place[1]))):
         for name, expected in truth[place].items():
-            one = found[place][name]
+            one = actual[place][name]
             if np.array_equal(one, expected, equal_nan=True):
                 continue
             difference = compare(one, expected, LOCKSTEP_LIMIT)
@@ -114,14 +114,14 @@ class TrainingDiagnosis:
 
     def findings(self, engine):
         """What is wrong with a port: a list of Findings, the first first."""
-        found, allowed = [], ()
+        findings, allowed = [], ()
         try:
             ours = [steps_of(engine, *probe) for probe in self._probes()]
         except Exception as error:
             words = f"{type(error).__name__}: {error}".splitlines()[0]
             return [Finding(self.run.name, "step 1 loss", None,
                             LOCKSTEP_LIMIT, words[:200], ())]
-        while len(found) < MOST:
+        while len(findings) < MOST:
             first = parted(ours[0], self._replay(0, allowed))
             if first is None:
                 break
@@ -131,20 +131,20 @@ class TrainingDiagnosis:
                 if fault.topic in TOPICS and fault not in allowed
                 and all(self._same(number, mine, (*allowed, fault))
                         for number, mine in enumerate(ours)))
-            found.append(Finding(
+            findings.append(Finding(
                 self.run.name, f"step {step} {kind}", difference.error,
                 LOCKSTEP_LIMIT, difference.reason, causes))
             if not causes:
                 break
             allowed += (causes[0],)
-        return found
+        return findings
 
     def _probes(self):
         return (self.run, 1), (other(self.run), 2)
 
-    def _same(self, number, found, faults):
+    def _same(self, number, actual, faults):
         replayed = self._replay(number, faults)
-        return replayed is not None and parted(found, replayed) is None
+        return replayed is not None and parted(actual, replayed) is None
 
     def _replay(self, number, faults):
         """The reference's run with faults; None if it fails."""

@@ -28,35 +28,35 @@ def ends(*words):
     return lambda name: name.endswith(words)
 
 
-def without(chosen, value=0.0):
+def without(is_chosen, value=0.0):
     """Arrays whose name is chosen are left at a constant."""
     return weights_by(lambda name, array, config: (
-        np.full_like(array, value) if chosen(name) else None))
+        np.full_like(array, value) if is_chosen(name) else None))
 
 
 def transposed(which):
     """One square kernel of every attention, the other way round."""
-    chosen = of_attention(which)
+    is_chosen = of_attention(which)
     return weights_by(lambda name, array, config: (
-        array.T if chosen(name) else None))
+        array.T if is_chosen(name) else None))
 
 
-def rounded_to(chosen, dtype):
+def rounded_to(is_chosen, dtype):
     """Arrays that passed through a lower dtype on their way."""
     return weights_by(lambda name, array, config: (
-        array.astype(dtype).astype(array.dtype) if chosen(name) else None))
+        array.astype(dtype).astype(array.dtype) if is_chosen(name) else None))
 
 
 def moved(moves):
     """Each projection's arrays taken from another: {projection: other}."""
     def change(config, weights):
-        found = {}
+        arrays = {}
         for name in weights:
             parts = name.split(".")
             if len(parts) > 1 and parts[-2] in moves:
                 parts[-2] = moves[parts[-2]]
-            found[name] = weights[".".join(parts)]
-        return config, found
+            arrays[name] = weights[".".join(parts)]
+        return config, arrays
     return made_with(change)
 
 
@@ -81,13 +81,13 @@ def grouped(*which):
 
 def shared_layers(config, weights):
     """Every layer of a stack given the first one's arrays."""
-    found = {}
+    arrays = {}
     for name in weights:
         parts = name.split(".")
         if "layers" in parts:
             parts[parts.index("layers") + 1] = "0"
-        found[name] = weights[".".join(parts)]
-    return config, found
+        arrays[name] = weights[".".join(parts)]
+    return config, arrays
 
 
 def _any(name, sentence, value):

@@ -41,9 +41,9 @@ def in_norm(kind, settings):
 
 def of(kind, name, sentence, step, settings, **more):
     """The Cause of a norm that computes otherwise."""
-    told = {"variance", "epsilon's place"} & kind[3].keys() - settings.keys()
+    names = {"variance", "epsilon's place"} & kind[3].keys() - settings.keys()
     return Cause(name, "norm", sentence, ("norm",), settings,
-                 {key: kind[3][key] for key in told}, preset=kind[2],
+                 {key: kind[3][key] for key in names}, preset=kind[2],
                  **{"put": in_norm(kind, settings), "case": "norm",
                     "step": step, **more})
 

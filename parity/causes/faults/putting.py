@@ -91,11 +91,11 @@ def made_with(change):
 def weights_by(change):
     """Change each array by ``change(name, array, config)``; None keeps it."""
     def all_arrays(config, weights):
-        found = {}
+        arrays = {}
         for name, array in weights.items():
             new = change(name, array, config)
-            found[name] = array if new is None else np.ascontiguousarray(new)
-        return config, found
+            arrays[name] = array if new is None else np.ascontiguousarray(new)
+        return config, arrays
     return made_with(all_arrays)
 
 

@@ -32,8 +32,8 @@ def positions_by(function):
     def make(old, port):
         def table(max_length, d_model):
             array = function(max_length, d_model)
-            kept = old["interleaved"](max_length, d_model)
-            return array if isinstance(kept, np.ndarray) else (
+            original = old["interleaved"](max_length, d_model)
+            return array if isinstance(original, np.ndarray) else (
                 native_of(port, array))
         return {"interleaved": table}
     return tabled("positional", "TABLES", make)

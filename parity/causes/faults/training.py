@@ -17,13 +17,13 @@ def loss_by(function):
     """Another loss: ``function(old, logits, labels, pad_id, ε, word)``."""
     def make(old, port):
         def made(logits, labels, pad_id, epsilon, word):
-            found = function(
-                lambda *given: numpy_of(port, old(
-                    native_of(port, given[0]), native_of(port, given[1]),
-                    *given[2:])),
+            loss = function(
+                lambda *args: numpy_of(port, old(
+                    native_of(port, args[0]), native_of(port, args[1]),
+                    *args[2:])),
                 numpy_of(port, logits), numpy_of(port, labels), pad_id,
                 epsilon, word)
-            return native_of(port, np.asarray(found, np.float64))
+            return native_of(port, np.asarray(loss, np.float64))
         return made
     return replaced("engine", "cross_entropy", make)
 
@@ -36,8 +36,8 @@ def over_padding(old, logits, labels, pad_id, epsilon, word):
 
 def over_all_places(old, logits, labels, pad_id, epsilon, word):
     """Summed over what is kept, divided by all places."""
-    kept = (labels != pad_id).mean()
-    return old(logits, labels, pad_id, epsilon, word) * kept
+    share = (labels != pad_id).mean()
+    return old(logits, labels, pad_id, epsilon, word) * share
 
 
 def summed(old, logits, labels, pad_id, epsilon, word):
@@ -168,8 +168,8 @@ def clipped_by(function):
         def made(gradients, limit):
             same, norm = old(gradients, 0.0)
             arrays = [numpy_of(port, g) for g in gradients]
-            found = function(arrays, float(numpy_of(port, norm)), limit)
-            return [native_of(port, g) for g in found], norm
+            results = function(arrays, float(numpy_of(port, norm)), limit)
+            return [native_of(port, g) for g in results], norm
         return made
     return replaced("engine", "clip_by_global_norm", make)
 

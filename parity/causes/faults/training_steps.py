@@ -18,9 +18,9 @@ def rewritten(file, name, old, new):
         source = textwrap.dedent(inspect.getsource(function))
         if source.count(old) != 1:
             raise ValueError(f"{port}'s {name} has not one {old!r}")
-        made = {}
-        exec(source.replace(old, new), function.__globals__, made)
-        return made[function.__name__]
+        namespace = {}
+        exec(source.replace(old, new), function.__globals__, namespace)
+        return namespace[function.__name__]
     return replaced(file, name, make)
 
 

@@ -89,9 +89,9 @@ class Activation(Family):
         """Which function, and by how much it is scaled."""
         size = side.seen[0].x.shape[-1]
         kind = side.step.kind.lower()
-        said = str(side.setting("activation", "activation_function") or "")
+        setting = str(side.setting("activation", "activation_function") or "")
         usual = next((name for name in self.functions()
-                      if name in (kind, said)), "none")
+                      if name in (kind, setting)), "none")
         if kind == "gelu" and side.setting("approximate") in ("tanh", True):
             usual = "gelu by tanh"
         return {"activation": [usual, *SOUND],

@@ -100,23 +100,23 @@ class Attention(Family):
 
         Square kernels are read each way, packed ones in each order.
         """
-        found, heads = projections(side)
-        if found is None:
+        arrays, heads = projections(side)
+        if arrays is None:
             return
-        yield found | {"heads": heads}
+        yield arrays | {"heads": heads}
         for names in itertools.permutations(NAMED[:3]):
             if names != NAMED[:3]:
-                moved = {f"{new}{leaf}": found[f"{old}{leaf}"]
-                         for new, old in zip(NAMED, names)
-                         for leaf in ("", " bias")}
+                others = {f"{new}{leaf}": arrays[f"{old}{leaf}"]
+                          for new, old in zip(NAMED, names)
+                          for leaf in ("", " bias")}
                 if all(a is None or b is None or a.shape == b.shape
-                       for a, b in ((moved[n], found[n]) for n in moved)):
-                    yield found | moved | {"heads": heads}
-        square = [name for name in NAMED if found[name] is not None
-                  and found[name].shape[0] == found[name].shape[1]]
+                       for a, b in ((others[n], arrays[n]) for n in others)):
+                    yield arrays | others | {"heads": heads}
+        square = [name for name in NAMED if arrays[name] is not None
+                  and arrays[name].shape[0] == arrays[name].shape[1]]
         several = (square, square[:3], square[:2]) if len(square) > 2 else ()
         for names in (*([name] for name in square), *several):
-            yield found | {name: found[name].T for name in names} | {
+            yield arrays | {name: arrays[name].T for name in names} | {
                 "heads": heads}
 
     def fields(self, side, parameters):
@@ -127,7 +127,7 @@ class Attention(Family):
         scales = {}  # of those that are one number here, the first
         for word, scale in SCALES.items():
             scales.setdefault(scale(width // heads, width), word)
-        found = {
+        fields = {
             "heads": [heads, *counts], "scale": list(scales.values()),
             "grouping": ["head by head"], "merging": ["moved back"],
             "softmax over": ["keys"], "batch": ["first", "second"],
@@ -137,25 +137,25 @@ class Attention(Family):
         if any(side.step.others.get(f"inputs.{name}") == "True" for name in (
                 "is_causal", "use_causal_mask", "causal")) or side.setting(
                 "is_causal", "causal"):
-            found["future"].insert(0, "hidden")
+            fields["future"].insert(0, "hidden")
         if side.setting("batch_first") is False:
-            found["batch"].reverse()
-        given = masks.among(side.seen[0].others)
-        for name, array in given.items():
+            fields["batch"].reverse()
+        mask_arrays = masks.among(side.seen[0].others)
+        for name, array in mask_arrays.items():
             drops = side.framework == "torch" and (
                 "MultiheadAttention" in side.step.kind)
             usual = ("added" if is_float(array) else "True hides" if drops
                      else "True keeps")
-            found[f"mask {name}"] = [
+            fields[f"mask {name}"] = [
                 usual, "True keeps", "True hides", "added", "ignored"]
         for name in NAMED:
             if parameters[f"{name} bias"] is not None:
-                found[f"{name} bias"] = ["used"]
-        if given or found["future"][0] != "seen":
-            found["hidden scores"] = ["never count"]
-            found["a query that sees nothing"] = [
+                fields[f"{name} bias"] = ["used"]
+        if mask_arrays or fields["future"][0] != "seen":
+            fields["hidden scores"] = ["never count"]
+            fields["a query that sees nothing"] = [
                 "gives NaN", "gives 0", "gives the values' mean"]
-        return found
+        return fields
 
     @staticmethod
     def width(side, parameters):
@@ -190,16 +190,16 @@ class Attention(Family):
 
     def also(self, first, second, sides):
         """What is hidden in one and not in the other."""
-        found = []
+        entries = []
         for fit, side in zip((first, second), sides):
             seen = side.seen[0]
             x, y, _ = self.inputs(seen, fit.settings)
             keep, add = self.mask(seen, fit.settings, (
                 len(x), x.shape[1], y.shape[1]))
             seem = keep if add is None else keep & (add > -1e4)
-            found.append((keep, add, np.broadcast_to(seem, (
+            entries.append((keep, add, np.broadcast_to(seem, (
                 len(x), max(len(seem[0]), 1), *seem.shape[2:]))))
-        (keep, add, mine), (_, _, other) = found
+        (keep, add, mine), (_, _, other) = entries
         if mine.shape[2:] != other.shape[2:] or len(mine) != len(other):
             return
         mine, other = np.broadcast_arrays(mine, other)
@@ -211,35 +211,34 @@ class Attention(Family):
 
     def inputs(self, seen, settings):
         """The inputs of query, key and value, the batch first."""
-        named = {}
+        by_name = {}
         for name, array in seen.floats.items():
             which = set(words_of(name)[0]) & set(NAMED[:3])
             if len(which) == 1:
-                named[which.pop()] = array
-        given = list(seen.floats.values())
-        if len(given) > 3 or any(x.ndim != 3 for x in given):
+                by_name[which.pop()] = array
+        arrays = list(seen.floats.values())
+        if len(arrays) > 3 or any(x.ndim != 3 for x in arrays):
             raise ValueError
-        x = named.get("query", given[0])
-        other = [array for array in given if array is not x] or [x]
-        value = named.get("value", named.get("key", other[-1]))
-        found = x, named.get("key", value if "value" in named else other[0]
-                             ), value
+        x = by_name.get("query", arrays[0])
+        other = [array for array in arrays if array is not x] or [x]
+        value = by_name.get("value", by_name.get("key", other[-1]))
+        key = by_name.get("key", value if "value" in by_name else other[0])
         return [each.swapaxes(0, 1) if settings["batch"] == "second" else each
-                for each in found]
+                for each in (x, key, value)]
 
     def compute(self, seen, parameters, settings):
         """Project, attend head by head, merge, project."""
-        made = []
-        given = self.inputs(seen, settings)
-        for x, name in zip(given, NAMED):
+        parts = []
+        inputs = self.inputs(seen, settings)
+        for x, name in zip(inputs, NAMED):
             y = x if parameters[name] is None else x @ parameters[name]
             if settings.get(f"{name} bias") == "used":
                 y = y + parameters[f"{name} bias"]
-            made.append(y)
+            parts.append(y)
         keep, add = settings.get("kept") or self.mask(
-            seen, settings, (len(given[0]), given[0].shape[1],
-                             given[1].shape[1]))
-        y = merged(*made, keep, add, settings)
+            seen, settings, (len(inputs[0]), inputs[0].shape[1],
+                             inputs[1].shape[1]))
+        y = merged(*parts, keep, add, settings)
         if parameters["output"] is not None:
             y = y @ parameters["output"]
             if settings.get("output bias") == "used":
@@ -272,7 +271,7 @@ def projections(side):
     (None, None) where they are not those of an attention.
     """
     none = None, None
-    found: dict = {
+    roles: dict = {
         f"{name}{leaf}": None for name in NAMED for leaf in ("", " bias")}
     heads = side.setting(*HEADS)
     turn = side.framework == "torch"
@@ -290,14 +289,14 @@ def projections(side):
             if array.shape[-1] % 3:
                 return none
             for name, part in zip(NAMED, np.split(array, 3, -1)):
-                found[name + leaf] = part
+                roles[name + leaf] = part
             continue
         name = next((word for word in words if word in NAMED[:3]), None)
         if name is None and len(arrays) == 8 and len(numbers) == 1 and (
                 numbers[0] < 4) and "output" not in words:
             name = NAMED[numbers[0]]  # a list of four layers
         name = name or "output"
-        if found[name + leaf] is not None:
+        if roles[name + leaf] is not None:
             return none
         if array.ndim == 3:
             heads = array.shape[0 if name == "output" else 1]
@@ -307,11 +306,11 @@ def projections(side):
             array = array.reshape(-1)
         elif turn:
             array = array.T
-        found[name + leaf] = array
-    if any(found[name] is None for name in NAMED[:3]):
+        roles[name + leaf] = array
+    if any(roles[name] is None for name in NAMED[:3]):
         return none
-    width = found["query"].shape[1]
-    if (found["key"].shape[1] != width or found["value"].shape[1] != width
+    width = roles["query"].shape[1]
+    if (roles["key"].shape[1] != width or roles["value"].shape[1] != width
             or not isinstance(heads, (int, type(None)))):
         return none
-    return found, heads
+    return roles, heads

@@ -97,13 +97,13 @@ def role(path, roles):
 
 def by_role(parameters, roles):
     """{role: array}; None where a parameter has none, or two have the same."""
-    found = {}
+    arrays = {}
     for path, array in parameters.items():
         which = role(path, roles)
-        if which is None or which in found:
+        if which is None or which in arrays:
             return None
-        found[which] = array
-    return found
+        arrays[which] = array
+    return arrays
 
 
 class Sized(float):
@@ -116,9 +116,9 @@ class Sized(float):
 
     def __new__(cls, word, size):
         """The factor of this name for an axis of this size."""
-        found = super().__new__(cls, cls.WORDS[word](size))
-        found.word = word
-        return found
+        number = super().__new__(cls, cls.WORDS[word](size))
+        number.word = word
+        return number
 
     @classmethod
     def word_of(cls, number, size):

@@ -24,8 +24,8 @@ class Linear(Family):
 
     def readings(self, side):
         """A kernel as [in, out] and a bias as [out]; square ones both ways."""
-        found, seen = by_role(side.parameters, KERNELS) or {}, side.seen[0]
-        kernel, bias = found.get("kernel"), found.get("bias")
+        arrays, seen = by_role(side.parameters, KERNELS) or {}, side.seen[0]
+        kernel, bias = arrays.get("kernel"), arrays.get("bias")
         if kernel is None or kernel.ndim < 2 or not seen.floats:
             return
         x, y = seen.x.shape, seen.output.shape
@@ -50,19 +50,19 @@ class Linear(Family):
 
     def fields(self, side, parameters):
         """What linear layers differ in."""
-        said = str(side.setting("activation") or "none")
-        said = activation.ALIASES.get(said, said)
+        setting = str(side.setting("activation") or "none")
+        setting = activation.ALIASES.get(setting, setting)
         size = len(parameters["kernel"])
-        found = {
-            "activation": [*([said] if said in self.functions() else []),
+        fields = {
+            "activation": [*([setting] if setting in self.functions() else []),
                            *activation.SOUND],
             "factor": [Sized(word, size) for word in (
                 "1", "1/√d", "√d", "1/d")],
             "product": ["exact"],
         }
         if parameters["bias"] is not None:
-            found["bias"] = ["used"]
-        return found
+            fields["bias"] = ["used"]
+        return fields
 
     def compute(self, seen, parameters, settings):
         """factor · activation(x W + b)."""

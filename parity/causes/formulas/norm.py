@@ -39,13 +39,13 @@ def steps(x, scale, bias, settings):
         y = c / (np.sqrt(variance + eps)
                  if settings["epsilon's place"] == "inside the root"
                  else std + eps)
-    found = {"mean": mean, "centered": c, "variance": variance, "std": std,
-             "normalized": y}
+    values = {"mean": mean, "centered": c, "variance": variance, "std": std,
+              "normalized": y}
     if settings.get("scale", "ignored") != "ignored":
         y = y * (scale + (settings["scale"] != "used"))
     if settings.get("bias") == "used":
         y = y + bias
-    return found | {"output": y}
+    return values | {"output": y}
 
 
 class Norm(Family):
@@ -55,30 +55,30 @@ class Norm(Family):
 
     def readings(self, side):
         """A scale and a bias, both of the length of a row or of one number."""
-        found, seen = by_role(side.parameters, SCALES), side.seen[0]
-        if found is None or not seen.floats:
+        arrays, seen = by_role(side.parameters, SCALES), side.seen[0]
+        if arrays is None or not seen.floats:
             return
         x = seen.x
         if x.shape != seen.output.shape or (
                 x.ndim < 2) or any(a.shape not in ((x.shape[-1],), (1,), ())
-                                   for a in found.values()):
+                                   for a in arrays.values()):
             return
-        yield {"scale": found.get("scale"), "bias": found.get("bias")}
+        yield {"scale": arrays.get("scale"), "bias": arrays.get("bias")}
 
     def fields(self, side, parameters):
         """What norms differ in."""
         eps = side.setting("eps", "epsilon", "variance_epsilon",
                            "layer_norm_eps", "layer_norm_epsilon")
         eps = float(eps) if isinstance(eps, (int, float)) else 1e-5
-        found = {name: [value] for name, value in LAYER.items()
-                 if parameters.get(name, True) is not None}
+        fields = {name: [value] for name, value in LAYER.items()
+                  if parameters.get(name, True) is not None}
         if "rms" in side.step.kind.lower():
-            found["mean"] = ["ignored", "subtracted"]
-        return found | {"epsilon": [eps, *self.estimated(side, parameters)]}
+            fields["mean"] = ["ignored", "subtracted"]
+        return fields | {"epsilon": [eps, *self.estimated(side, parameters)]}
 
     def estimated(self, side, parameters):
         """Epsilons of few digits that the numbers themselves suggest."""
-        found = []
+        guesses = []
         scale, bias = (parameters[n] for n in ("scale", "bias"))
         for seen in side.seen:
             x, y = seen.x, seen.output
@@ -92,8 +92,8 @@ class Norm(Family):
                     for guess in (root * root - v, root - np.sqrt(v)):
                         guess = guess[np.isfinite(guess)]
                         if guess.size and np.median(guess) > 0:
-                            found.append(float(f"{np.median(guess):.1e}"))
-        return dict.fromkeys(found)
+                            guesses.append(float(f"{np.median(guess):.1e}"))
+        return dict.fromkeys(guesses)
 
     def compute(self, seen, parameters, settings):
         """The last of the steps."""

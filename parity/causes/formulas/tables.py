@@ -39,15 +39,15 @@ class Embedding(Family):
     def fields(self, side, parameters):
         """The scale, which row is taken, and padding's row."""
         table = parameters["table"]
-        found = {"factor": [Sized(word, table.shape[1]) for word in (
+        fields = {"factor": [Sized(word, table.shape[1]) for word in (
                      "1", "√d", "1/√d", "d")],
-                 "row": ["the number's own"]}
-        given = _ids(side.seen[0])
-        empty = given[~side.seen[0].output.any(-1)]
+                  "row": ["the number's own"]}
+        ids = _ids(side.seen[0])
+        empty = ids[~side.seen[0].output.any(-1)]
         if empty.size and (empty == empty.flat[0]).all() and (
                 table[empty.flat[0]].any()):
-            found["padding"] = ["a row as any", f"zero, id {empty.flat[0]}"]
-        return found
+            fields["padding"] = ["a row as any", f"zero, id {empty.flat[0]}"]
+        return fields
 
     def word(self, name, value):
         """A row of zeros is one, whichever padding's id."""
@@ -87,10 +87,10 @@ def sinusoids(settings, length, size):
         odd = even[:, :size // 2]
     first, second = (np.cos, np.sin) if "cosine first" in layout else (
         np.sin, np.cos)
-    made = np.concatenate([first(even), second(odd)], -1)
+    rows = np.concatenate([first(even), second(odd)], -1)
     if "in halves" not in layout:
-        made[:, ::2], made[:, 1::2] = first(even), second(odd)
-    return rounded(made, table.removeprefix("exact").removeprefix(
+        rows[:, ::2], rows[:, 1::2] = first(even), second(odd)
+    return rounded(rows, table.removeprefix("exact").removeprefix(
         "rounded to "))
 
 
@@ -102,15 +102,15 @@ def sinusoid_settings(rows, limit, values):
         limit: how far off they may be.
         values: setting -> the values to be tried.
     """
-    found = []
+    matches = []
     if rows.ndim != 2 or min(rows.shape) < 2:
         return None
-    for chosen in itertools.product(*values.values()):
-        settings = dict(zip(values, chosen))
-        made = sinusoids(settings, *rows.shape)
-        if np.abs(made - rows).max() <= limit:
-            found.append(settings)
-    return found[0] if len(found) == 1 else None
+    for choice in itertools.product(*values.values()):
+        settings = dict(zip(values, choice))
+        table = sinusoids(settings, *rows.shape)
+        if np.abs(table - rows).max() <= limit:
+            matches.append(settings)
+    return matches[0] if len(matches) == 1 else None
 
 
 class Positions(Family):
@@ -136,14 +136,14 @@ class Positions(Family):
     def fields(self, side, parameters):
         """Layout, exponent, base, first position and the input's factor."""
         size = side.seen[0].output.shape[-1]
-        found = {"first position": [0], "time": ["second", "first"]}
+        fields = {"first position": [0], "time": ["second", "first"]}
         if side.seen[0].floats:
-            found["input's factor"] = [1.0, 0.0, *(
+            fields["input's factor"] = [1.0, 0.0, *(
                 Sized(word, size) for word in ("√d", "1/√d"))]
         if "table" not in parameters:
-            found |= {name: [value] for name, value in SINUSOIDS.items()}
-            found["positions"] = ["added"]
-        return found
+            fields |= {name: [value] for name, value in SINUSOIDS.items()}
+            fields["positions"] = ["added"]
+        return fields
 
     def compute(self, seen, parameters, settings):
         """factor · x + table[first + t]."""
