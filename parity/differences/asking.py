@@ -285,8 +285,8 @@ def versions(names):
 
 def frameworks(demonstrations):
     """The frameworks asked, in the order of NEEDS."""
-    asked = {framework(who) for one in demonstrations for who in one.answers}
-    return [name for name in NEEDS if name in asked]
+    names = {framework(who) for one in demonstrations for who in one.answers}
+    return [name for name in NEEDS if name in names]
 
 
 def shown(value):

@@ -35,7 +35,7 @@ def select(names=(), topic=None):
               for name in dict.fromkeys(names)] or list(REGISTRY.values())
     if topic is not None:
         one_of(topic, TOPICS, "topic")
-        rows = [known for known in rows if known.topic == topic]
+        rows = [row for row in rows if row.topic == topic]
         if not rows:
             raise InputError(
                 f"none of {', '.join(names)} is of the topic {topic}; leave "

@@ -58,7 +58,7 @@ def dtype_name(value):
 @functools.cache
 def in_new_process(code):
     """The value that code prints in a new process, where nothing is set."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True,
         check=True, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
-    return ast.literal_eval(done.stdout.splitlines()[-1])
+    return ast.literal_eval(process.stdout.splitlines()[-1])

@@ -48,9 +48,9 @@ def figure(weights, rows, columns, title):
     layers, heads = weights.shape[:2]
     width = max(2.2, 0.22 * len(columns) + 0.6)
     height = max(1.8, 0.2 * len(rows) + 0.6)
-    drawn = Figure(figsize=(width * heads + 1, height * layers + 0.8),
-                   layout="constrained", dpi=120)
-    axes = drawn.subplots(layers, heads, squeeze=False)
+    picture = Figure(figsize=(width * heads + 1, height * layers + 0.8),
+                     layout="constrained", dpi=120)
+    axes = picture.subplots(layers, heads, squeeze=False)
     for layer in range(layers):
         for head in range(heads):
             ax = axes[layer, head]
@@ -64,10 +64,10 @@ def figure(weights, rows, columns, title):
                 ax.set_yticklabels([])
             if layer < layers - 1:
                 ax.set_xticklabels([])
-    drawn.colorbar(image, ax=axes, shrink=0.6, label="weight")
+    picture.colorbar(image, ax=axes, shrink=0.6, label="weight")
     if title:
-        drawn.suptitle(title, fontsize=10)
-    return drawn
+        picture.suptitle(title, fontsize=10)
+    return picture
 
 
 @functools.cache
@@ -101,11 +101,11 @@ def parts(answer, ids, bos_id, tokenizer):
 
 def save_png(path, weights, axes):
     """Draw the cross-attention into a file."""
-    drawn = figure(weights["cross"], *(
+    picture = figure(weights["cross"], *(
         list(map(drawable, words)) for words in axes["cross"]),
         TITLES["cross"])
     buffer = io.BytesIO()
-    drawn.savefig(buffer, format="png")
+    picture.savefig(buffer, format="png")
     write_whole(path, buffer.getvalue())
 
 
@@ -136,15 +136,15 @@ def _svg(weights, axes):
 
 
 def _tables(weights, rows, columns):
-    found = []
+    tables = []
     head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
     for layer, head_number in np.ndindex(weights.shape[:2]):
         body = "".join(
             f'<tr><th scope="row">{html.escape(row)}</th>'
             + "".join(f"<td>{value:.3f}</td>" for value in values) + "</tr>"
             for row, values in zip(rows, weights[layer, head_number]))
-        found.append(
+        tables.append(
             f"<details><summary>layer {layer}, head {head_number}</summary>"
             f'<div class="wide"><table><tr><td></td>{head}</tr>{body}</table>'
             "</div></details>")
-    return "".join(found)
+    return "".join(tables)

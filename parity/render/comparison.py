@@ -84,11 +84,11 @@ def as_html(comparison):
                 + "</p>")
 
     def only(name):
-        found = getattr(comparison.names, f"only_{name}")
+        names = getattr(comparison.names, f"only_{name}")
         return "".join(
             f"<p>{what} of {name} without a partner: "
-            f"{text(', '.join(found[what]))}</p>"
-            for what in ("steps", "parameters") if found.get(what))
+            f"{text(', '.join(names[what]))}</p>"
+            for what in ("steps", "parameters") if names.get(what))
 
     head = "".join(f"<th>{title}</th>" for title in COLUMNS)
     return "\n".join((

@@ -18,24 +18,24 @@ MEMORY = 0.95
 
 def smooth(values):
     """The running mean of a noisy curve, free of its start's bias."""
-    mean, found = 0.0, []
+    mean, means = 0.0, []
     for count, value in enumerate(values, start=1):
         mean = MEMORY * mean + (1 - MEMORY) * value
-        found.append(mean / (1 - MEMORY**count))
-    return found
+        means.append(mean / (1 - MEMORY**count))
+    return means
 
 
 def read(folders):
     """{a run's name: its curve}, of folders of runs or curve files."""
-    found = {}
+    curves = {}
     for folder in map(pathlib.Path, folders):
         path = folder / training.CURVE if folder.is_dir() else folder
         name = path.parent.name if path.name == training.CURVE else path.stem
-        if name in found:
+        if name in curves:
             raise InputError(
                 f"two runs are called {name!r}; rename one of the folders.")
-        found[name] = training.read_curve(path)
-    return found
+        curves[name] = training.read_curve(path)
+    return curves
 
 
 def draw(curves, path):

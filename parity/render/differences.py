@@ -18,20 +18,20 @@ TITLES = {"numpy": "NumPy", "torch": "PyTorch", "keras": "Keras",
           "optax": "Optax", "onnx": "ONNX", "tokenizers": "Tokenizers"}
 
 
-def effect_words(found):
+def effect_words(demonstration):
     """An effect's numbers in words; "" without one."""
-    if found.effect is None:
+    if demonstration.effect is None:
         return ""
-    if isinstance(found.effect, ports.NotChecked):
-        return f"{UNCHECKED}: {found.effect.reason}"
+    if isinstance(demonstration.effect, ports.NotChecked):
+        return f"{UNCHECKED}: {demonstration.effect.reason}"
     return "; ".join(f"{label}: {in_short(value)}"
-                     for label, value in found.effect.items())
+                     for label, value in demonstration.effect.items())
 
 
-def print_rows(out, found):
+def print_rows(out, demonstrations):
     """A table a topic: an answerer a line, the effect below them."""
     for topic in TOPICS:
-        rows = [one for one in found if one.known.topic == topic]
+        rows = [one for one in demonstrations if one.known.topic == topic]
         if not rows:
             continue
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False,
@@ -64,29 +64,29 @@ def _add_row(table, one):
                       verdict)
 
 
-def print_verdict(out, found, versions):
+def print_verdict(out, demonstrations, versions):
     """Versions, what changed, what was not checked, and the sums."""
     out.print(Text(", ".join(f"{name} {number}"
                              for name, number in versions.items())))
-    for one in found:
+    for one in demonstrations:
         if one.changed:
             out.print(Text.assemble(
                 ("changed: ", STYLES[CHANGED]),
                 f"{one.known.name}, {one.reason()}"))
     missing = {}
-    for one in found:
+    for one in demonstrations:
         for who in one.missing:
             missing.setdefault(framework(who), one.answers[who].reason)
     for name, reason in missing.items():
         out.print(Text.assemble(
             ("not checked: ", STYLES[UNCHECKED]), f"{name}, {reason}"))
-    count = {verdict: sum(one.status == verdict for one in found)
+    count = {verdict: sum(one.status == verdict for one in demonstrations)
              for verdict in STYLES}
-    out.print(f"{len(found)} differences: " + ", ".join(
+    out.print(f"{len(demonstrations)} differences: " + ", ".join(
         f"{number} {verdict}" for verdict, number in count.items()))
 
 
-def page(found, versions):
+def page(demonstrations, versions):
     """What was found as a page in Markdown."""
     names = ", ".join(f"{TITLES.get(name, name)} {number}"
                       for name, number in versions.items())
@@ -101,11 +101,11 @@ def page(found, versions):
         f"below {HIDDEN:g} is marked *hidden*: a comparison in float32 may "
         "take it for rounding.", ""]
     topics = [topic for topic in TOPICS
-              if any(one.known.topic == topic for one in found)]
+              if any(one.known.topic == topic for one in demonstrations)]
     lines += [f"- [{topic.capitalize()}](#{topic})" for topic in topics]
     for topic in topics:
         lines += ["", f"## {topic.capitalize()}"]
-        for one in found:
+        for one in demonstrations:
             if one.known.topic == topic:
                 lines += _section(one)
     lines += ["", "## Left out", ""]

@@ -29,10 +29,10 @@ def figures(run, tokenizer, row, source, target, number):
         number: the string's own, for anchors.
     """
     ids = {"source": run.batch.source[row], "target": run.batch.target[row]}
-    kept = {name: array[array != run.config.pad_id]
-            for name, array in ids.items()}
+    plain_ids = {name: array[array != run.config.pad_id]
+                 for name, array in ids.items()}
     tokens = {name: [shown(t) for t in tokenizer.tokens(array)]
-              for name, array in kept.items()}
+              for name, array in plain_ids.items()}
     groups = []
     for stack, kind, words, queries, keys in KINDS:
         layers = getattr(run.config, f"n_{stack}_layers")
@@ -55,31 +55,31 @@ def shown(token):
 
 def heads(run, row, name, queries, keys):
     """A figure for each head, and how far the ports' differ from it."""
-    cut = np.s_[row, :, :len(queries), :len(keys)]
-    truth = run.steps["numpy"][name][cut]
-    made = []
+    part = np.s_[row, :, :len(queries), :len(keys)]
+    truth = run.steps["numpy"][name][part]
+    panels = []
     for head, weights in enumerate(truth):
-        found, largest = {}, 0.0
+        columns, largest = {}, 0.0
         for column in ports.known_ports():
             if column not in run.steps:
-                found[column] = None
+                columns[column] = None
                 continue
-            theirs = run.steps[column][name][cut][head]
+            theirs = run.steps[column][name][part][head]
             gap = float(np.abs(theirs - weights).max())
             largest = max(largest, gap)
-            found[column] = {
+            columns[column] = {
                 "src": pictures.png(theirs, 0, 1),
                 "gap": pictures.number(gap, 2),
                 "verdict": compare(theirs, weights, 1e-12).verdict}
         top = int(weights.mean(axis=0).argmax())
-        made.append({
+        panels.append({
             "head": head + 1, "svg": drawing(weights, queries, keys, name,
                                              head),
-            "ports": found, "largest": pictures.number(largest, 2),
+            "ports": columns, "largest": pictures.number(largest, 2),
             "width": len(keys), "height": len(queries),
             "most": (keys[top], pictures.percent(
                 float(weights.mean(axis=0)[top])))})
-    return made
+    return panels
 
 
 def drawing(weights, queries, keys, name, head):

@@ -10,9 +10,9 @@ TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 
 def environment(**filters):
     """The templates' environment: text is escaped, nothing is undefined."""
-    made = jinja2.Environment(
+    result = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True)
-    made.filters.update(filters)
-    return made
+    result.filters.update(filters)
+    return result

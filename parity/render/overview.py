@@ -67,12 +67,12 @@ class Overview:
             self._lines(component, device, rows)
         nearest = report.closest()
         if nearest and not report.divergences():
-            row, port, found = nearest[0]
+            row, port, difference = nearest[0]
             self.out.print()
             self.out.print(
                 f"Nearest to its limit: {port}, {row.preset}, {row.case}, "
-                f"step {row.name} ({row.dtype}): {found.error:.1e} of "
-                f"{found.limit:.1e}.")
+                f"step {row.name} ({row.dtype}): {difference.error:.1e} of "
+                f"{difference.limit:.1e}.")
 
     def _flush(self):
         for device, rows in self.rows.items():
@@ -100,11 +100,11 @@ class Overview:
         if len(self.devices) > 1:
             name = f"{name} {device}"
         for dtypes in self.blocks:
-            chosen = [row for row in rows if row.dtype in dtypes]
-            if chosen:
+            group = [row for row in rows if row.dtype in dtypes]
+            if group:
                 words = (name if len(self.blocks) == 1
                          else f"{name} {dtypes[0]}")
-                self._line(words, dtypes, chosen)
+                self._line(words, dtypes, group)
 
     def _line(self, name, dtypes, rows):
         line = Text(padded(name, self.name))
@@ -120,21 +120,22 @@ class Overview:
         self._print(line)
 
     def _cell(self, dtype, port, rows):
-        found = [row.found[port] for row in rows
-                 if row.dtype == dtype and port in row.found]
-        if not found:
+        differences = [row.found[port] for row in rows
+                       if row.dtype == dtype and port in row.found]
+        if not differences:
             return Text("–".rjust(ERROR), style="dim")
-        if any(one.verdict == DIVERGENCE for one in found):
-            return Text(f"✗{short(found)}".rjust(ERROR), style="bold red")
-        return Text(short(found).rjust(ERROR))
+        if any(one.verdict == DIVERGENCE for one in differences):
+            words = f"✗{short(differences)}"
+            return Text(words.rjust(ERROR), style="bold red")
+        return Text(short(differences).rjust(ERROR))
 
     def _print(self, text):
         self.out.print(text, soft_wrap=True)
 
 
-def short(found):
+def short(differences):
     """The largest error of Differences, in one digit; ? if one has none."""
-    errors = [one.error for one in found]
+    errors = [one.error for one in differences]
     if None in errors:
         return "?"
     return f"{max(errors):.0e}" if any(errors) else "0"

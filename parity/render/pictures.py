@@ -35,13 +35,13 @@ def percent(share):
     return f"{100 * share:.3g} %"
 
 
-def error(found):
+def error(difference):
     """A Difference's error, short."""
-    if found.error is None:
+    if difference.error is None:
         return "none"
-    if found.error == 0:
+    if difference.error == 0:
         return "0"
-    return f"{found.error:.1e}".replace("-", "−")
+    return f"{difference.error:.1e}".replace("-", "−")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,9 +76,9 @@ def seconds(time):
     return f"{time:.1f} s" if time >= 1 else f"{1000 * time:.0f} ms"
 
 
-def reason(found):
+def reason(difference):
     """Why an error diverges, as the end of a sentence."""
-    return f"; {found.reason}" if found.reason else ""
+    return f"; {difference.reason}" if difference.reason else ""
 
 
 # Weights
@@ -90,19 +90,19 @@ def hashes(report):
         row.preset for row in report.rows
         if row.preset in (*PRESETS, golden.TRAINED)))
     sums = golden.FOLDER / golden.SUMS
-    listed = dict(
+    digests = dict(
         reversed(line.split(maxsplit=1)) for line
         in sums.read_text("utf-8").splitlines()) if sums.is_file() else {}
-    found = []
+    entries = []
     for name in names:
         path = golden.FOLDER / f"{name}.safetensors"
         if not path.is_file():
             continue
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         words = {None: "not listed", digest: "as listed"}.get(
-            listed.get(path.name), "NOT AS LISTED")
-        found.append((f"weights/{path.name}", digest, words))
-    return found
+            digests.get(path.name), "NOT AS LISTED")
+        entries.append((f"weights/{path.name}", digest, words))
+    return entries
 
 
 # Error by step
@@ -136,40 +136,40 @@ class Chart:
 
 def whole_models(report):
     """{(preset, case, dtype, device): rows} of every whole model."""
-    found = {}
+    models = {}
     cases = ("transformer", run.TRAINED_CASE, run.FULL_SIZE_CASE)
     for row in report.rows:
         if row.case in cases:
             key = row.preset, row.case, row.dtype, row.device
-            found.setdefault(key, []).append(row)
-    return found
+            models.setdefault(key, []).append(row)
+    return models
 
 
 def charts_of(report):
     """A Chart of every whole model."""
-    made = []
+    charts = []
     for key, rows in whole_models(report).items():
         preset, case, dtype, device = key
         more = {run.FULL_SIZE_CASE: ", full size",
                 run.TRAINED_CASE: ", trained"}.get(case, "")
         worst, port, row = max(
-            ((found.share or 0.0, port, row) for row in rows
-             for port, found in row.found.items()),
+            ((difference.share or 0.0, port, row) for row in rows
+             for port, difference in row.found.items()),
             key=lambda entry: entry[0], default=(0.0, "", None))
         words = "Nothing was compared."
         if row is not None:
             words = (f"{len(rows)} steps. Nearest to its limit: {port} at "
                      f"{row.name}, {percent(worst)} of it.")
         bad = [(row, port) for row in rows
-               for port, found in row.found.items()
-               if found.verdict == DIVERGENCE]
+               for port, difference in row.found.items()
+               if difference.verdict == DIVERGENCE]
         if bad:
             words = (f"{len(rows)} steps. {bad[0][1]} diverges first at "
                      f"{bad[0][0].name}.")
         title = f"{preset}{more}, {dtype}, {device}"
-        made.append(Chart(title, drawing(rows, title), rows, worst, words,
-                          f"steps-{len(made)}"))
-    return made
+        charts.append(Chart(title, drawing(rows, title), rows, worst, words,
+                            f"steps-{len(charts)}"))
+    return charts
 
 
 def percent(part):
@@ -190,13 +190,13 @@ def fitting(charts):
 
     Those nearest to their limits stay.
     """
-    kept, room = set(), ROOM
+    ids, room = set(), ROOM
     for chart in sorted(charts, key=lambda chart: -chart.worst):
         if chart.size <= room:
             room -= chart.size
-            kept.add(chart.id)
-    return ([chart for chart in charts if chart.id in kept],
-            [chart.title for chart in charts if chart.id not in kept])
+            ids.add(chart.id)
+    return ([chart for chart in charts if chart.id in ids],
+            [chart.title for chart in charts if chart.id not in ids])
 
 
 def place_of(port):
@@ -229,8 +229,9 @@ def icons(port_names):
 def drawing(rows, title):
     """Errors over steps as SVG: a line and marks for each port, and limits."""
     names = list(dict.fromkeys(port for row in rows for port in row.found))
-    errors = [found.error for row in rows for found in row.found.values()
-              if found.error and math.isfinite(found.error)]
+    errors = [difference.error for row in rows
+              for difference in row.found.values()
+              if difference.error and math.isfinite(difference.error)]
     limits = [row.limit for row in rows
               if row.limit and math.isfinite(row.limit)]
     low = math.floor(math.log10(min([*errors, *limits, 1e-16])))
@@ -308,8 +309,8 @@ def axes_of(rows, low, high, across, up):
 
 def part_of(name):
     """The part of a model that a step belongs to, in a word or two."""
-    if found := re.match(r"(enc|dec)oder\.layers\.(\d+)", name):
-        return f"{found[1]} {found[2]}"
+    if layer := re.match(r"(enc|dec)oder\.layers\.(\d+)", name):
+        return f"{layer[1]} {layer[2]}"
     return {"encoder": "enc", "memory": "enc", "decoder": "dec",
             "decoded": "dec", "source_embedding": "in",
             "source_positions": "in", "target_embedding": "in",
@@ -319,9 +320,9 @@ def part_of(name):
 def first_wrong(rows, across, up):
     """A ring and a name at the first step that diverges, if one does."""
     for i, row in enumerate(rows):
-        for port, found in row.found.items():
-            if found.verdict == DIVERGENCE:
-                x, y = across(i), up(found.error)
+        for port, difference in row.found.items():
+            if difference.verdict == DIVERGENCE:
+                x, y = across(i), up(difference.error)
                 right = x < WIDTH / 2
                 return Markup(
                     '<circle class="wrong" cx="{:.1f}" cy="{:.1f}" r="6"/>'
@@ -345,11 +346,11 @@ class MatrixCell:
     wrong: int = 0
     worst: float | None = None
 
-    def add(self, found):
+    def add(self, difference):
         """Count a Difference."""
         self.count += 1
-        self.wrong += found.verdict == DIVERGENCE
-        part = found.share
+        self.wrong += difference.verdict == DIVERGENCE
+        part = difference.share
         if part is not None:
             self.worst = max(self.worst or 0.0, part)
 
@@ -372,12 +373,12 @@ class MatrixCell:
 
 def cells_of(report, name_of):
     """{device: {name: {(dtype, port): MatrixCell}}}."""
-    made = {}
+    devices = {}
     for row in report.rows:
-        cells = made.setdefault(row.device, {}).setdefault(name_of(row), {})
-        for port, found in row.found.items():
-            cells.setdefault((row.dtype, port), MatrixCell()).add(found)
-    return made
+        cells = devices.setdefault(row.device, {}).setdefault(name_of(row), {})
+        for port, difference in row.found.items():
+            cells.setdefault((row.dtype, port), MatrixCell()).add(difference)
+    return devices
 
 
 def matrices(report):
@@ -387,47 +388,47 @@ def matrices(report):
     return [
         (device, [(name, [cells.get(column, MatrixCell())
                           for column in columns])
-                  for name, cells in found.items()])
-        for device, found in cells_of(
+                  for name, cells in components.items()])
+        for device, components in cells_of(
             report, lambda row: row.component).items()]
 
 
 def models(report, port_names):
     """[(model, dtype, device, [MatrixCell, by port])]."""
-    made = []
-    found = cells_of(report, lambda row: row.preset + (
+    entries = []
+    devices = cells_of(report, lambda row: row.preset + (
         ", full size" if row.case == run.FULL_SIZE_CASE else ""))
-    for device, names in found.items():
+    for device, names in devices.items():
         for name, cells in names.items():
             for dtype in dtypes.DTYPES:
                 if any(key[0] == dtype for key in cells):
-                    made.append((name, dtype, device, [
+                    entries.append((name, dtype, device, [
                         cells.get((dtype, port), MatrixCell())
                         for port in port_names]))
-    return made
+    return entries
 
 
 def left_unchecked(report):
     """What could be checked and was not, a sentence each."""
-    known = {"ports": ports.known_ports(), "presets": tuple(PRESETS),
-             "dtypes": dtypes.DTYPES, "devices": run.DEVICES}
+    choices = {"ports": ports.known_ports(), "presets": tuple(PRESETS),
+               "dtypes": dtypes.DTYPES, "devices": run.DEVICES}
     rows = [row for row in report.rows if row.case != "precision canary"]
-    seen = {"ports": {port for row in rows for port in row.found},
-            "presets": {row.preset for row in rows},
-            "dtypes": {row.dtype for row in rows},
-            "devices": {row.device for row in rows}}
-    made = []
-    for what, names in known.items():
-        asked = report.asked.get(what, seen[what])
+    compared = {"ports": {port for row in rows for port in row.found},
+                "presets": {row.preset for row in rows},
+                "dtypes": {row.dtype for row in rows},
+                "devices": {row.device for row in rows}}
+    sentences = []
+    for what, names in choices.items():
+        asked = report.asked.get(what, compared[what])
         for reason, left in (
                 ("not asked for", [n for n in names if n not in asked]),
                 ("asked for, but nothing could be compared there",
-                 [n for n in asked if n not in seen[what]])):
+                 [n for n in asked if n not in compared[what]])):
             if left:
-                made.append(
+                sentences.append(
                     f"the {what if len(left) > 1 else what[:-1]} "
                     f"{', '.join(left)}: {reason}")
-    return made
+    return sentences
 
 
 # Attention
@@ -444,51 +445,51 @@ def attention(report):
              for name, array in weights.items()}
     model = workers.ModelSpec("attention", config, "float64", "cpu", exact)
     there = {"numpy": workers.Here(ports.engine("numpy")), **report.engines}
-    asked = {name: port.ask("attention", workers.forward, model, batch)
-             for name, port in there.items()}
+    replies = {name: port.ask("attention", workers.forward, model, batch)
+               for name, port in there.items()}
     steps, missing = {}, {}
     for name in ("numpy", *ports.known_ports()):
-        if name not in asked:
+        if name not in replies:
             missing[name] = next(
                 (one.reason for one in report.not_checked
                  if one.port == name), "it was not asked for")
-        elif (told := asked[name].result()).failure:
-            missing[name] = told.failure
+        elif (reply := replies[name].result()).failure:
+            missing[name] = reply.failure
         else:
-            steps[name] = told.value
+            steps[name] = reply.value
     truth = steps["numpy"]
-    shown = f"decoder.layers.{config.n_decoder_layers - 1}" \
-            ".cross_attention.weights"
-    head = int(truth[shown][0].max(axis=-1).mean(axis=-1).argmax())
+    step = (f"decoder.layers.{config.n_decoder_layers - 1}"
+            ".cross_attention.weights")
+    head = int(truth[step][0].max(axis=-1).mean(axis=-1).argmax())
     words = {kind: [maps.shown(token) for token in tokenizer.tokens(ids[0])]
              for kind, ids in (("source", batch.source),
                                ("target", batch.target))}
     panels = []
     for name in ("numpy", *ports.known_ports()):
-        found = steps.get(name, {}).get(shown)
-        fits = found is not None and found.shape == truth[shown].shape
+        theirs = steps.get(name, {}).get(step)
+        fits = theirs is not None and theirs.shape == truth[step].shape
         panels.append({
             "port": name, "missing": missing.get(
                 name, "" if fits else "it has no such step"),
             "svg": maps.drawing(
-                np.asarray(found)[0, head], words["target"], words["source"],
-                f"{name}: {shown}", head) if fits else "",
-            "gap": gap(found, truth[shown]) if fits else ""})
+                np.asarray(theirs)[0, head], words["target"], words["source"],
+                f"{name}: {step}", head) if fits else "",
+            "gap": gap(theirs, truth[step]) if fits else ""})
     names = [name for name in truth if name.endswith("attention.weights")]
     return {
-        "source": source, "target": target, "step": shown, "head": head,
+        "source": source, "target": target, "step": step, "head": head,
         "panels": panels, "words": words,
-        "numbers": truth[shown][0, head].tolist(),
+        "numbers": truth[step][0, head].tolist(),
         "differences": [
             (name, [gap(steps.get(port, {}).get(name), truth[name])
                     for port in ports.known_ports()]) for name in names]}
 
 
-def gap(found, truth):
+def gap(array, truth):
     """The largest difference of two arrays, in words."""
-    if found is None or np.shape(found) != truth.shape:
+    if array is None or np.shape(array) != truth.shape:
         return "not checked"
-    return pictures.number(float(np.abs(found - truth).max()), 2)
+    return pictures.number(float(np.abs(array - truth).max()), 2)
 
 
 # Extremes
@@ -496,8 +497,8 @@ def gap(found, truth):
 
 def closest(report):
     """The comparisons nearest to their limits: (share, port, row)."""
-    return [(percent(found.share), port, row)
-            for row, port, found in report.closest()[:SHOWN]]
+    return [(percent(difference.share), port, row)
+            for row, port, difference in report.closest()[:SHOWN]]
 
 
 def slowest(report):

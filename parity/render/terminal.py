@@ -24,10 +24,10 @@ LISTED = 10
 
 def console(stderr=False):
     """A console that obeys NO_COLOR and does not wrap into a file."""
-    made = Console(stderr=stderr, highlight=False)
-    if not made.is_terminal:
-        made = Console(stderr=stderr, highlight=False, width=FILE_WIDTH)
-    return made
+    result = Console(stderr=stderr, highlight=False)
+    if not result.is_terminal:
+        result = Console(stderr=stderr, highlight=False, width=FILE_WIDTH)
+    return result
 
 
 def verdict_text(verdict):
@@ -36,11 +36,11 @@ def verdict_text(verdict):
     return Text(words, style=STYLES.get(verdict, "yellow"))
 
 
-def _error_text(found):
-    if found is None:
+def _error_text(difference):
+    if difference is None:
         return Text("–", style="yellow")
-    style = "bold red" if found.verdict == DIVERGENCE else ""
-    return Text(number(found.error), style=style)
+    style = "bold red" if difference.verdict == DIVERGENCE else ""
+    return Text(number(difference.error), style=style)
 
 
 def rows_table(rows, port_names):
@@ -121,14 +121,14 @@ def summary_table(report, port_names):
 
 def _worst(rows, port):
     """A port's largest error in a group of rows."""
-    found = [row.found[port] for row in rows if port in row.found]
-    if not found:
+    differences = [row.found[port] for row in rows if port in row.found]
+    if not differences:
         return Text("not checked", style="yellow")
-    if any(f.error is None for f in found):
+    if any(f.error is None for f in differences):
         return Text("–", style="bold red")
-    style = ("bold red" if any(f.verdict == DIVERGENCE for f in found)
+    style = ("bold red" if any(f.verdict == DIVERGENCE for f in differences)
              else "")
-    return Text(number(max(f.error for f in found)), style=style)
+    return Text(number(max(f.error for f in differences)), style=style)
 
 
 def print_divergences(out, report):
@@ -136,17 +136,17 @@ def print_divergences(out, report):
     divergences = report.divergences()
     if not divergences:
         return
-    row, port, found = divergences[0]
+    row, port, difference = divergences[0]
     out.print(Text.assemble(
         ("First divergence: ", "bold red"),
         f"{port}, {row.preset}, {row.case}, step {row.name} "
-        f"({row.dtype}, {row.device}): error {number(found.error)}, limit "
-        f"{number(found.limit)}"
-        + (f"; {found.reason}" if found.reason else "") + "."))
-    for row, port, found in divergences[1:LISTED]:
+        f"({row.dtype}, {row.device}): error {number(difference.error)}, "
+        f"limit {number(difference.limit)}"
+        + (f"; {difference.reason}" if difference.reason else "") + "."))
+    for row, port, difference in divergences[1:LISTED]:
         out.print(f"  then {port}, {row.preset}, {row.case}, {row.name} "
-                  f"({row.dtype}): {number(found.error)}"
-                  + (f"; {found.reason}" if found.reason else ""))
+                  f"({row.dtype}): {number(difference.error)}"
+                  + (f"; {difference.reason}" if difference.reason else ""))
     if len(divergences) > LISTED:
         out.print(f"  and {len(divergences) - LISTED} more.")
 

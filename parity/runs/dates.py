@@ -52,11 +52,11 @@ def written(date, locale, form):
 
 def pairs(part, each):
     """(source, target, locale): ``each`` dates per language and form."""
-    chosen, rows = days(part), []
+    dates, rows = days(part), []
     for locale in LOCALES:
         for form in FORMS:
             for _ in range(each):
-                date = chosen[len(rows) % len(chosen)]
+                date = dates[len(rows) % len(dates)]
                 rows.append((written(date, locale, form), date.isoformat(),
                               locale))
     return rows
@@ -64,11 +64,11 @@ def pairs(part, each):
 
 def batch(step, rows):
     """Sources and targets of a training step, drawn again for each step."""
-    drawn = random.bits64(
+    numbers = random.bits64(
         random.fold_in(random.fold_in(KEY, "batches"), step), (rows, 3))
-    chosen, sources, targets = days("train"), [], []
-    for day, locale, form in drawn.tolist():
-        date = chosen[day % len(chosen)]
+    dates, sources, targets = days("train"), [], []
+    for day, locale, form in numbers.tolist():
+        date = dates[day % len(dates)]
         sources.append(written(date, LOCALES[locale % len(LOCALES)],
                                FORMS[form % len(FORMS)]))
         targets.append(date.isoformat())

@@ -120,9 +120,9 @@ class File:
     def batch(self, step, rows):
         """Sources and targets of a step, as ids."""
         places = range((step - 1) * rows, step * rows)
-        chosen = [self.ids[self._epoch(place // len(self.train))[
+        pairs = [self.ids[self._epoch(place // len(self.train))[
             place % len(self.train)]] for place in places]
-        return [source for source, _ in chosen], [t for _, t in chosen]
+        return [source for source, _ in pairs], [t for _, t in pairs]
 
     def validation(self):
         """(source, target, "all") of the pairs that are not trained on."""

@@ -207,17 +207,17 @@ class Run:
         """
         path = self.folder / CHECKPOINT
         _, metadata = weights.load(path)
-        recorded = weights.described(metadata).get("made_from", {})
+        digests = weights.described(metadata).get("made_from", {})
         now, own = self.made_from, self.folder / TOKENIZER
-        if recorded and own.exists():
+        if digests and own.exists():
             now["own tokenizer"] = Tokenizer.load(own).full_digest
-            recorded["own tokenizer"] = recorded["tokenizer"]
+            digests["own tokenizer"] = digests["tokenizer"]
         words = {
             "data": f"the data of {self.settings.task!r} have",
             "tokenizer": f"the tokenizer that {self.settings.task!r} gives "
                          "(or the library tokenizers) has",
             "own tokenizer": f"{str(own)!r} has"}
-        for name, digest in recorded.items():
+        for name, digest in digests.items():
             if now.get(name, digest) != digest:
                 raise InputError(
                     f"{words[name]} changed since {str(path)!r} was written; "
@@ -303,10 +303,10 @@ def chunks(pairs):
 def evaluate(engine, model, tokenizer, pairs):
     """The mean loss of a model over the target tokens of pairs."""
     config, total, tokens = model.config, 0.0, 0
-    for chosen in chunks(pairs):
+    for indices in chunks(pairs):
         sources, targets = (padded(tokenizer, [
             ends + tokenizer.encode(pairs[i][column]) + tail
-            for i in chosen], config.max_length)
+            for i in indices], config.max_length)
             for column, ends, tail in (
                 (0, [], []),
                 (1, [tokenizer.bos_id], [tokenizer.eos_id])))
@@ -327,13 +327,13 @@ def translate(engine, model, tokenizer, texts, longest):
     """A model's greedy answers to texts, as texts."""
     config = model.config
     answers = [None] * len(texts)
-    for chosen in chunks([(text,) for text in texts]):
+    for indices in chunks([(text,) for text in texts]):
         sources = padded(tokenizer, [tokenizer.encode(texts[i])
-                                     for i in chosen], config.max_length)
+                                     for i in indices], config.max_length)
         result = engine.generate(model, sources, GenerationConfig(
             bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
             max_tokens=min(config.max_length, longest) - 1))
-        for i, row in zip(chosen, result["tokens"][:, 0].tolist()):
+        for i, row in zip(indices, result["tokens"][:, 0].tolist()):
             ends = [*row, tokenizer.eos_id].index(tokenizer.eos_id)
             answers[i] = tokenizer.decode(row[:ends])
     return answers

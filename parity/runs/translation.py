@@ -129,15 +129,15 @@ def read(model, text, what):
     return Answer(text, "", ids)
 
 
-def by_length(asked, most):
+def by_length(answers, most):
     """Lists of indices of texts of similar length, to be answered at once.
 
     Padding costs as much as tokens.
     """
     order = sorted(
-        (i for i, answer in enumerate(asked)
+        (i for i, answer in enumerate(answers)
          if answer.ids is not None and len(answer.ids)),
-        key=lambda i: len(asked[i].ids))
+        key=lambda i: len(answers[i].ids))
     return [order[start:start + most] for start in range(0, len(order), most)]
 
 
@@ -154,27 +154,28 @@ class Translator:
         # Small products gain nothing from a second thread, and on a busy
         # machine the threads wait for one another.
         self.small = sum(a.size for a in model.arrays.values()) < SMALL
-        self.built = engine.build("transformer", model.config, {
+        self.native_model = engine.build("transformer", model.config, {
             name: array.astype(dtype)
             for name, array in model.arrays.items()}, dtype, device)
 
-    def answer(self, asked, settings, most=32, first_row=0):
+    def answer(self, questions, settings, most=32, first_row=0):
         """Answers to texts that were read, in their order.
 
         Args:
-            asked: the Answers of read.
+            questions: the Answers of read.
             settings: a GenerationConfig.
             most: how many are answered at once.
             first_row: the number of the first, from which its samples follow.
         """
-        answers = [dataclasses.replace(answer) for answer in asked]
-        for places in by_length(asked, most):
+        answers = [dataclasses.replace(answer) for answer in questions]
+        for places in by_length(questions, most):
             source = padded(
-                self.model.tokenizer, [asked[i].ids.tolist() for i in places],
+                self.model.tokenizer,
+                [questions[i].ids.tolist() for i in places],
                 self.model.config.max_length)
             with threadpool_limits(1 if self.small else None):
                 result = self.engine.generate(
-                    self.built, source, settings,
+                    self.native_model, source, settings,
                     rows=first_row + np.array(places))
             for i, tokens, scores in zip(
                     places, result["tokens"], result["scores"]):
@@ -198,7 +199,7 @@ class Translator:
         config = self.model.config
         target = np.array(decoder_ids(answer, settings), np.int64)
         batch = Batch.of_ids(answer.ids[None], target[None], config.pad_id)
-        steps = self.engine.forward(self.built, *batch)
+        steps = self.engine.forward(self.native_model, *batch)
         kinds = {
             "encoder": ("encoder", config.n_encoder_layers, "self_attention"),
             "decoder": ("decoder", config.n_decoder_layers, "self_attention"),
