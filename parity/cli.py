@@ -171,12 +171,12 @@ def check(
                             and one.port not in run.engines)
                 gc.freeze()  # the frameworks' own objects are here to stay
                 run.report.environment = describe(run.report, run.devices)
-                shown = (terminal.Steps(out, names) if steps else
-                         overview.Overview(out, names, dtypes, run.devices))
-                shown.begin(presets)
+                view = (terminal.Steps(out, names) if steps else
+                        overview.Overview(out, names, dtypes, run.devices))
+                view.begin(presets)
                 for group in run.groups():
-                    shown.add(group)
-                shown.end(run.report)
+                    view.add(group)
+                view.end(run.report)
             finish(out, run.report, names, json_file, html_file)
 
 
@@ -200,14 +200,14 @@ def vectors(
         out = terminal.console()
         with terminal.progress(out) as progress:
             task = progress.add_task("starting")
-            found = replaying.replay(
+            report = replaying.replay(
                 paths, names,
                 lambda text: progress.update(task, description=text))
-            found.environment = describe(found, ["cpu"])
+            report.environment = describe(report, ["cpu"])
         columns = ["numpy", *names]
-        out.print(terminal.rows_table(found.rows, columns))
-        terminal.print_summary(out, found, columns)
-        finish(out, found, columns, json_file)
+        out.print(terminal.rows_table(report.rows, columns))
+        terminal.print_summary(out, report, columns)
+        finish(out, report, columns, json_file)
 
 
 @app.command()
@@ -227,9 +227,9 @@ def weights(
             golden.make(folder)
             print(f"made {folder}")
             return
-        found = list(golden.problems(folder))
-        print("\n".join(found) or f"{folder} is as it should be")
-        raise typer.Exit(1 if found else 0)
+        problems = list(golden.problems(folder))
+        print("\n".join(problems) or f"{folder} is as it should be")
+        raise typer.Exit(1 if problems else 0)
 
 
 app.command()(training.train)
@@ -246,34 +246,34 @@ app.command()(ledger.ledger)
 app.command()(doctor.doctor)
 
 
-def finish(out, found, names, json_file, html_file=None):
+def finish(out, report, names, json_file, html_file=None):
     """Print how a run ended, write its files and exit with its status."""
     out.print()
-    terminal.print_environment(out, found.environment)
+    terminal.print_environment(out, report.environment)
     out.print()
-    terminal.print_divergences(out, found)
-    findings = causes(found)
+    terminal.print_divergences(out, report)
+    findings = causes(report)
     for place, finding in enumerate(findings):
         words = "Cause" if place == 0 else "And once that is allowed for"
         out.print(f"{words}: {finding.cause} ({finding.case}, "
                   f"{finding.step}).")
-    terminal.print_verdict(out, found)
+    terminal.print_verdict(out, report)
     if json_file:
-        write_json(json_file, found.as_json())
+        write_json(json_file, report.as_json())
     if html_file:
         from parity.render import report_page
-        report_page.write(html_file, found, names, findings)
-    raise typer.Exit(found.status)
+        report_page.write(html_file, report, names, findings)
+    raise typer.Exit(report.status)
 
 
-def causes(found):
+def causes(report):
     """Which known faults compute what the first to diverge computed.
 
     A port that failed has its traceback, and may do anything if it is asked.
     """
     from parity.check.workers import words_of
-    failed = {failure.port for failure in found.failures}
-    wrong = [one for one in found.divergences() if one[1] not in failed]
+    failed = {failure.port for failure in report.failures}
+    wrong = [one for one in report.divergences() if one[1] not in failed]
     if not wrong:
         return []
     from parity.causes import training_diagnosis

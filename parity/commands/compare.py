@@ -60,17 +60,17 @@ def call_script(target):
             raise InputError(
                 f"{str(path)!r} has no function {name!r}; check its name.")
         try:
-            made = function()
+            result = function()
         except Exception as error:
             raise InputError(_failed(f"{name} of {str(path)!r} failed", path,
                                      error)) from None
     finally:
         sys.path.remove(folder)
-    if not isinstance(made, tuple) or len(made) not in (2, 3):
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
         raise InputError(
             f"{name} of {str(path)!r} must return (model, inputs) or (model, "
-            f"inputs, keywords); it returned a {type(made).__name__}.")
-    model, inputs, keywords = (*made, {})[:3]
+            f"inputs, keywords); it returned a {type(result).__name__}.")
+    model, inputs, keywords = (*result, {})[:3]
     if not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
     if not isinstance(keywords, dict):
@@ -111,23 +111,23 @@ def dump(
                     "it, or name another.")
         folder.check_vacant(out)
         model, inputs, keywords = call_script(target)
-        found = framework_of(model)
-        if framework not in (None, found):
+        actual = framework_of(model)
+        if framework not in (None, actual):
             raise InputError(
-                f"{target} returned a model of {found}, not of {framework}; "
-                f"write --framework {found}.")
+                f"{target} returned a model of {actual}, not of {framework}; "
+                f"write --framework {actual}.")
         try:
-            seen = trace(model, *inputs, **keywords)
+            recording = trace(model, *inputs, **keywords)
         except InputError:
             raise
         except Exception as error:
             raise InputError(_failed(
                 f"the model of {target} failed",
                 pathlib.Path(target.rpartition(":")[0]), error)) from None
-        folder.dump(seen, out)
-        print(f"made {out}: {len(seen.steps)} steps, "
-              f"{len(seen.parameters)} parameters, {seen.dtype}")
-        for note in seen.notes:
+        folder.dump(recording, out)
+        print(f"made {out}: {len(recording.steps)} steps, "
+              f"{len(recording.parameters)} parameters, {recording.dtype}")
+        for note in recording.notes:
             print(f"note: {note}")
 
 
@@ -183,12 +183,12 @@ def compare(
                  else steps.suggest(first, second))
         if write_map:
             steps.write(names, write_map)
-        found = compared(first, second, names, dtype=dtype,
-                         allow_same=allow_same)
-        explain.explain(found, first, second)
-        pages.print_comparison(terminal.console(), found, everything)
+        comparison = compared(first, second, names, dtype=dtype,
+                              allow_same=allow_same)
+        explain.explain(comparison, first, second)
+        pages.print_comparison(terminal.console(), comparison, everything)
         if html:
-            pages.write_html(found, html)
+            pages.write_html(comparison, html)
         if json_file:
-            write_json(json_file, found.as_json())
-        raise typer.Exit(found.status)
+            write_json(json_file, comparison.as_json())
+        raise typer.Exit(comparison.status)

@@ -38,38 +38,39 @@ def differences(
     """
     from parity.differences import registry
     with told_plainly():
-        chosen = registry.select(names or (), topic)
+        rows = registry.select(names or (), topic)
         check_writable(json_file)
         check_writable(markdown)
-        found = []
+        demonstrations = []
         with terminal.progress() as progress:
             task = progress.add_task("starting")
-            for known in chosen:
-                progress.update(task, description=known.name)
-                found.append(asking.demonstrate(known))
-        versions = asking.versions(frameworks(found))
+            for row in rows:
+                progress.update(task, description=row.name)
+                demonstrations.append(asking.demonstrate(row))
+        versions = asking.versions(frameworks(demonstrations))
         out = terminal.console()
-        print_rows(out, found)
-        print_verdict(out, found, versions)
+        print_rows(out, demonstrations)
+        print_verdict(out, demonstrations, versions)
         if json_file:
-            write_json(json_file, as_json(found, versions))
+            write_json(json_file, as_json(demonstrations, versions))
         if markdown:
-            write_whole(markdown, page(found, versions))
-    raise typer.Exit(status(found))
+            write_whole(markdown, page(demonstrations, versions))
+    raise typer.Exit(status(demonstrations))
 
 
-def status(found):
+def status(demonstrations):
     """The exit status: 1 for a change, 4 where no framework answered."""
-    if any(one.status == CHANGED for one in found):
+    if any(one.status == CHANGED for one in demonstrations):
         return DIFFERENT
-    asked = any(framework(who) not in OURS
-                for one in found for who in one.answers)
-    if asked and not any(one.checked for one in found):
+    others = any(framework(who) not in OURS
+                 for one in demonstrations for who in one.answers)
+    if others and not any(one.checked for one in demonstrations):
         return NOTHING
     return 0
 
 
-def as_json(found, versions):
+def as_json(demonstrations, versions):
     """What was found as plain data."""
-    return {"schema": SCHEMA, "versions": versions, "status": status(found),
-            "differences": [one.as_json() for one in found]}
+    return {"schema": SCHEMA, "versions": versions,
+            "status": status(demonstrations),
+            "differences": [one.as_json() for one in demonstrations]}

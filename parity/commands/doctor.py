@@ -50,16 +50,16 @@ def _python():
 def _frameworks():
     """Print a line a port; yield what is wrong with those installed."""
     for name in ("numpy", *ports.known_ports()):
-        found = ports.engine(name)
-        if isinstance(found, ports.NotChecked):
-            print(f"{name:7} not checked: {found.reason}; pip install "
+        engine = ports.engine(name)
+        if isinstance(engine, ports.NotChecked):
+            print(f"{name:7} not checked: {engine.reason}; pip install "
                   f"'{DISTRIBUTION}[{name}]'")
             if ports.missing(name) is None:
-                yield f"{name}: {found.reason}"
+                yield f"{name}: {engine.reason}"
             continue
         versions = ", ".join(f"{package} {number}" for package, number
-                             in found.versions().items())
-        print(f"{name:7} {versions}; devices: {', '.join(found.devices())}")
+                             in engine.versions().items())
+        print(f"{name:7} {versions}; devices: {', '.join(engine.devices())}")
     print(f"dtypes  {', '.join(DTYPES)}")
 
 

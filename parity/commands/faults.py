@@ -37,7 +37,7 @@ def faults(
     with told_plainly():
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
         topics = page.topics(catalogue.faults())
-        chosen = ports.split_words(topic or ["all"], topics, "topic")
+        selection = ports.split_words(topic or ["all"], topics, "topic")
         check_writable(json_file)
         check_writable(markdown)
         engines = {name: ports.engine(name) for name in names}
@@ -47,12 +47,12 @@ def faults(
                    if not isinstance(e, ports.NotChecked)}
         for engine in engines.values():
             engine.set_precision()
-        wanted = [fault for name in topics if name in chosen
+        causes = [fault for name in topics if name in selection
                   for fault in catalogue.faults() if fault.topic == name]
         rows = []
         with terminal.progress() as progress:
             bar = progress.add_task("starting")
-            for row in proof.proofs(wanted, engines):
+            for row in proof.proofs(causes, engines):
                 progress.update(bar, description=f"{row.fault.topic} · "
                                 f"{row.fault.name} · {row.port}")
                 rows.append(row)
@@ -62,7 +62,7 @@ def faults(
             out.print(f"not checked: {one.port}, {one.reason}")
         wrong = [row for row in rows if not row.right]
         for fault in catalogue.equivalents():
-            if fault.topic in chosen:
+            if fault.topic in selection:
                 out.print(f"no fault: {fault.name}, since "
                           f"{fault.equivalent}")
         out.print(f"{len(rows)} faults in ports: {len(rows) - len(wrong)} "
@@ -77,9 +77,9 @@ def faults(
 
 def table(rows, names):
     """A row a fault, a column a port: what it was named as."""
-    found = Table(box=None, pad_edge=False, header_style="bold")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("fault", "caught by", *names):
-        found.add_column(title, overflow="fold")
+        grid.add_column(title, overflow="fold")
     faults = list(dict.fromkeys(row.fault.name for row in rows))
     by = {(row.fault.name, row.port): row for row in rows}
     topic = None
@@ -88,7 +88,7 @@ def table(rows, names):
         fault = ours[0].fault
         if fault.topic != topic:
             topic = fault.topic
-            found.add_row(f"[bold cyan]{topic}[/]")
-        found.add_row(f"  {name}", f"{fault.case}, {fault.step}", *(
+            grid.add_row(f"[bold cyan]{topic}[/]")
+        grid.add_row(f"  {name}", f"{fault.case}, {fault.step}", *(
             row.in_words for row in ours))
-    return found
+    return grid

@@ -59,7 +59,7 @@ def ledger(
         path = file or book.PATH
         if propose:
             check_writable(path)
-        recorded = {} if propose and not path.exists() else book.read(path)
+        entries = {} if propose and not path.exists() else book.read(path)
         run = _run(presets, names, dtypes)
         out = terminal.console()
         for missing in run.not_checked:
@@ -69,7 +69,7 @@ def ledger(
             out.print("nothing was compared")
             raise typer.Exit(NOTHING)
         finish = _propose if propose else _check
-        status = finish(out, run, recorded, path, allow_raise)
+        status = finish(out, run, entries, path, allow_raise)
     raise typer.Exit(status)
 
 
@@ -88,31 +88,31 @@ def _run(presets, names, dtypes):
     return job.report
 
 
-def _check(out, run, recorded, path, allow_raise):
+def _check(out, run, entries, path, allow_raise):
     """Say what grew and what is missing; the exit status."""
-    found = list(book.problems(run.rows, recorded))
-    for text in found:
+    problems = list(book.problems(run.rows, entries))
+    for text in problems:
         out.print(text, markup=False, soft_wrap=True)
     count = len(book.achieved(run.rows))
     out.print(f"{count} entries compared with {path} in {run.seconds:.1f} "
-              f"seconds: {len(found) or 'no'} "
-              f"{'problem' if len(found) == 1 else 'problems'}",
+              f"seconds: {len(problems) or 'no'} "
+              f"{'problem' if len(problems) == 1 else 'problems'}",
               markup=False, soft_wrap=True)
-    return DIVERGED if found else 0
+    return DIVERGED if problems else 0
 
 
-def _propose(out, run, recorded, path, allow_raise):
+def _propose(out, run, old_entries, path, allow_raise):
     """Write the new ledger and show its changes; the exit status."""
-    made, changes = book.propose(
-        book.achieved(run.rows), recorded, allow_raise)
-    book.write(made, path)
+    entries, changes = book.propose(
+        book.achieved(run.rows), old_entries, allow_raise)
+    book.write(entries, path)
     _print_changes(out, changes)
     count = book.counted(changes)
     raised = count.pop(book.RAISED, 0)
     words = [f"{number} {kind}" for kind, number in count.items()]
     if raised and allow_raise:
         words.insert(0, f"{raised} {book.RAISED}")
-    out.print(f"wrote {path}, {len(made)} entries: "
+    out.print(f"wrote {path}, {len(entries)} entries: "
               + (", ".join(words) or "nothing changed"),
               markup=False, soft_wrap=True)
     if not raised or allow_raise:
@@ -126,11 +126,11 @@ def _propose(out, run, recorded, path, allow_raise):
 
 def _print_changes(out, changes):
     """A line a change, old → new and the ratio; raised ones all."""
-    shown = {}
+    counts = {}
     for change in changes:
         kind = change.kind
-        shown[kind] = shown.get(kind, 0) + 1
-        if kind != book.RAISED and shown[kind] > LISTED:
+        counts[kind] = counts.get(kind, 0) + 1
+        if kind != book.RAISED and counts[kind] > LISTED:
             continue
         old, new = ("–" if error is None else book.written(error)
                     for error in (change.old, change.new))
@@ -139,6 +139,6 @@ def _print_changes(out, changes):
             f"  × {ratio:.3g}" if math.isfinite(ratio) else "")
         out.print(f"{kind:7} {old:>7} → {new:>7}{times}  {change.key}",
                   markup=False, soft_wrap=True)
-    for kind, number in shown.items():
+    for kind, number in counts.items():
         if kind != book.RAISED and number > LISTED:
             out.print(f"{kind:7} and {number - LISTED} more")

@@ -36,21 +36,21 @@ def read(
     """Write pages on which the four stand side by side, with real numbers."""
     with told_plainly():
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
-        made = _modules(serve)
-        made.pages.refuse(out.resolve())
+        modules = _modules(serve)
+        modules.pages.refuse(out.resolve())
         start = time.perf_counter()
         with terminal.progress() as progress:
             task = progress.add_task("starting")
-            found = made.values.Values(
+            values = modules.values.Values(
                 names, lambda text: progress.update(task, description=text))
-            sizes = made.pages.Site(found, live=serve).write(
+            sizes = modules.pages.Site(values, live=serve).write(
                 out, lambda text: progress.update(task, description=text))
-        for column, reason in found.not_checked.items():
+        for column, reason in values.not_checked.items():
             print(f"not checked: {column}, {reason}", file=sys.stderr)
         print(f"wrote {len(sizes)} pages to {out} in "
               f"{time.perf_counter() - start:.0f} s; open {out}/index.html")
         if serve:
-            made.serving.serve(out, found, tcp_port)
+            modules.serving.serve(out, values, tcp_port)
 
 
 def _modules(serve):

@@ -79,7 +79,7 @@ def train(
     from parity.runs import training
     from parity.runs.tasks import File
     from parity.runs.tasks import task as known_task
-    given = {name: value for name, value in {
+    arguments = {name: value for name, value in {
         "batch": batch, "accumulate": accumulate, "preset": preset,
         "d_model": d_model, "heads": heads, "d_ff": d_ff, "layers": layers,
         "max_length": max_length, "vocab": vocab, "dropout": dropout,
@@ -107,8 +107,8 @@ def train(
                 f"the folder {str(folder)!r} holds a run already; go on with "
                 "--resume or choose another --out.")
         if resume:
-            if given:
-                name = next(iter(given)).replace("_", "-")
+            if arguments:
+                name = next(iter(arguments)).replace("_", "-")
                 raise InputError(
                     f"--{name} is fixed by the checkpoint; leave it out, or "
                     "start another run.")
@@ -117,56 +117,56 @@ def train(
                 raise InputError(
                     f"the folder {str(folder)!r} is a run on "
                     f"{settings.task}; name that, or choose another --out.")
-            chosen = (known_task(task) if task
-                      else File(str(data), settings.vocab))
+            job = (known_task(task) if task
+                   else File(str(data), settings.vocab))
         else:
-            chosen = (known_task(task) if task
-                      else File(str(data), given.get("vocab", 1000)))
-            settings = settings_from(given, task or str(data), chosen)
+            job = (known_task(task) if task
+                   else File(str(data), arguments.get("vocab", 1000)))
+            settings = settings_from(arguments, task or str(data), job)
         if data is not None:
-            chosen.check(settings.config)
+            job.check(settings.config)
         engine = ports.ready(port, device, "fast")
         with training.claimed(folder, resume):
-            run = training.Run(engine, chosen, settings, folder, device)
+            run = training.Run(engine, job, settings, folder, device)
             if resume:
                 run.load()
             run.check_room()
-            results = follow(run, steps or chosen.steps, every)
+            results = follow(run, steps or job.steps, every)
         if json_file:
             write_json(json_file, results)
 
 
-def settings_from(given, name, chosen):
+def settings_from(arguments, name, task):
     """Settings from the task's own and what was given on the command line."""
     from parity.runs.training import Settings
     sizes = {"d_model": "d_model", "heads": "n_heads", "d_ff": "d_ff",
              "max_length": "max_length", "dropout": "dropout",
              "label_smoothing": "label_smoothing", "smoothing": "smoothing"}
-    config = chosen.config
-    if "preset" in given:
-        variant = preset(given["preset"])
+    config = task.config
+    if "preset" in arguments:
+        variant = preset(arguments["preset"])
         config = config.replace(**{field: getattr(variant, field) for field in (
             "residual", "norm", "norm_eps", "final_norm", "final_norm_eps",
             "positions", "activation", "output", "tied", "label_smoothing",
             "dropout")})
     config = config.replace(**{
-        sizes[option]: value for option, value in given.items()
+        sizes[option]: value for option, value in arguments.items()
         if option in sizes})
-    if "layers" in given:
-        config = config.replace(n_encoder_layers=given["layers"],
-                                n_decoder_layers=given["layers"])
+    if "layers" in arguments:
+        config = config.replace(n_encoder_layers=arguments["layers"],
+                                n_decoder_layers=arguments["layers"])
     options = {field: field for field in TrainingConfig().as_dict()} | {
         "learning_rate": "rate"}
-    training = TrainingConfig(**{**chosen.training, **{
-        field: given[option] for field, option in options.items()
-        if option in given}})
+    training = TrainingConfig(**{**task.training, **{
+        field: arguments[option] for field, option in options.items()
+        if option in arguments}})
     return Settings(
         task=name, config=config, training=training,
-        rows=given.get("batch", chosen.rows),
-        accumulate=given.get("accumulate", 1),
-        dtype=one_of(given.get("dtype", "float32"), ("float32", "float64"),
+        rows=arguments.get("batch", task.rows),
+        accumulate=arguments.get("accumulate", 1),
+        dtype=one_of(arguments.get("dtype", "float32"), ("float32", "float64"),
                      "dtype"),
-        vocab=given.get("vocab", 1000))
+        vocab=arguments.get("vocab", 1000))
 
 
 def follow(run, steps, every):
@@ -193,8 +193,8 @@ def follow(run, steps, every):
             passed = time.perf_counter() - start
             exact = ("" if row[5] is None else
                      f", validation {row[4]:.4f}, exact {row[5]:.1%}")
-            out.print(f"step {row[0]}: loss {row[1]:.4f}{exact}, rate "
-                      f"{row[3]:.2e}, {passed:.0f} s")
+            out.print(f"step {row[0]}: loss {row[1]:.4f}{exact}, learning "
+                      f"rate {row[3]:.2e}, {passed:.0f} s")
 
         try:
             training.train(run, steps, every, on_step, on_validation)
@@ -203,30 +203,30 @@ def follow(run, steps, every):
                       "checkpoint with --resume.")
             raise typer.Exit(INTERRUPTED) from None
     seconds = time.perf_counter() - start
-    found = training.test(run)
-    exact = sum(a for a, _ in found.values())
-    count = sum(b for _, b in found.values())
+    groups = training.test(run)
+    exact = sum(a for a, _ in groups.values())
+    count = sum(b for _, b in groups.values())
     results = {
         "port": run.engine.NAME, "task": run.settings.task, "step": run.step,
         "seconds": seconds, "exact": exact, "tested": count,
-        "groups": {name: list(pair) for name, pair in found.items()}}
+        "groups": {name: list(pair) for name, pair in groups.items()}}
     run.save_weights(exact=exact, tested=count)
     drawing.draw({run.engine.NAME: run.curve}, run.folder / training.PICTURE)
     if count:
-        out.print(results_table(found))
+        out.print(results_table(groups))
         out.print(f"exact: {exact} of {count}, {exact / count:.2%}")
     out.print(f"{run.step - first} steps in {seconds:.0f} s; weights in "
               f"{run.folder / training.WEIGHTS}")
     return results
 
 
-def results_table(found):
+def results_table(groups):
     """A row a group: how many answers are exact."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("group")
     table.add_column("exact", justify="right")
     table.add_column("of", justify="right")
-    for name, (exact, count) in found.items():
+    for name, (exact, count) in groups.items():
         table.add_row(name, str(exact), str(count))
     return table
 

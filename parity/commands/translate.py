@@ -118,44 +118,44 @@ def translate(
                 if port != "all":
                     raise
                 absent.append(name)
-        shown = _Shown(translators, absent, settings, nbest, dtype,
-                       quiet=to_stdout)
+        output = _Output(translators, absent, settings, nbest, dtype,
+                        quiet=to_stdout)
         first = 0
         for lines in _chunks(texts, batch):
-            shown.add(lines, first, batch)
+            output.add(lines, first, batch)
             first += len(lines)
-        shown.finish()
+        output.finish()
         if attention:
-            shown.draw(attention)
+            output.draw(attention)
         if json_file is not None:
             if to_stdout:
                 import json
-                print(json.dumps(shown.as_json(), ensure_ascii=False,
+                print(json.dumps(output.as_json(), ensure_ascii=False,
                                  indent=1))
             else:
-                write_json(json_file, shown.as_json())
-        if shown.status:
-            raise typer.Exit(shown.status)
+                write_json(json_file, output.as_json())
+        if output.status:
+            raise typer.Exit(output.status)
 
 
 def _chunks(texts, batch):
     """Lists of (what it is, text or bytes); standard input line by line."""
-    given, number = [], 0
+    chunk, number = [], 0
     for text in texts:
         if text != "-":
             number += 1
-            given.append((f"text {number}", text))
+            chunk.append((f"text {number}", text))
             continue
-        if given:
-            yield given
-            given = []
+        if chunk:
+            yield chunk
+            chunk = []
         for count, line in enumerate(sys.stdin.buffer, start=1):
             yield [(f"line {count}", line.rstrip(b"\r\n"))]
-    for start in range(0, len(given), batch):
-        yield given[start:start + batch]
+    for start in range(0, len(chunk), batch):
+        yield chunk[start:start + batch]
 
 
-class _Shown:
+class _Output:
     """Answers, printed as they come, and what is told at the end."""
 
     def __init__(self, translators, absent, settings, nbest, dtype, quiet):
@@ -170,23 +170,23 @@ class _Shown:
     def add(self, lines, first, most):
         """Answer a few texts and print what is found."""
         from parity.runs import translation
-        asked = [translation.read(self.model, text, what)
-                 for what, text in lines]
-        found = {t.port: t.answer(asked, self.settings, most, first)
-                 for t in self.translators}
-        for name, answers in found.items():
+        questions = [translation.read(self.model, text, what)
+                     for what, text in lines]
+        by_port = {t.port: t.answer(questions, self.settings, most, first)
+                   for t in self.translators}
+        for name, answers in by_port.items():
             self.answers[name] += answers
-        for i, answer in enumerate(asked):
+        for i, answer in enumerate(questions):
             if answer.problem:
                 print(f"parity: {answer.problem}", file=sys.stderr)
                 self.status = USAGE
-            self._note_cut(lines[i][0], next(iter(found.values()))[i])
+            self._note_cut(lines[i][0], next(iter(by_port.values()))[i])
             if self.quiet:
                 continue
-            if len(found) > 1:
-                self._table(answer, {n: a[i] for n, a in found.items()})
+            if len(by_port) > 1:
+                self._table(answer, {n: a[i] for n, a in by_port.items()})
             else:
-                self._plain(next(iter(found.values()))[i])
+                self._plain(next(iter(by_port.values()))[i])
         sys.stdout.flush()
 
     def _note_cut(self, what, answer):
@@ -209,15 +209,15 @@ class _Shown:
         for text, score in list(zip(answer.texts, answer.scores))[:self.nbest]:
             print(f"{score:.6f}\t{text}")
 
-    def _table(self, asked, found):
-        if asked.problem:
+    def _table(self, question, answers):
+        if question.problem:
             return
         table = Table(box=None, pad_edge=False, header_style="bold",
-                      title=asked.text, title_justify="left")
+                      title=question.text, title_justify="left")
         table.add_column("port")
         table.add_column("answer")
         table.add_column("score", justify="right")
-        for name, answer in found.items():
+        for name, answer in answers.items():
             for i, text in enumerate(answer.texts[:self.nbest] or ("",)):
                 score = ("" if answer.scores is None
                          else f"{answer.scores[i]:.15g}")
@@ -253,20 +253,20 @@ class _Shown:
         """Draw the first answer's attention, and how far ports differ."""
         from parity.render import attention as picture
         from parity.runs import translation
-        found = {name: next((a for a in answers if a.tokens is not None), None)
-                 for name, answers in self.answers.items()}
-        answer = found[self.translators[0].port]
+        first = self.translators[0].port
+        answer = next(
+            (a for a in self.answers[first] if a.tokens is not None), None)
         if answer is None:
             raise InputError("there is no answer to draw; give a text.")
         weights = {t.port: t.attention(answer, self.settings)
                    for t in self.translators}
-        ours = weights[self.translators[0].port]
-        about = f"Computed by {self.translators[0].port} in {self.dtype}."
+        ours = weights[first]
+        caption = f"Computed by {first} in {self.dtype}."
         if len(weights) > 1:
             worst = max(abs(theirs[kind] - ours[kind]).max()
                         for theirs in weights.values() for kind in ours)
-            about = (f"Computed in {self.dtype} by {', '.join(weights)}; the "
-                     f"largest difference of any weight is {worst:.1e}.")
+            caption = (f"Computed in {self.dtype} by {', '.join(weights)}; the "
+                       f"largest difference of any weight is {worst:.1e}.")
         axes = picture.parts(
             answer, translation.decoder_ids(
                 answer, self.settings)[1:],
@@ -274,7 +274,7 @@ class _Shown:
         if path.suffix == ".png":
             picture.save_png(path, ours, axes)
         else:
-            picture.save_html(path, f"{answer.text} → {answer.best}", about,
+            picture.save_html(path, f"{answer.text} → {answer.best}", caption,
                               ours, axes)
 
     def as_json(self):

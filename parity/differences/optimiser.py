@@ -123,7 +123,7 @@ add("adam_correction_precision", "optimiser",
 
 
 def _decay_kind(moves):
-    """A weight of 1, no gradient, decay 0.1, rate 0.01."""
+    """A weight of 1, no gradient, decay 0.1, learning rate 0.01."""
     step = float(-moves[0])
     if abs(step) < 1e-9:
         return "none"

@@ -75,8 +75,8 @@ def of_index(site):
     """The front page: what there is, and how far the ports are off."""
     return {
         "example": site.example(),
-        "counts": {name: sum(row.kind == "step" for row in found)
-                   for name, found in site.rows.items()},
+        "counts": {name: sum(row.kind == "step" for row in page_rows)
+                   for name, page_rows in site.rows.items()},
         "worst": worst_of(site.values)}
 
 
@@ -99,15 +99,15 @@ def of_flow(site):
             "read": token, "best": [
                 (piece, pictures.percent(float(p[i, j])))
                 for piece, j in zip(tokenizer.tokens(best), best)]})
-    found = {column: one["tokens"][0, 0]
-             for column, one in values.answers.items()}
+    ids = {column: one["tokens"][0, 0]
+           for column, one in values.answers.items()}
     return {
         "example": site.example(), "stages": stages, "answers": answers,
         "ids": list(zip(tokenizer.tokens(batch.source[0]),
                         batch.source[0].tolist())),
         "vocab": values.config.source_vocab,
         "texts": {column: tokenizer.decode(tokens)
-                  for column, tokens in found.items()},
+                  for column, tokens in ids.items()},
         "score": pictures.number(
             float(values.answers["numpy"]["scores"][0, 0]))}
 
@@ -118,8 +118,8 @@ def row_of(site, step):
     path = step.rpartition(".")[0]
     owners = [owner for owner, paths in site.values.dates.paths.items()
               if path in paths]
-    for file, found in site.rows.items():
-        for row in found:
+    for file, page_rows in site.rows.items():
+        for row in page_rows:
             if (row.kind == "step" and row.name == name
                     and row.owner in owners):
                 return f"{file}.html#{row.id}"
@@ -140,24 +140,24 @@ def of_maps(site):
                 values.pairs[MAPS[row]], row) | {
                     "tree": tree.tree_of(values, MAPS[row])}
         for row in range(len(MAPS))]
-    found = tree.tree_of(values, VAGUE)
+    vague = tree.tree_of(values, VAGUE)
     sentences.append({
-        "source": VAGUE, "target": found["best"]["text"], "groups": [],
-        "id": "vague", "tree": found})
+        "source": VAGUE, "target": vague["best"]["text"], "groups": [],
+        "id": "vague", "tree": vague})
     return {"sentences": sentences, "asked": "", "problem": ""}
 
 
 def of_rulings(site):
     """The rulings, each with the steps that cite it."""
-    found, before = rulings.all_of(site.root)
-    cited = {number: [] for number, _, _ in found}
+    entries, before = rulings.all_of(site.root)
+    cited = {number: [] for number, _, _ in entries}
     for name, lines in site.rows.items():
         for row in lines:
             for number in row.step.rulings if row.step else ():
                 if row.kind == "step" and number in cited:
                     cited[number].append((
                         f"{name}.html#{row.id}", f"{row.owner} {row.name}"))
-    return {"rulings": found, "before": before, "cited": cited}
+    return {"rulings": entries, "before": before, "cited": cited}
 
 
 # Variants
@@ -192,16 +192,16 @@ def norms(values):
     module = importlib.import_module(f"{engine.__package__}.layer_norm")
     x = values.dates.steps["numpy"][
         "encoder.layers.0.self_attention_residual.summed"][:, :1]
-    made = {}
+    outputs = {}
     for name, kind in module.NORMS.items():
         norm = kind(x.shape[-1], 1e-6)
-        made[name] = norm.forward(x)[0][0, 0]
-    ratio = made["std"] / made["layer"]
+        outputs[name] = norm.forward(x)[0][0, 0]
+    ratio = outputs["std"] / outputs["layer"]
     width = x.shape[-1]
     return {
         "rows": [(name, pictures.number(float(y.std())), pictures.number(
             float(y.std(ddof=1))), [pictures.number(v) for v in y[:4]])
-            for name, y in made.items()],
+            for name, y in outputs.items()],
         "ratio": pictures.number(float(ratio.mean()), 8),
         "root": pictures.number(((width - 1) / width)**0.5, 8),
         "width": width}
@@ -253,13 +253,13 @@ def tied(values):
         "source_embedding.table", "target_embedding.table")}
     parts["projection.kernel, transposed"] = g["projection.kernel"].T
     whole = values.dates.gradients["numpy"]["source_embedding.table"]
-    found = compare(sum(parts.values()), whole, FLOAT64_LIMIT)
+    difference = compare(sum(parts.values()), whole, FLOAT64_LIMIT)
     count = {name: sum(array.size for array in run.weights.values())
              for name, run in (("tied", values.dates), ("apart", apart))}
     return {"parts": [(name, pictures.number(float(np.linalg.norm(part))))
                       for name, part in parts.items()],
             "whole": pictures.number(float(np.linalg.norm(whole))),
-            "error": pictures.error(found),
+            "error": pictures.error(difference),
             "count": {name: f"{n:,}".replace(",", " ")
                       for name, n in count.items()}}
 
@@ -286,10 +286,10 @@ def of_layouts(site):
             "transformer", values.config, values.weights, "float64")
         parameters = importlib.import_module(
             f"{engine.__package__}.parameters")
-        held = {entry[0]: np.asarray(engine.to_numpy(raw(entry[1])))
-                for entry in parameters.leaves(model)}
+        arrays = {entry[0]: np.asarray(engine.to_numpy(raw(entry[1])))
+                  for entry in parameters.leaves(model)}
         back = engine.export(model)
-        stores[column] = held, all(
+        stores[column] = arrays, all(
             np.array_equal(back[name], array)
             for name, array in values.weights.items())
     followed = []
@@ -297,8 +297,8 @@ def of_layouts(site):
         array = values.weights[name]
         value = array[entry]
         cells = {"numpy": (array.shape, entry)}
-        for column, (held, _) in stores.items():
-            native = held[name]
+        for column, (arrays, _) in stores.items():
+            native = arrays[name]
             at = np.argwhere(native == value)
             cells[column] = native.shape, (
                 tuple(at[0].tolist()) if len(at) == 1 else None)
@@ -320,13 +320,13 @@ def systems():
     """Yield what other systems call one kernel and one norm's scale."""
     for name, layout in LAYOUTS.items():
         config = PRESETS[layout.preset]
-        found = {ours: (theirs, how) for ours, theirs, how
+        names = {ours: (theirs, how) for ours, theirs, how
                  in rows(name, config)}
-        kernel = next((key for key in found
+        kernel = next((key for key in names
                        if key.endswith("query.kernel")), None)
-        scale = next((key for key in found if key.endswith("scale")), None)
+        scale = next((key for key in names if key.endswith("scale")), None)
         yield name, layout.preset, [
-            (key, *found[key]) for key in (kernel, scale) if key]
+            (key, *names[key]) for key in (kernel, scale) if key]
 
 
 # Errata, curves, and what match means
@@ -370,25 +370,25 @@ def rule(dtype):
 
 def worst_of(values):
     """Column -> for steps and gradients: count, worst, its name and error."""
-    made = {}
+    columns = {}
     for column in values.ports:
         kinds = {}
         for kind in ("steps", "gradients"):
-            found = [(found.error, name, found) for run in values.runs
-                     for name, found in run.differences[column].items()
-                     if name.startswith("grad ") == (kind == "gradients")
-                     and found.error is not None
-                     and found.verdict != "zero"]
-            error, name, one = max(found, key=lambda entry: entry[0])
+            entries = [(one.error, name, one) for run in values.runs
+                       for name, one in run.differences[column].items()
+                       if name.startswith("grad ") == (kind == "gradients")
+                       and one.error is not None
+                       and one.verdict != "zero"]
+            error, name, one = max(entries, key=lambda entry: entry[0])
             kinds[kind] = {
-                "count": len(found), "name": name.removeprefix("grad "),
+                "count": len(entries), "name": name.removeprefix("grad "),
                 "error": pictures.error(one),
                 "limit": pictures.number(one.limit),
-                "equal": sum(entry[0] == 0 for entry in found),
+                "equal": sum(entry[0] == 0 for entry in entries),
                 "bad": sum(entry[2].verdict == DIVERGENCE
-                           for entry in found)}
-        made[column] = kinds
-    return made
+                           for entry in entries)}
+        columns[column] = kinds
+    return columns
 
 
 #: The bins of the table of errors, by their upper ends.
@@ -397,23 +397,23 @@ BINS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 def spread_of(values):
     """How many steps' errors fall between which powers of ten."""
-    made = {}
+    counts_of = {}
     for column in values.ports:
         errors = np.array([
-            found.error for run in values.runs
-            for name, found in run.differences[column].items()
-            if not name.startswith("grad ") and found.error is not None])
+            difference.error for run in values.runs
+            for name, difference in run.differences[column].items()
+            if not name.startswith("grad ") and difference.error is not None])
         counts, low = [], -1.0
         for high in BINS:
             counts.append(int(((errors > low) & (errors <= high)).sum()))
             low = high
-        made[column] = counts
-    last = max((i for counts in made.values()
+        counts_of[column] = counts
+    last = max((i for counts in counts_of.values()
                 for i, count in enumerate(counts) if count), default=0)
     return {"bins": ["0"] + [pictures.number(high, 1)
                              for high in BINS[1:last + 1]],
             "rows": {column: counts[:last + 1]
-                     for column, counts in made.items()}}
+                     for column, counts in counts_of.items()}}
 
 
 def fault(values):
@@ -422,15 +422,15 @@ def fault(values):
     eps = 1e-5
     model = engine.build(
         "transformer", config.replace(norm_eps=eps), values.weights)
-    found = compare_steps(
+    differences = compare_steps(
         engine.forward(model, *values.dates.batch),
         Truth(values.dates.steps["numpy"], {}), "float64")
-    bad = [(name, pictures.error(one)) for name, one in found.items()
+    bad = [(name, pictures.error(one)) for name, one in differences.items()
            if one.verdict == DIVERGENCE]
     return {"eps": pictures.number(eps),
             "right": pictures.number(config.norm_eps),
-            "before": list(found).index(bad[0][0]), "count": len(bad),
-            "of": len(found), "first": bad[:4],
+            "before": list(differences).index(bad[0][0]), "count": len(bad),
+            "of": len(differences), "first": bad[:4],
             "last": bad[-1], "limit": pictures.number(FLOAT64_LIMIT)}
 
 

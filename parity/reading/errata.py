@@ -194,8 +194,8 @@ def identical_beams(bench):
     answer = bench.values.answers["numpy"]
     row = answer["tokens"][0, 0]
     ended = int((row == bench.tokenizer.eos_id).argmax())
-    grown = np.where(row == 0, bench.tokenizer.eos_id, row)[None]
-    batch = Batch.of_ids(bench.batch.source, grown)
+    ids = np.where(row == 0, bench.tokenizer.eos_id, row)[None]
+    batch = Batch.of_ids(bench.batch.source, ids)
     output = bench.engine.forward(bench.model, *batch)["output"]
     after = bench.part("projection").log_softmax(output)[0, ended]
     score = float(answer["scores"][0, 0])
@@ -221,20 +221,20 @@ def one_row_ends_all(bench):
         max_tokens=LONGEST)
     texts = ["1", EXAMPLE]
     source = bench.tokenizer.pad([bench.tokenizer.encode(t) for t in texts])
-    found = bench.engine.generate(bench.model, source, settings)
-    rows = found["tokens"][:, 0]
+    answer = bench.engine.generate(bench.model, source, settings)
+    rows = answer["tokens"][:, 0]
     ends = [int((row == settings.eos_id).argmax()) or LONGEST for row in rows]
     order = sorted(range(2), key=lambda i: ends[i])
     short, long = order
-    cut = rows[long][:ends[short] + 1]
+    prefix = rows[long][:ends[short] + 1]
     return Erratum(
         "ends", "A batch that stops when its first row does",
         "Greedy generation looks for the end token in the first row and "
         f"returns. Here the batch is {texts[short]!r} and {texts[long]!r}.",
         (("tokens of the two answers", f"{ends[short]} and {ends[long]}",
-          f"{ends[short]} and {len(cut) - 1}"),
+          f"{ends[short]} and {len(prefix) - 1}"),
          (f"the answer to {texts[long]!r}",
-          bench.tokenizer.decode(rows[long]), bench.tokenizer.decode(cut))),
+          bench.tokenizer.decode(rows[long]), bench.tokenizer.decode(prefix))),
         "Every row has an end of its own; the batch is done when all have "
         "met theirs.",
         "test_generate.py")
@@ -244,11 +244,11 @@ def after_dropout(bench):
     """Weights that no longer sum to one."""
     name = "encoder.layers.0.self_attention.weights"
     key = random.fold_in(random.key(0), "errata")
-    kept = bench.engine.drawn(
+    mask = bench.engine.drawn(
         bench.model, bench.batch.source, bench.batch.target, key)[
             f"{name}_dropout"]
     weights = bench.steps[name]
-    dropped = np.where(kept, weights / (1 - bench.config.dropout), 0)
+    dropped = np.where(mask, weights / (1 - bench.config.dropout), 0)
 
     def sums(array):
         rows = array.sum(axis=-1)
@@ -275,8 +275,8 @@ def positions_in_float32(bench):
     exact = np.sin(position[:, None] / 10000.0**(pair / width))
     low = np.sin(position.astype(np.float32)[:, None] / np.float32(
         10000.0)**(pair.astype(np.float32) / np.float32(width)))
-    held = position.astype(ml_dtypes.bfloat16).astype(np.int64)
-    first = int((held != position).argmax())
+    rounded_positions = position.astype(ml_dtypes.bfloat16).astype(np.int64)
+    first = int((rounded_positions != position).argmax())
     return Erratum(
         "positions", "A position table computed in float32",
         "The angle of a late position is a large number, and what float32 "
@@ -286,7 +286,7 @@ def positions_in_float32(bench):
             float(np.abs(exact.astype(np.float32) - exact).max()), 2),
           number(float(np.abs(low - exact).max()), 2)),
          ("first position that is another one in bfloat16", "none",
-          f"{first}, which becomes {held[first]}")),
+          f"{first}, which becomes {rounded_positions[first]}")),
         "The right column of the first row is what a model of 5000 positions "
         "is given; the left one is what float32 costs where the table was "
         "computed in float64 and then rounded.",

@@ -21,8 +21,8 @@ def of_known(site):
     """
     if len(site.values.engines) <= len(ports.known_ports()):
         return {"body": None}
-    found = [demonstrate(known) for known in registry.select()]
-    text = page(found, versions(frameworks(found)))
+    demonstrations = [demonstrate(row) for row in registry.select()]
+    text = page(demonstrations, versions(frameworks(demonstrations)))
     return {"body": with_anchors(text.partition("\n")[2])}
 
 
@@ -36,8 +36,8 @@ def with_anchors(markdown):
     html = MarkdownIt("commonmark", {"html": False}).enable(
         "table").render(markdown)
 
-    def heading(found):
-        level, words = found[1], found[2]
+    def heading(match):
+        level, words = match[1], match[2]
         name = re.sub(r"\W+", "-", re.sub(r"<[^>]+>", "", words)).strip("-")
         name = name.lower()
         return (f'<h{level} id="{name}">{words}<a class="anchor" '

@@ -23,7 +23,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "lessons"
 MARK = re.compile(r"# %%(?: \[(markdown)\])?\s*$")
 
 #: The ports that a lesson may use while ``run`` runs it; None for all.
-_asked = None
+_selection = None
 
 
 @dataclasses.dataclass
@@ -50,12 +50,12 @@ def paths(folder=FOLDER):
 
 def title(path):
     """A lesson's first heading."""
-    found = re.search(r"^# # (.+)$", path.read_text("utf-8"), flags=re.M)
-    if not found:
+    heading = re.search(r"^# # (.+)$", path.read_text("utf-8"), flags=re.M)
+    if not heading:
         raise InputError(
             f"{path.name} has no heading; begin it with a Markdown cell "
             "whose first line is '# # Title'.")
-    return found[1]
+    return heading[1]
 
 
 def cells(path):
@@ -64,19 +64,19 @@ def cells(path):
     Raises:
         InputError: there is something before the first cell.
     """
-    made, held = [], None
+    parts, cell_lines = [], None
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, start=1):
-        if found := MARK.match(line):
-            held = []
-            made.append((held, bool(found[1])))
-        elif held is not None:
-            held.append((number, line))
+        if mark := MARK.match(line):
+            cell_lines = []
+            parts.append((cell_lines, bool(mark[1])))
+        elif cell_lines is not None:
+            cell_lines.append((number, line))
         elif line.strip():
             raise InputError(
                 f"{path.name}, line {number}, stands in no cell; begin one "
                 "with '# %%' above it.")
-    return [_cell(*one) for one in made]
+    return [_cell(*one) for one in parts]
 
 
 def _cell(lines, markdown):
@@ -90,36 +90,36 @@ def _cell(lines, markdown):
     return Cell(text, lines[0][0] if lines else 1, markdown)
 
 
-def run(path, port_names=None, found=None):
+def run(path, port_names=None, lesson_cells=None):
     """Run a lesson: its Cells, with what each printed.
 
     Args:
         path: the file.
         port_names: the ports that it may use; by default all that are here.
-        found: its Cells, if they were read already.
+        lesson_cells: its Cells, if they were read already.
     """
-    global _asked
-    found = found or cells(path)
+    global _selection
+    lesson_cells = lesson_cells or cells(path)
     names = {"__name__": "__main__", "__file__": str(path)}
-    before, _asked = _asked, port_names
+    before, _selection = _selection, port_names
     try:
         with np.printoptions():  # what a lesson sets is put back
-            for cell in found:
+            for cell in lesson_cells:
                 if not cell.markdown:
                     cell.output = _printed(cell, path, names)
     finally:
-        _asked = before
-    return found
+        _selection = before
+    return lesson_cells
 
 
 def shown(path, port_names=None):
     """A lesson for a page: its Cells, and in words where it failed, or ""."""
-    found = cells(path)
+    lesson_cells = cells(path)
     try:
-        return run(path, port_names, found), ""
+        return run(path, port_names, lesson_cells), ""
     except Exception as error:  # a lesson's own, or a port's
         words = str(error).splitlines() or [""]
-        return found, f"{type(error).__name__}: {words[0][:200]}"
+        return lesson_cells, f"{type(error).__name__}: {words[0][:200]}"
 
 
 def _printed(cell, path, names):
@@ -136,14 +136,14 @@ def engines_here():
 
     What cannot is printed as not checked.
     """
-    found = {"numpy": ports.engine("numpy")}
+    engines = {"numpy": ports.engine("numpy")}
     for name in ports.known_ports():
         engine = ports.engine(name)
-        if _asked is not None and name not in _asked:
+        if _selection is not None and name not in _selection:
             engine = NotChecked(name, "it was not asked for")
         if isinstance(engine, NotChecked):
             print(f"not checked: {name}, {engine.reason}")
         else:
             engine.set_precision()
-            found[name] = engine
-    return found
+            engines[name] = engine
+    return engines

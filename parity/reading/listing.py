@@ -44,24 +44,24 @@ def classed(text):
     return lines
 
 
-def _html(line, cut):
-    """A line without its first ``cut`` characters, which are spaces."""
-    made = []
+def _html(line, width):
+    """A line without its first ``width`` characters, which are spaces."""
+    spans = []
     for name, text in line:
-        if cut:
-            gone = min(cut, len(text))
-            text, cut = text[gone:], cut - gone
+        if width:
+            gone = min(width, len(text))
+            text, width = text[gone:], width - gone
             if not text:
                 continue
-        made.append(Markup('<span class="{}">{}</span>').format(name, text)
-                    if name else escape(text))
-    return Markup("").join(made)
+        spans.append(Markup('<span class="{}">{}</span>').format(name, text)
+                     if name else escape(text))
+    return Markup("").join(spans)
 
 
-def _margin(file, shown):
+def _margin(file, numbers):
     """How far all lines up to the next gap are indented."""
     margins = []
-    for number, _ in shown:
+    for number, _ in numbers:
         if not number:
             break
         text = file.lines[number - 1]
@@ -76,13 +76,14 @@ def listing(file, ranges):
     Returns:
         Markup, and a list of (framework, reason).
     """
-    shown = sources.visible(file, ranges)
-    made, reasons, until = [], [], 0
-    for place, (number, own) in enumerate(shown):
+    numbers = sources.visible(file, ranges)
+    lines, reasons, until = [], [], 0
+    for place, (number, own) in enumerate(numbers):
         if place == 0 or not number:
-            margin = _margin(file, shown[place + (not number):])
+            margin = _margin(file, numbers[place + (not number):])
         if not number:
-            made.append(Markup('<span class="gap" aria-hidden="true">⋮</span>'))
+            lines.append(
+                Markup('<span class="gap" aria-hidden="true">⋮</span>'))
             continue
         text = file.lines[number - 1]
         indent = len(text) - len(text.lstrip()) - margin if text.strip() else 0
@@ -102,7 +103,7 @@ def listing(file, ranges):
                 reasons.append(entry)
         names = ["l", *(["own"] if own else []),
                  *(["forced"] if number <= until else [])]
-        made.append(Markup('<span class="{}" style="--i:{}">{}</span>').format(
+        lines.append(Markup('<span class="{}" style="--i:{}">{}</span>').format(
             " ".join(names), indent + 4,
             _html(tokens(file)[number - 1], margin) or " "))
-    return Markup("\n").join(made), reasons
+    return Markup("\n").join(lines), reasons

@@ -77,32 +77,32 @@ def held_by(name, row):
 
 def by_owner(rows):
     """owner -> its steps, in order."""
-    found = {}
+    steps = {}
     for row in rows:
         if row.kind == "step":
-            found.setdefault(row.owner, []).append(row)
-    return found
+            steps.setdefault(row.owner, []).append(row)
+    return steps
 
 
 def prose(text):
     """A docstring as HTML: paragraphs, displayed formulas, code."""
-    made = []
+    parts = []
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.split("\n")
         if all(line.startswith("    ") for line in lines):
-            made.append(Markup('<pre class="display">{}</pre>').format(
+            parts.append(Markup('<pre class="display">{}</pre>').format(
                 "\n".join(line[4:] for line in lines)))
             continue
         heading = re.match(r"(Args|Returns|Attributes|Raises):$", lines[0])
         if heading:
             rest = "\n".join(line[4:] for line in lines[1:])
-            made.append(Markup(
+            parts.append(Markup(
                 '<p class="part">{}</p><pre class="display">{}</pre>').format(
                     heading[1], rest))
             continue
-        made.append(Markup("<p>{}</p>").format(linked(" ".join(
+        parts.append(Markup("<p>{}</p>").format(linked(" ".join(
             line.strip() for line in lines).replace("::", ":"))))
-    return Markup("\n").join(made)
+    return Markup("\n").join(parts)
 
 
 def broken(name):
@@ -279,8 +279,8 @@ class Site:
         if owner in ("Adam", "AdamW"):
             return ("One bias of the model, moved by the gradients of two "
                     "dates, one after the other.")
-        found = self.values.place(owner)
-        if found and found[0] is self.values.other:
+        place = self.values.place(owner)
+        if place and place[0] is self.values.other:
             return ("The shipped model has no use for this: its weights are "
                     "read as those of a pre-norm model with unbiased "
                     "deviations, final norms and a projection of its own.")

@@ -43,12 +43,12 @@ def rendered(markdown):
 
 def linked(html, page="", root=ROOT):
     """HTML in which each ruling that there is leads to its text."""
-    known = re.findall(r"^## R(\d+)\. ", text(root), flags=re.M)
+    numbers = re.findall(r"^## R(\d+)\. ", text(root), flags=re.M)
 
-    def link(found):
-        if found[1] not in known:
-            return found[0]
-        return f'<a href="{page}#R{found[1]}">R{found[1]}</a>'
+    def link(match):
+        if match[1] not in numbers:
+            return match[0]
+        return f'<a href="{page}#R{match[1]}">R{match[1]}</a>'
 
     return Markup(re.sub(r"\bR(\d+)\b", link, html))
 

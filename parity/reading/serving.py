@@ -75,9 +75,9 @@ class Reading:
         """(status, content type, bytes) for the target of a GET."""
         parts = urllib.parse.urlsplit(target)
         if parts.path == READ:
-            asked = urllib.parse.parse_qs(
+            texts = urllib.parse.parse_qs(
                 parts.query, errors="replace").get("text", [""])
-            return self.attention(asked[0].strip())
+            return self.attention(texts[0].strip())
         path = self.files.get(urllib.parse.unquote(parts.path))
         if path is None:
             return (http.HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8",
@@ -125,17 +125,17 @@ class Reading:
                       if len(ids) <= n)
         source = tokenizer.pad([ids], length=length)
         engine = values.engines["numpy"]
-        found = engine.generate(
+        tokens = engine.generate(
             values.models["numpy"], source, GenerationConfig(
                 bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
                 max_tokens=LONGEST))["tokens"][0]
-        read = found[:, :-1].copy()
+        read = tokens[:, :-1].copy()
         read[read == tokenizer.eos_id] = config.pad_id
         run = ModelRun(values.engines, config, values.weights,
                        Batch.of_ids(source, read, config.pad_id),
                        models=values.models)
         return figures(run, tokenizer, 0, text,
-                       tokenizer.decode(found[0]), 0) | {
+                       tokenizer.decode(tokens[0]), 0) | {
                            "tree": tree_of(values, text)}
 
 
@@ -156,12 +156,12 @@ def handler(reading):
 
         def _answer(self, body):
             if not is_ours(self.headers.get("Host")):
-                found = (http.HTTPStatus.FORBIDDEN,
+                reply = (http.HTTPStatus.FORBIDDEN,
                          "text/plain; charset=utf-8",
                          b"Only localhost and 127.0.0.1 are served.\n")
             else:
-                found = reading.answer(self.path)
-            status, kind, data = found
+                reply = reading.answer(self.path)
+            status, kind, data = reply
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(data)))

@@ -214,7 +214,7 @@ class Source:
     def _method(self, node):
         first, last = self._first(node), node.end_lineno
         inside = [s for s in self.steps if first <= s.line <= last]
-        found, opening = {}, (first, last)
+        steps, opening = {}, (first, last)
         if inside:
             opening = (first, inside[0].line - 1)
         for step, after in zip(inside, [*inside[1:], None]):
@@ -223,9 +223,9 @@ class Source:
                          if self.lines[i] == code[0]) + 1
             end = start + len(code) - 1
             behind = (end + 1, after.line - 1 if after else last)
-            found[step.number] = step, (step.line + 1, end), behind
+            steps[step.number] = step, (step.line + 1, end), behind
         return Method(node.name, ast.get_docstring(node) or "", opening,
-                      found, any(s.backward for s in inside))
+                      steps, any(s.backward for s in inside))
 
     def forward_markers(self):
         """(owner, number) -> MarkedStep, of the forward pass."""
@@ -238,8 +238,8 @@ def file_names(root=ROOT):
              if path.name not in NOT_SHOWN}
     for column in columns()[1:]:
         there &= {path.stem for path in (root / folder(column)).glob("*.py")}
-    known = [name for name in ORDER if name in there]
-    return [*known, *sorted(there - set(known))]
+    names = [name for name in ORDER if name in there]
+    return [*names, *sorted(there - set(names))]
 
 
 @functools.cache
@@ -289,31 +289,31 @@ def rows(name, root=ROOT):
             port and not in the reference.
     """
     check_steps(name, root)
-    found = {column: source(column, name, root) for column in columns()}
-    reference = found["numpy"]
-    made, imports = [], []
-    for unit in _order(found):
+    files = {column: source(column, name, root) for column in columns()}
+    reference = files["numpy"]
+    page_rows, imports = [], []
+    for unit in _order(files):
         if unit == "imports":
-            imports = [_plain("plain", "imports", found, {
+            imports = [_plain("plain", "imports", files, {
                 c: (s.units[unit].first, s.units[unit].last)
-                for c, s in found.items() if unit in s.units})]
+                for c, s in files.items() if unit in s.units})]
             continue
         base = unit.removesuffix("_backward")
         if base != unit and base in reference.units and (
                 _has_steps(reference.units[base])):
             continue  # its steps stand with those that they differentiate
-        made += _unit_rows(unit, found)
-    return made + imports
+        page_rows += _unit_rows(unit, files)
+    return page_rows + imports
 
 
 def _has_steps(unit):
     return any(method.steps for method in unit.methods.values())
 
 
-def _order(found):
+def _order(files):
     """The names of all units: the reference's, others where they stand."""
-    order = list(found["numpy"].units)
-    for file in found.values():
+    order = list(files["numpy"].units)
+    for file in files.values():
         place = -1
         for name in file.units:
             if name in order:
@@ -328,24 +328,24 @@ def _alone(pieces):
     return next(iter(pieces)) if len(pieces) == 1 else ""
 
 
-def _plain(kind, name, found, ranges, prose="", owner="", row_id=""):
+def _plain(kind, name, files, ranges, prose="", owner="", row_id=""):
     pieces = {column: Piece(column, ((*lines, False),))
               for column, lines in ranges.items()}
     return PageRow(kind, row_id or name, owner or name, name, prose, None,
                    pieces, _alone(pieces))
 
 
-def _unit_rows(name, found):
-    units = {c: s.units[name] for c, s in found.items() if name in s.units}
+def _unit_rows(name, files):
+    units = {c: s.units[name] for c, s in files.items() if name in s.units}
     first = next(iter(units.values()))
     if first.kind == "class":
-        yield _plain("head", name, found, {
+        yield _plain("head", name, files, {
             c: (u.first, u.last) for c, u in units.items()}, first.prose)
     if first.kind == "constant":
-        yield _plain("plain", name, found, {
+        yield _plain("plain", name, files, {
             c: (u.first, u.last) for c, u in units.items()})
         return
-    backward = found["numpy"].units.get(f"{name}_backward")
+    backward = files["numpy"].units.get(f"{name}_backward")
     later = []
     for method in _method_order(units):
         there = {c: u.methods[method] for c, u in units.items()
@@ -355,19 +355,19 @@ def _unit_rows(name, found):
         label = one.name
         ranges = {c: m.opening for c, m in there.items()}
         if one.backward:
-            later.append(_plain("opening", label, found, ranges, one.prose,
+            later.append(_plain("opening", label, files, ranges, one.prose,
                                 name, row_id))
             continue
         if "numpy" not in there and one.steps:
             continue  # shown where its steps stand
         kind = "opening" if one.steps else "plain"
-        yield _plain(kind, label, found, ranges, one.prose, name, row_id)
+        yield _plain(kind, label, files, ranges, one.prose, name, row_id)
         for number in one.steps:
-            yield from _step_rows(name, number, units, found, backward)
+            yield from _step_rows(name, number, units, files, backward)
     if backward is not None and _has_steps(backward):
         method = backward.methods["call"]
         later.append(_plain(
-            "opening", backward.name, found, {"numpy": method.opening},
+            "opening", backward.name, files, {"numpy": method.opening},
             method.prose, name, backward.name))
     yield from later
 
@@ -385,7 +385,7 @@ def _method_order(units):
     return order
 
 
-def _step_rows(owner, number, units, found, backward):
+def _step_rows(owner, number, units, files, backward):
     """The row of a step, and that of the step that differentiates it."""
     pieces, step = {}, None
     for column, unit in units.items():
@@ -402,7 +402,7 @@ def _step_rows(owner, number, units, found, backward):
             if behind[0] <= behind[1]:
                 ranges.append((*behind, False))
             pieces[column] = Piece(column, tuple(ranges))
-    for column, file in found.items():
+    for column, file in files.items():
         elsewhere = tuple(_elsewhere(file, owner, number))
         if elsewhere and column in pieces:
             pieces[column] = Piece(
@@ -427,10 +427,10 @@ def _elsewhere(file, owner, number):
     """Lines of a file that show a step which is marked at ``owner``."""
     tree = None
     for place, line in enumerate(file.lines, start=1):
-        found = ELSEWHERE.search(line)
-        if not found or found[2] != owner:
+        match = ELSEWHERE.search(line)
+        if not match or match[2] != owner:
             continue
-        if str(number) not in re.findall(r"\d+", found[1]):
+        if str(number) not in re.findall(r"\d+", match[1]):
             continue
         tree = tree or ast.parse("\n".join(file.lines))
         name = next((s.name for s in file.steps if s.owner == owner
@@ -448,22 +448,23 @@ def visible(file, ranges):
     Docstrings are prose, markers are headings, and blank lines at either end
     say nothing.
     """
-    shown = []
+    numbers = []
     for first, last, own in ranges:
         if not first:
-            shown.append((0, False))
+            numbers.append((0, False))
         for number in range(first, last + 1):
             if not number or number in file.docstrings:
                 continue
             if re.match(r"\s*# \[\d+'?\]", file.lines[number - 1]):
                 continue
-            shown.append((number, own))
-    while shown and not (shown[0][0] and file.lines[shown[0][0] - 1].strip()):
-        shown.pop(0)
-    while shown and not (
-            shown[-1][0] and file.lines[shown[-1][0] - 1].strip()):
-        shown.pop()
-    return shown
+            numbers.append((number, own))
+    while numbers and not (
+            numbers[0][0] and file.lines[numbers[0][0] - 1].strip()):
+        numbers.pop(0)
+    while numbers and not (
+            numbers[-1][0] and file.lines[numbers[-1][0] - 1].strip()):
+        numbers.pop()
+    return numbers
 
 
 def forward_name(root, owner, number):

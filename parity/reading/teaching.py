@@ -15,14 +15,14 @@ def paths(site):
 
 def of_lessons(site):
     """What the lessons are: their addresses, titles, first words and files."""
-    found = []
+    entries = []
     for path in paths(site):
         words = next(cell.text for cell in lessons.cells(path)
                      if cell.markdown)
-        about = words.split("\n\n")[1].replace("\n", " ")
-        found.append((address_of(path), lessons.title(path),
-                      rulings.rendered(about), path.name))
-    return {"lessons": found}
+        summary = words.split("\n\n")[1].replace("\n", " ")
+        entries.append((address_of(path), lessons.title(path),
+                        rulings.rendered(summary), path.name))
+    return {"lessons": entries}
 
 
 def pages(site):

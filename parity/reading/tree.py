@@ -82,22 +82,22 @@ def listening(kind):
     class Listening(kind):
         """Lists what ``top`` and ``best`` answer, but not top within best."""
 
-        def __init__(self, *given):
-            super().__init__(*given)
+        def __init__(self, *args):
+            super().__init__(*args)
             self.heard, self.inside = [], False
 
-        def top(self, *given):
-            chosen = super().top(*given)
+        def top(self, *args):
+            choice = super().top(*args)
             if not self.inside:
-                self.heard.append(chosen)
-            return chosen
+                self.heard.append(choice)
+            return choice
 
-        def best(self, *given):
+        def best(self, *args):
             self.inside = True
-            chosen = super().best(*given)
+            choice = super().best(*args)
             self.inside = False
-            self.heard.append(chosen)
-            return chosen
+            self.heard.append(choice)
+            return choice
 
     return Listening
 
@@ -115,27 +115,28 @@ def search(engine, model, source, settings):
     vocab = model.config.target_vocab
     living, steps, ended = [None], [], []
     *rounds, (scores, tokens) = beam.heard
-    for step, (grown, found, going) in enumerate(
+    for step, (top, finished, alive) in enumerate(
             zip(rounds[::3], rounds[1::3], rounds[2::3]), start=1):
-        made = []
+        candidates = []
         for rank, (score, place) in enumerate(
-                zip(grown[0][0], grown[1][0]), start=1):
+                zip(top[0][0], top[1][0]), start=1):
             if np.isfinite(score):
                 parent = living[place // vocab]
-                made.append(Candidate(
+                candidates.append(Candidate(
                     step, rank, parent, int(place % vocab), float(score)))
-        held = [clipped(row[1:], settings) for row, score
-                in zip(found[1][0], found[0][0]) if np.isfinite(score)]
-        for one in made:
+        answer_ids = [clipped(row[1:], settings) for row, score
+                      in zip(finished[1][0], finished[0][0])
+                      if np.isfinite(score)]
+        for one in candidates:
             if one.token == settings.eos_id:
-                one.fate = ENDED if one.tokens in held else LOST
+                one.fate = ENDED if one.tokens in answer_ids else LOST
                 ended.append(one)
-        places = [place for score, place in zip(going[0][0], going[1][0])
+        places = [place for score, place in zip(alive[0][0], alive[1][0])
                   if np.isfinite(score)]
-        living = [made[place] for place in places]
+        living = [candidates[place] for place in places]
         for one in living:
             one.fate = KEPT
-        steps.append(made)
+        steps.append(candidates)
     answers = []
     for place, (score, row) in enumerate(zip(scores[0], tokens[0]), start=1):
         ids = clipped(row[1:], settings)
@@ -172,23 +173,23 @@ def tree_of(values, text):
         max_tokens=LONGEST)
     greedy = engine.generate(model, source, settings)
     settings = settings.replace(method="beam", beam=WIDTH)
-    found = search(engine, model, source, settings)
-    said = {id(one): tokenizer.decode(one.tokens)
-            for step in found.steps for one in step}
-    best = found.answers[0]
+    result = search(engine, model, source, settings)
+    texts = {id(one): tokenizer.decode(one.tokens)
+             for step in result.steps for one in step}
+    best = result.answers[0]
     return {
-        "svg": drawing(found, tokenizer), "width": WIDTH,
+        "svg": drawing(result, tokenizer), "width": WIDTH,
         "greedy": {"text": tokenizer.decode(greedy["tokens"][0, 0]),
                    "score": short(greedy["scores"][0, 0])},
-        "best": {"text": said[id(best)], "score": short(best.score)},
+        "best": {"text": texts[id(best)], "score": short(best.score)},
         "ended": sum(one.token == settings.eos_id
-                     for step in found.steps for one in step),
-        "answers": [(said[id(one)], short(one.score), short(one.divided),
-                     one.fate == KEPT) for one in found.answers],
-        "rows": [(one.step, one.rank, said[id(one)].replace(" ", "␣"),
+                     for step in result.steps for one in step),
+        "answers": [(texts[id(one)], short(one.score), short(one.divided),
+                     one.fate == KEPT) for one in result.answers],
+        "rows": [(one.step, one.rank, texts[id(one)].replace(" ", "␣"),
                   short(one.score), words(one))
-                 for step in found.steps for one in step],
-        "count": sum(map(len, found.steps))}
+                 for step in result.steps for one in step],
+        "count": sum(map(len, result.steps))}
 
 
 def short(score):
@@ -198,26 +199,26 @@ def short(score):
 
 def words(one):
     """What became of a Candidate."""
-    made = [one.fate]
+    parts = [one.fate]
     if one.place:
-        made.append(f"answer {one.place}")
+        parts.append(f"answer {one.place}")
     elif one.won:
-        made.append("on the way to answer 1")
-    return ", ".join(made)
+        parts.append("on the way to answer 1")
+    return ", ".join(parts)
 
 
-def drawing(found, tokenizer):
+def drawing(search_tree, tokenizer):
     """A SearchTree as SVG: a column a step, a box a candidate."""
-    ranks = max(len(step) for step in found.steps)
-    width = left_of(len(found.steps)) + WIDE + 4
+    ranks = max(len(step) for step in search_tree.steps)
+    width = left_of(len(search_tree.steps)) + WIDE + 4
     height = ABOVE + ranks * (TALL + BELOW)
     parts = [Markup(
         '<svg class="tree" viewBox="0 0 {0} {1}" width="{0}" height="{1}" '
         'role="img" aria-label="{2}">').format(
-            width, height, f"A tree of {len(found.steps)} steps; the table "
-            "below has all of it")]
+            width, height, f"A tree of {len(search_tree.steps)} steps; the "
+            "table below has all of it")]
     lines, boxes = [], []
-    for number, step in enumerate(found.steps, start=1):
+    for number, step in enumerate(search_tree.steps, start=1):
         parts.append(Markup('<text class="step" x="{}" y="13">step {}</text>')
                      .format(left_of(number), number))
         for row, one in enumerate(step):
@@ -251,10 +252,10 @@ def line(one):
     from_y = ABOVE + above * (TALL + BELOW) + TALL / 2
     kind = "won" if one.won else (
         "kept" if one.fate in (KEPT, ENDED) else "lost")
-    drawn = Markup(
+    curve = Markup(
         '<path class="{0}" d="M{1} {2:.0f}C{3} {2:.0f} {3} {4:.0f} {5} '
         '{4:.0f}"/>').format(kind, x - BESIDE, from_y, x - BESIDE // 2, y, x)
-    return ("lost", "kept", "won").index(kind), drawn
+    return ("lost", "kept", "won").index(kind), curve
 
 
 def box(one, piece):

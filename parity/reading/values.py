@@ -95,9 +95,9 @@ class ModelRun:
                 "transformer", config, weights, "float64")
             self.steps[column] = engine.forward(model, *batch)
             if labels is not None:
-                loss, found = engine.gradients(model, *batch, labels)
+                loss, gradients = engine.gradients(model, *batch, labels)
                 self.losses[column] = loss
-                self.gradients[column] = found
+                self.gradients[column] = gradients
             if column == "numpy":
                 reference = engine, model
             else:
@@ -105,19 +105,19 @@ class ModelRun:
         self.paths = paths_of(*reference)
 
     def _compare(self, column):
-        found = self._named(column)
+        arrays = self._named(column)
         truth = self._named("numpy")
-        absent = sorted(truth.keys() ^ found.keys())
+        absent = sorted(truth.keys() ^ arrays.keys())
         if absent:
             name = absent[0]
             pair = [folder("numpy"), folder(column)]
-            if name in found:
+            if name in arrays:
                 pair.reverse()
             raise InputError(
                 f"{pair[0]} records the step {name!r} and {pair[1]} does not; "
                 "tap it in both or in neither.")
         self.differences[column] = compare_steps(
-            found, Truth(truth, {}), "float64")
+            arrays, Truth(truth, {}), "float64")
 
     def _named(self, column):
         gradients = self.gradients.get(column, {})
@@ -137,11 +137,11 @@ class ModelRun:
             return None
         return SeenArray(
             name, arrays["numpy"][name],
-            {column: found[name] for column, found in arrays.items()
+            {column: entries[name] for column, entries in arrays.items()
              if column != "numpy"},
-            {column: found[key]
-             for column, found in self.differences.items()
-             if key in found}, label)
+            {column: entries[key]
+             for column, entries in self.differences.items()
+             if key in entries}, label)
 
 
 class OneHead(ModelRun):
@@ -179,12 +179,12 @@ def paths_of(engine, model):
     class as well.
     """
     parameters = importlib.import_module(f"{engine.__package__}.parameters")
-    found = {}
+    paths = {}
     for path, module in parameters.modules(model):
         for kind in type(module).__mro__[:-1]:
-            found.setdefault(kind.__name__, []).append(path)
-    found["scaled_dot_product_attention"] = found.get("MultiHeadAttention", [])
-    return found
+            paths.setdefault(kind.__name__, []).append(path)
+    paths["scaled_dot_product_attention"] = paths.get("MultiHeadAttention", [])
+    return paths
 
 
 def join(path, name):
@@ -292,17 +292,17 @@ class Values:
             return self.optimizer.get((step.owner, step.name))
         if step.owner in local_steps.OWNERS:
             return self.variables.get((step.owner, step.name))
-        if found := self.place(step.owner):
-            run, path = found
+        if place := self.place(step.owner):
+            run, path = place
             return run.seen(join(path, step.name))
         return None
 
     def everywhere(self, step):
         """The step at every place of its run, as SeenArray."""
-        found = self.place(step.owner)
-        if not found or step.owner == "SingleHeadAttention":
+        place = self.place(step.owner)
+        if not place or step.owner == "SingleHeadAttention":
             return []
-        run, _ = found
+        run, _ = place
         seen = (run.seen(join(path, step.name))
                 for path in run.paths[step.owner])
         return [one for one in seen if one is not None]
@@ -310,19 +310,19 @@ class Values:
     def backward(self, step):
         """[(name in the marker, SeenArray or None)] of a backward step."""
         owner = step.owner.removesuffix("_backward")
-        found = self.place(owner)
-        if not found:
+        place = self.place(owner)
+        if not place:
             return []
-        run, path = found
-        made = []
+        run, path = place
+        pairs = []
         for name in (part.strip() for part in step.name.split(",")):
             full = join(path, WEIGHTS.get(name, name))
             if name == "E":
                 full = "source_embedding.table"
             if name == "logits":
                 full = "projection.logits"
-            made.append((name, run.gradient(full)))
-        return made
+            pairs.append((name, run.gradient(full)))
+        return pairs
 
     # What is run beside the models
 
@@ -339,7 +339,7 @@ class Values:
         batch, labels = self.dates.batch, self.dates.labels
         pad, smoothing = self.config.pad_id, (
             self.config.label_smoothing, self.config.smoothing)
-        masks, losses, found = {}, {}, {}
+        masks, losses, answers = {}, {}, {}
         settings = GenerationConfig(
             bos_id=self.tokenizer.bos_id, eos_id=self.tokenizer.eos_id,
             max_tokens=LONGEST)
@@ -347,9 +347,9 @@ class Values:
         for column, engine in self.engines.items():
             masks[column] = engine.masks(batch.source, batch.target, pad)
             losses[column] = engine.loss(logits, labels, pad, *smoothing)
-            found[column] = engine.generate(
+            answers[column] = engine.generate(
                 self.models[column], batch.source, settings)
-        self.answers = found
+        self.answers = answers
         return {
             ("masks", "padding_mask"): [
                 of_all("source_mask", masks, "source_mask")],
@@ -364,8 +364,8 @@ class Values:
                 "loss", {c: {"loss": v}
                          for c, v in self.dates.losses.items()}, "loss")],
             ("search", "Greedy"): [
-                of_all("tokens", found, "tokens"),
-                of_all("scores", found, "scores", "log p of the answer")],
+                of_all("tokens", answers, "tokens"),
+                of_all("scores", answers, "scores", "log p of the answer")],
         }
 
     def _variables(self):
@@ -376,7 +376,7 @@ class Values:
             for column, engine in self.engines.items()}
         return {key: of_all(".".join(key), arrays, key)
                 for key in arrays["numpy"]
-                if all(key in found for found in arrays.values())}
+                if all(key in steps for steps in arrays.values())}
 
     def _optimizer(self):
         """Adam's steps, on one weight's gradients of two sentences."""
@@ -390,18 +390,18 @@ class Values:
         arrays = {}
         for column, engine in self.engines.items():
             arrays[column] = updated(engine, weight, zero, first, second)
-        named = {
+        names = {
             ("Adam", "m"): "m", ("Adam", "v"): "v",
             ("Adam", "direction"): "direction", ("Adam", "weight"): "weight",
             ("AdamW", "decayed"): "decayed"}
         return {key: of_all(MOVED, arrays, name) for key, name
-                in named.items()}
+                in names.items()}
 
 
 def of_all(name, arrays, key, label=""):
     """``key`` in each column's arrays, compared at float64's limit."""
     truth = np.asarray(arrays["numpy"][key])
-    theirs = {c: np.asarray(found[key]) for c, found in arrays.items()
+    theirs = {c: np.asarray(values[key]) for c, values in arrays.items()
               if c != "numpy"}
     exact = truth.dtype.kind in "biu"
     return SeenArray(name, truth, theirs, {
@@ -412,9 +412,9 @@ def of_all(name, arrays, key, label=""):
 def updated(engine, weight, zero, first, second):
     """What a port's optimiser makes of two gradients: arrays by name.
 
-    The direction and the decayed weight are no results of ``update``; at
-    weight 0 and rate -1 it answers the direction, and at gradient 0 what is
-    decayed and not moved.
+    The direction and the decayed weight are no results of ``update``. At
+    weight 0 and learning rate -1 it answers the direction, and at gradient 0
+    the weight that is decayed and not moved.
     """
     optimizer = importlib.import_module(f"{engine.__package__}.optimizer")
 
@@ -451,17 +451,17 @@ def reread(weights, config):
     three times.
     """
     table = weights["source_embedding.table"]
-    made = {}
+    arrays = {}
     for name, shape in schema(config).items():
         if name in weights:
-            made[name] = weights[name]
+            arrays[name] = weights[name]
         elif name.endswith("table"):
-            made[name] = table
+            arrays[name] = table
         elif name == "projection.kernel":
-            made[name] = np.ascontiguousarray(table.T)
+            arrays[name] = np.ascontiguousarray(table.T)
         elif name.endswith("scale"):
-            made[name] = np.ones(shape)
+            arrays[name] = np.ones(shape)
         else:
-            made[name] = np.zeros(shape)
-    files.check(made, schema(config))
-    return made
+            arrays[name] = np.zeros(shape)
+    files.check(arrays, schema(config))
+    return arrays

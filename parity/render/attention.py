@@ -109,7 +109,7 @@ def save_png(path, weights, axes):
     write_whole(path, buffer.getvalue())
 
 
-def save_html(path, title, about, weights, axes):
+def save_html(path, title, caption, weights, axes):
     """Write a page of all three, each with its numbers as tables."""
     sections = []
     for kind, heading in TITLES.items():
@@ -119,7 +119,7 @@ def save_html(path, title, about, weights, axes):
             f"{_svg(weights[kind], axes[kind])}</div>"
             f"{_tables(weights[kind], *axes[kind])}")
     write_whole(path, PAGE.format(
-        title=html.escape(title), about=html.escape(about),
+        title=html.escape(title), about=html.escape(caption),
         sections="\n".join(sections)))
 
 

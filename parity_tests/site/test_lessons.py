@@ -59,7 +59,7 @@ def test_there_are_three():
 def test_lesson_is_a_program_too():
     ran = subprocess.run(
         [sys.executable, "-c", "from parity.reading import lessons; "
-         "import runpy; lessons._asked = (); "
+         "import runpy; lessons._selection = (); "
          f"runpy.run_path({str(PATHS[0])!r}, run_name='__main__')"],
         capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
