@@ -42,17 +42,17 @@ def again(runner, case, inputs):
     """
     engine, model = runner.engine, runner.model
     batches = inputs[:INPUTS], inputs[INPUTS:], inputs[:INPUTS]
-    given = [engine.forward(model, *batch) for batch in batches[:1]]
-    kept = {name: np.copy(value) for name, value in given[0].items()}
+    replies = [engine.forward(model, *batch) for batch in batches[:1]]
+    copies = {name: np.copy(value) for name, value in replies[0].items()}
     predicted = np.copy(engine.predict(model, *batches[0]))
-    given += [engine.forward(model, *batch) for batch in batches[1:]]
-    first, second, third = given
+    replies += [engine.forward(model, *batch) for batch in batches[1:]]
+    first, second, third = replies
     return {
-        "output, first batch": kept["output"],
+        "output, first batch": copies["output"],
         "output, second batch": second["output"],
         "output, first batch again": third["output"],
-        "steps equal to the bit": same(kept, third),
-        "steps unchanged afterwards": same(kept, first),
+        "steps equal to the bit": same(copies, third),
+        "steps unchanged afterwards": same(copies, first),
         "predictions equal to the bit": same(
             {"": predicted}, {"": engine.predict(model, *batches[2])}),
     }
@@ -80,10 +80,10 @@ def same(ours, theirs):
 
 def exported(runner, case, inputs):
     """A model's weights as it hands them out, in one vector."""
-    found = runner.engine.export(runner.model)
-    return {"names": np.array([found.keys() == runner.weights.keys()]),
+    arrays = runner.engine.export(runner.model)
+    return {"names": np.array([arrays.keys() == runner.weights.keys()]),
             "exported": np.concatenate(
-                [found[name].ravel() for name in runner.weights])}
+                [arrays[name].ravel() for name in runner.weights])}
 
 
 def initial(runner, case, inputs):

@@ -89,8 +89,8 @@ def on_padding(kind):
     def holds(one):
         if one.batch is None or one.sizes[1] < 3:
             return False
-        wanted = wide.padding(kind, one.sizes[1])
-        return any(np.array_equal(row == one.config.pad_id, wanted)
+        mask = wide.padding(kind, one.sizes[1])
+        return any(np.array_equal(row == one.config.pad_id, mask)
                    for row in one.batch[0])
     return holds
 

@@ -65,8 +65,8 @@ def _with(row, field, word):
 
 def fewest(rows):
     """Of some rows a few, in which every single word occurs."""
-    left, chosen = {entry for row in rows for entry in row.items()}, []
+    left, selection = {entry for row in rows for entry in row.items()}, []
     while left:
-        chosen.append(max(rows, key=lambda row: len(left & row.items())))
-        left -= chosen[-1].items()
-    return chosen
+        selection.append(max(rows, key=lambda row: len(left & row.items())))
+        left -= selection[-1].items()
+    return selection

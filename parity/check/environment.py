@@ -32,11 +32,11 @@ def describe(report, devices):
         "blas": blas(),
         "ports": {"numpy": {"versions": engine("numpy").versions()}},
     }
-    asked = {name: port.ask("starting", workers.facts, [
+    replies = {name: port.ask("starting", workers.facts, [
         device for device in devices if device in report.devices[name]],
         threads=None)
         for name, port in report.engines.items()}
-    for name, future in asked.items():
+    for name, future in replies.items():
         # A port that fails at this has it among the report's failures.
         versions, canaries = future.result().value or ({}, {})
         described["ports"][name] = {

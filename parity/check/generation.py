@@ -65,9 +65,9 @@ def every_search(bos_id, eos_id, max_tokens):
 
 def some_searches(bos_id, eos_id, max_tokens):
     """One search of each method."""
-    wanted = {"greedy", "beam 4, paper", SAMPLES[0][0]}
+    names = {"greedy", "beam 4, paper", SAMPLES[0][0]}
     return [search for search in every_search(bos_id, eos_id, max_tokens)
-            if search.name in wanted]
+            if search.name in names]
 
 
 @dataclasses.dataclass
@@ -77,14 +77,14 @@ class SearchTruth:
     Attributes:
         tokens: int64 [B W N].
         scores: float64 [B W].
-        kept: which rows of the sources these are.
+        rows: which of the sources these are.
         limit: of the scores.
         close: how many rows were left out.
     """
 
     tokens: np.ndarray
     scores: np.ndarray
-    kept: np.ndarray
+    rows: np.ndarray
     limit: float
     close: int
 
@@ -99,24 +99,24 @@ def truth_of(reference, low, source, settings, dtype, exact=False):
     """
     settings = settings.replace(cached=False)
     engine, model = reference
-    found = margins(engine, model, source, settings)
-    finite = np.isfinite(found["scores"])
-    scale = max(1.0, np.abs(found["scores"][finite]).max(initial=0))
+    truth = margins(engine, model, source, settings)
+    finite = np.isfinite(truth["scores"])
+    scale = max(1.0, np.abs(truth["scores"][finite]).max(initial=0))
     own = 0.0
     if low:
         engine, model = low
         ours = engine.generate(model, source, settings)
-        same = np.all(ours["tokens"] == found["tokens"], axis=(1, 2))
-        own = compare(ours["scores"][same], found["scores"][same],
+        same = np.all(ours["tokens"] == truth["tokens"], axis=(1, 2))
+        own = compare(ours["scores"][same], truth["scores"][same],
                       np.inf).error
         if own is None:
             own = np.inf
-    near = GUARD * tolerances.limit(dtype, own, inner=True) * scale
-    near = -np.inf if exact else near
-    kept = np.flatnonzero(found["margins"] > near)
-    return SearchTruth(found["tokens"][kept], found["scores"][kept], kept,
+    threshold = GUARD * tolerances.limit(dtype, own, inner=True) * scale
+    threshold = -np.inf if exact else threshold
+    rows = np.flatnonzero(truth["margins"] > threshold)
+    return SearchTruth(truth["tokens"][rows], truth["scores"][rows], rows,
                        tolerances.score_limit(dtype, own),
-                       len(source) - len(kept))
+                       len(source) - len(rows))
 
 
 def searched(engine, model, source, settings, batch):
@@ -128,10 +128,10 @@ def searched(engine, model, source, settings, batch):
     for start in range(0, len(source), batch):
         rows = np.arange(len(source))[start:][:batch]
         full = np.arange(len(source))[-batch:] if len(rows) < batch else rows
-        given = source[full]
+        sources = source[full]
         part = arrays_by_name(
-            engine.generate(model, given, settings, rows=full.copy()))
-        if not np.array_equal(given, source[full]):
+            engine.generate(model, sources, settings, rows=full.copy()))
+        if not np.array_equal(sources, source[full]):
             raise InputsChanged("it wrote into its sources")
         for name, array in part.items():
             if len(array) != len(full):
@@ -164,38 +164,38 @@ def compared(engine, model, source, settings, truth, batches):
                        source, settings, batches), settings, truth)
 
 
-def judged(found_runs, settings, truth):
+def judged(runs_by_cache, settings, truth):
     """{step name: Difference} of what ``runs`` found.
 
     Each step holds every batch size, one after the other. What structure
     shows of a divergence's cause stands in its reason.
     """
-    found = {}
-    for cached, made in found_runs.items():
+    differences = {}
+    for cached, runs in runs_by_cache.items():
         tokens, scores = (
-            np.concatenate([np.asarray(run[i])[truth.kept] for run in made])
+            np.concatenate([np.asarray(run[i])[truth.rows] for run in runs])
             for i in (0, 1))
-        expected = [np.concatenate([array] * len(made))
+        expected = [np.concatenate([array] * len(runs))
                     for array in (truth.tokens, truth.scores)]
         way = "cached" if cached else "uncached"
-        found[f"tokens, {way}"] = compare(tokens, expected[0], 0.0)
+        differences[f"tokens, {way}"] = compare(tokens, expected[0], 0.0)
         # Where tokens part, scores are another hypothesis'.
-        found[f"scores, {way}"] = compare(
+        differences[f"scores, {way}"] = compare(
             scores, expected[1], truth.limit, "float64")
-        if found[f"tokens, {way}"].verdict == DIVERGENCE:
-            words = cause(made, truth, settings, found, way)
-            found[f"tokens, {way}"] = dataclasses.replace(
-                found[f"tokens, {way}"], reason=words)
-    return found
+        if differences[f"tokens, {way}"].verdict == DIVERGENCE:
+            words = cause(runs, truth, settings, differences, way)
+            differences[f"tokens, {way}"] = dataclasses.replace(
+                differences[f"tokens, {way}"], reason=words)
+    return differences
 
 
-def cause(runs, truth, settings, found, way):
+def cause(runs, truth, settings, differences, way):
     """In a few words, what the tokens themselves say of why they differ."""
-    first = found[f"tokens, {way}"].reason
+    first = differences[f"tokens, {way}"].reason
     if any(tokens.shape[1:] != truth.tokens.shape[1:] for tokens, _ in runs):
         return first
     alone = way == "cached" and (
-        found["tokens, uncached"].verdict != DIVERGENCE)
+        differences["tokens, uncached"].verdict != DIVERGENCE)
     return next((name for name, (_, shows) in CAUSES.items()
                  if shows(runs, truth, settings, alone)), first)
 
@@ -217,7 +217,7 @@ def twice(tokens, scores):
 
 def depends(runs, truth):
     """Whether a row is right in a batch of one size and wrong in another."""
-    right = [np.array_equal(tokens[truth.kept], truth.tokens)
+    right = [np.array_equal(tokens[truth.rows], truth.tokens)
              for tokens, _ in runs]
     return any(right) and not all(right)
 

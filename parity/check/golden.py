@@ -164,9 +164,9 @@ def _unequal(ours, theirs):
         return
     for name, expected in theirs.items():
         if name.startswith("out."):
-            found = compare(ours[name], expected, FLOAT64_LIMIT)
-            if found.verdict == DIVERGENCE:
-                yield f"{name} is off: {found.error} {found.reason}"
+            difference = compare(ours[name], expected, FLOAT64_LIMIT)
+            if difference.verdict == DIVERGENCE:
+                yield f"{name} is off: {difference.error} {difference.reason}"
         elif not np.array_equal(ours[name], expected):
             yield f"{name} differs"
 

@@ -98,20 +98,20 @@ class Achieved:
 
 def achieved(rows):
     """{Key: Achieved} of a check's Rows."""
-    found = {}
+    entries = {}
     for row in rows:
         if row.case == LEFT_OUT:
             continue
         kind = row.name.rpartition(".")[2] if row.case == MODEL else WORST
-        for port, one in row.found.items():
+        for port, one in row.differences.items():
             diverges = one.verdict == DIVERGENCE
             if row.limit == 0 and not diverges:
                 continue
             key = Key(row.preset, row.case, kind, port, row.dtype, row.device)
             error = math.inf if diverges else float(one.error)
-            if key not in found or error > found[key].error:
-                found[key] = Achieved(error, row.name)
-    return found
+            if key not in entries or error > entries[key].error:
+                entries[key] = Achieved(error, row.name)
+    return entries
 
 
 def floor(key):
@@ -121,12 +121,12 @@ def floor(key):
     return FLOOR_EPS * math.sqrt(times) * dtypes.EPS[key.dtype]
 
 
-def bound(key, recorded):
-    """The largest error that does not fail beside a recorded one."""
-    return FACTOR * max(recorded, floor(key))
+def bound(key, old):
+    """The largest error that does not fail beside the ledger's."""
+    return FACTOR * max(old, floor(key))
 
 
-def problems(rows, recorded=None):
+def problems(rows, ledger=None):
     """What a check's Rows and the ledger disagree on, in sentences.
 
     Only what was run is compared: rows of the ledger for another preset, port,
@@ -134,23 +134,23 @@ def problems(rows, recorded=None):
 
     Args:
         rows: Rows of parity.check.run, whole groups of them.
-        recorded: {Key: error}; by default the committed ledger.
+        ledger: {Key: error}; by default the committed one.
     """
-    recorded = read() if recorded is None else recorded
-    found = achieved(rows)
-    for key, one in found.items():
+    ledger = read() if ledger is None else ledger
+    entries = achieved(rows)
+    for key, one in entries.items():
         if math.isinf(one.error):
             yield f"{key}: {one.step} diverges"
-        elif key not in recorded:
+        elif key not in ledger:
             yield (f"{key}: not in the ledger; record it by parity ledger "
                    "--propose")
-        elif one.error > bound(key, recorded[key]):
+        elif one.error > bound(key, ledger[key]):
             yield (f"{key}: error {one.error:.1e} at {one.step}, more than "
-                   f"{FACTOR} × the recorded {written(recorded[key])}, which "
-                   f"allows {bound(key, recorded[key]):.1e}")
-    run = {key.part for key in found}
-    for key in recorded:
-        if key.part in run and key not in found:
+                   f"{FACTOR} × the recorded {written(ledger[key])}, which "
+                   f"allows {bound(key, ledger[key]):.1e}")
+    run = {key.part for key in entries}
+    for key in ledger:
+        if key.part in run and key not in entries:
             yield f"{key}: in the ledger, and no longer compared"
 
 
@@ -177,15 +177,15 @@ class EntryChange:
         return max(self.new, least) / max(self.old, least)
 
 
-def propose(found, recorded, allow_raise=False):
+def propose(entries, ledger, allow_raise=False):
     """What the ledger would become.
 
     An entry that moved by less than STEADY, or below the floor, stays, so that
     a diff shows changes and not noise.
 
     Args:
-        found: {Key: Achieved}, what was run.
-        recorded: {Key: error}, the ledger.
+        entries: {Key: Achieved}, what was run.
+        ledger: {Key: error}.
         allow_raise: whether entries may be raised. Otherwise those that would
             be stay as they are, and are among the changes all the same.
 
@@ -195,35 +195,35 @@ def propose(found, recorded, allow_raise=False):
     Raises:
         InputError: something diverges, which is never recorded.
     """
-    for key, one in found.items():
+    for key, one in entries.items():
         if math.isinf(one.error):
             raise InputError(
                 f"{key}: {one.step} diverges, which is not recorded; mend it "
                 "first.")
-    run = {key.part for key in found}
-    made, changes = {}, []
-    for key, old in recorded.items():
-        if key.part in run and key not in found:
+    run = {key.part for key in entries}
+    proposal, changes = {}, []
+    for key, old in ledger.items():
+        if key.part in run and key not in entries:
             changes.append(EntryChange(key, GONE, old, None))
         else:
-            made[key] = old
-    for key, one in found.items():
+            proposal[key] = old
+    for key, one in entries.items():
         new = float(written(one.error))
-        if key not in recorded:
-            made[key] = new
+        if key not in ledger:
+            proposal[key] = new
             changes.append(EntryChange(key, NEW, None, new))
             continue
-        change = EntryChange(key, SAME, recorded[key], new)
+        change = EntryChange(key, SAME, ledger[key], new)
         if change.ratio > STEADY:
             changes.append(dataclasses.replace(change, kind=RAISED))
-            made[key] = new if allow_raise else recorded[key]
+            proposal[key] = new if allow_raise else ledger[key]
         elif change.ratio < 1 / STEADY:
             changes.append(dataclasses.replace(change, kind=LOWERED))
-            made[key] = new
+            proposal[key] = new
     order = RAISED, LOWERED, NEW, GONE
     changes.sort(key=lambda change: (
         order.index(change.kind), -(change.ratio or 0), change.key))
-    return made, changes
+    return proposal, changes
 
 
 def counted(changes):
@@ -252,17 +252,17 @@ def read(path=PATH):
         raise InputError(
             f"{str(path)!r} is no ledger, for its first line is not the "
             "ledger's; make it again by parity ledger --propose.")
-    recorded = {}
+    ledger = {}
     for number, line in enumerate(lines[1:], start=2):
         *words, error = line.split("\t")
         key, error = _key(words), _error(error)
-        if key is None or error is None or key in recorded:
+        if key is None or error is None or key in ledger:
             raise InputError(
                 f"line {number} of the ledger {str(path)!r} "
-                + ("repeats a row" if key in recorded else "is no row of it")
+                + ("repeats a row" if key in ledger else "is no row of it")
                 + "; mend it or take it out.")
-        recorded[key] = error
-    return recorded
+        ledger[key] = error
+    return ledger
 
 
 def _key(words):
@@ -280,8 +280,8 @@ def _error(word):
     return error if 0 <= error < math.inf else None
 
 
-def write(recorded, path=PATH):
+def write(ledger, path=PATH):
     """Write a ledger, sorted, whole or not at all."""
-    lines = [HEADER, *("\t".join((*key, written(recorded[key])))
-                       for key in sorted(recorded))]
+    lines = [HEADER, *("\t".join((*key, written(ledger[key])))
+                       for key in sorted(ledger))]
     write_whole(path, "\n".join(lines) + "\n")

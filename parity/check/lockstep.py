@@ -54,10 +54,11 @@ class TrainingRunner:
 
     def __init__(self, engine, run, arrays, device="cpu"):
         self.engine, self.run, self.device = engine, run, device
-        given = {name: array.copy() for name, array in arrays.items()}
+        copies = {name: array.copy() for name, array in arrays.items()}
         self.trainer = engine.trainer(engine.build(
-            "transformer", run.config, given, run.dtype, device), run.training)
-        self._given = given, arrays
+            "transformer", run.config, copies, run.dtype, device),
+            run.training)
+        self._inputs = copies, arrays
 
     def step(self, sources, targets):
         """Make a step; what is compared, by kind and name.
@@ -66,14 +67,14 @@ class TrainingRunner:
             RuntimeError: the engine wrote into arrays that it was given.
         """
         pairs = sources.copy(), targets.copy()
-        found = self.engine.train_step(self.trainer, *pairs)
+        numbers = self.engine.train_step(self.trainer, *pairs)
         for what, ours, theirs in (
                 ("sources", pairs[0], sources), ("targets", pairs[1], targets),
-                *((name, array, self._given[1][name])
-                  for name, array in self._given[0].items())):
+                *((name, array, self._inputs[1][name])
+                  for name, array in self._inputs[0].items())):
             if not np.array_equal(ours, theirs):
                 raise RuntimeError(f"it wrote into its input, {what}")
-        return {**{name: {name: found[name]}
+        return {**{name: {name: numbers[name]}
                    for name in ("loss", "norm", "rate")},
                 "step": {"step": np.asarray(self.trainer.step)},
                 **by_kind(checkpoint.arrays(self.engine, self.trainer))}
@@ -116,17 +117,17 @@ class TrainingTruth:
     dtype: str = "float64"
     own: dict = dataclasses.field(default_factory=dict)
 
-    def compare(self, kind, found):
+    def compare(self, kind, arrays):
         """The worst Difference of a kind; its reason names the tensor."""
         truth = self.steps[kind]
-        if found.keys() != truth.keys():
-            odd = sorted(found.keys() ^ truth.keys())[0]
+        if arrays.keys() != truth.keys():
+            odd = sorted(arrays.keys() ^ truth.keys())[0]
             return Difference(
                 None, self.limit(kind), DIVERGENCE, f"no tensor {odd}")
         worst = None
         for name, expected in truth.items():
             difference = self._compare_one(
-                kind, name, found[name], expected, truth)
+                kind, name, arrays[name], expected, truth)
             if difference.verdict == DIVERGENCE:
                 words = f": {difference.reason}" if difference.reason else ""
                 return dataclasses.replace(
@@ -145,16 +146,16 @@ class TrainingTruth:
         return tolerances.lockstep_limit(
             self.dtype, self.own.get(kind, {}).get(name, 0.0))
 
-    def _compare_one(self, kind, name, found, expected, truth):
+    def _compare_one(self, kind, name, array, expected, truth):
         limit = self.limit(kind, name)
         dtype = "float64" if kind == "rate" else self.dtype
         if kind == "weights" and zero_gradients.is_zero(name):
-            return within(found, expected, 2 * self.walked, dtype)
+            return within(array, expected, 2 * self.walked, dtype)
         if expected.dtype.kind in "biu":
-            return compare(found, expected, limit)
+            return compare(array, expected, limit)
         if not expected.any():
-            return still(found, expected, limit, dtype)
-        return compare(found, expected, limit, dtype,
+            return still(array, expected, limit, dtype)
+        return compare(array, expected, limit, dtype,
                        zero_gradients.scale(name, truth))
 
 
@@ -163,13 +164,13 @@ def shared(difference):
     return difference.share or 0.0
 
 
-def still(found, expected, limit, dtype):
+def still(array, expected, limit, dtype):
     """Compare with zeros: nothing to learn from leaves a moment zero."""
-    if isinstance(found, np.ndarray) and not found.any():
-        return compare(np.ones_like(found), np.ones_like(expected), limit,
+    if isinstance(array, np.ndarray) and not array.any():
+        return compare(np.ones_like(array), np.ones_like(expected), limit,
                        dtype)
     return dataclasses.replace(
-        compare(found, expected, limit, dtype), verdict=DIVERGENCE)
+        compare(array, expected, limit, dtype), verdict=DIVERGENCE)
 
 
 # What ports are asked
@@ -214,7 +215,7 @@ class ReferenceRun:
 
     def step(self, sources, targets):
         """The TrainingTruth of the next step."""
-        found = self.exact.step(sources, targets)
+        arrays_by_kind = self.exact.step(sources, targets)
         self.steps += 1
         # Kingma and Ba 2015, section 2.1: no step is longer than the learning
         # rate times (1 - β₁) / √(1 - β₂), or than the learning rate.
@@ -223,10 +224,11 @@ class ReferenceRun:
             self.steps)[0] * max(
             1, (1 - training.beta1) / (1 - training.beta2)**0.5)
         own = self.low and {
-            kind: {name: own_error(array, found[kind][name])
+            kind: {name: own_error(array, arrays_by_kind[kind][name])
                    for name, array in arrays.items()}
             for kind, arrays in self.low.step(sources, targets).items()}
-        return TrainingTruth(found, self.walked, self.run.dtype, own or {})
+        return TrainingTruth(
+            arrays_by_kind, self.walked, self.run.dtype, own or {})
 
     def save(self, path):
         """Write its checkpoint, in the dtype that ports compute in."""
@@ -235,9 +237,9 @@ class ReferenceRun:
 
 def compared(config, arrays, ports_at_work, steps):
     """Yield (step, kind, shape, {port: Difference}) of a usual run."""
-    for step, kind, shape, _, found in compared_run(
+    for step, kind, shape, _, differences in compared_run(
             usual(config, steps), arrays, ports_at_work):
-        yield step, kind, shape, found
+        yield step, kind, shape, differences
 
 
 def kinds_of(run):
@@ -257,8 +259,8 @@ def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
 
     A port that fails is a divergence from there on. Ports in processes of
     their own are up to AHEAD steps before the one that is compared; here none
-    is, for what it found may be its own memory, which the next step changes,
-    and none where the run is saved.
+    is, for its answers may be its own arrays, which the next step changes, and
+    none where the run is saved.
 
     Args:
         run: a TrainingRun.
@@ -276,18 +278,18 @@ def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
              for name, port in ports_at_work.items()}
     reference = ReferenceRun(run, arrays)
     judge = Judge(ports_at_work, {
-        name: told.failure for name, future in begun.items()
-        if (told := future.result()).failure})
+        name: reply.failure for name, future in begun.items()
+        if (reply := future.result()).failure})
     ahead = AHEAD if not run.saved and all(
         port.apart for port in ports_at_work.values()) else 0
     waiting = collections.deque()
-    for asked in range(1, run.steps + ahead + 1):
-        if asked <= run.steps:
-            pairs = run.pairs[asked - 1]
-            waiting.append((asked, pairs, {
-                name: port.ask(f"{run.name}, step {asked}", go_on, *pairs)
+    for number in range(1, run.steps + ahead + 1):
+        if number <= run.steps:
+            pairs = run.pairs[number - 1]
+            waiting.append((number, pairs, {
+                name: port.ask(f"{run.name}, step {number}", go_on, *pairs)
                 for name, port in ports_at_work.items()}))
-        if asked <= ahead:
+        if number <= ahead:
             continue
         step, pairs, answers = waiting.popleft()
         truth = reference.step(*pairs)
@@ -304,9 +306,9 @@ def handed_over(run, reference, truth, judge):
         reference.save(theirs)
         saved = {name: port.ask(f"{run.name}, saving", save, own[name])
                  for name, port in judge.ports.items()}
-        for step, kind, shape, limit, found in judge.differences(
+        for step, kind, shape, limit, differences in judge.differences(
                 run.saved, truth, saved, CHECKPOINT_KINDS):
-            yield step, f"checkpoint {kind}", shape, limit, found
+            yield step, f"checkpoint {kind}", shape, limit, differences
         judge.note({name: port.ask(
             f"{run.name}, resuming", resume,
             own[name] if run.resumed == OWN else theirs, run.pairs[0])
@@ -321,23 +323,23 @@ class Judge:
 
     def note(self, answers):
         """What ports answered, {port: value}, once all have."""
-        found = {}
+        values = {}
         for name, future in answers.items():
-            told = future.result()
-            found[name] = told.value
-            if told.failure:
-                self.failed.setdefault(name, told.failure)
-        return found
+            reply = future.result()
+            values[name] = reply.value
+            if reply.failure:
+                self.failed.setdefault(name, reply.failure)
+        return values
 
     def differences(self, step, truth, answers, kinds):
         """Yield (step, kind, shape, limit, {port: Difference})."""
-        found = self.note(answers)
+        arrays = self.note(answers)
         for kind in kinds:
             limit = truth.limit(kind)
             yield step, kind, shape_of(truth.steps[kind]), limit, {
                 name: (Difference(None, limit, DIVERGENCE, self.failed[name])
                        if name in self.failed
-                       else truth.compare(kind, found[name][kind]))
+                       else truth.compare(kind, arrays[name][kind]))
                 for name in self.ports}
 
 

@@ -65,12 +65,12 @@ class Margins:
         have another rank; top_k and top_p could have kept another token.
         """
         reached = np.cumsum(p, axis=-1)
-        kept = reached - p < settings.top_p
+        candidates = reached - p < settings.top_p
         if settings.top_k:
-            kept[:, settings.top_k:] = False
+            candidates[:, settings.top_k:] = False
             self.ranked(scores, settings.top_k)
-        total = np.where(kept, reached, 0).max(axis=-1, keepdims=True)
-        last = np.sum(kept, axis=-1, keepdims=True) - 1
+        total = np.where(candidates, reached, 0).max(axis=-1, keepdims=True)
+        last = np.sum(candidates, axis=-1, keepdims=True) - 1
         inner = np.arange(p.shape[-1]) < last
         self.note(np.where(
             inner, np.abs(reached - draw[:, None] * total), np.inf))

@@ -16,7 +16,7 @@ class Row:
     """One step of one case, compared in every port.
 
     Attributes:
-        found: port -> Difference, for the ports that were compared.
+        differences: port -> Difference, for the ports that were compared.
         form: which form of the ports it was; see parity.ports.FORMS.
     """
 
@@ -27,13 +27,13 @@ class Row:
     device: str
     shape: tuple
     limit: float
-    found: dict
+    differences: dict
     form: str = "readable"
 
     @property
     def verdict(self):
         """The worst verdict among the ports."""
-        verdicts = [found.verdict for found in self.found.values()]
+        verdicts = [one.verdict for one in self.differences.values()]
         if DIVERGENCE in verdicts:
             return DIVERGENCE
         return verdicts[0] if verdicts else "not checked"
@@ -52,13 +52,13 @@ class Row:
 
     def comparisons(self):
         """One plain dict a port, as the JSON report has them."""
-        for port, found in self.found.items():
+        for port, difference in self.differences.items():
             yield {
                 "preset": self.preset, "case": self.case, "name": self.name,
                 "port": port, "form": self.form, "dtype": self.dtype,
                 "device": self.device, "shape": list(self.shape),
-                "error": found.error, "limit": found.limit,
-                "verdict": found.verdict, "reason": found.reason,
+                "error": difference.error, "limit": difference.limit,
+                "verdict": difference.verdict, "reason": difference.reason,
             }
 
 
@@ -117,10 +117,11 @@ class Report:
         Returns:
             port -> workers.Here or workers.Apart.
         """
-        self.engines, found, absent, self.broken = workers.opened(
+        self.engines, facts, absent, self.broken = workers.opened(
             port_names, apart, on_work)
-        self.settings = {name: made for name, (made, _) in found.items()}
-        self.devices = {name: there for name, (_, there) in found.items()}
+        self.settings = {name: settings
+                         for name, (settings, _) in facts.items()}
+        self.devices = {name: devices for name, (_, devices) in facts.items()}
         self.not_checked += absent
         for failure in self.broken:
             self.expected += 1
@@ -144,22 +145,23 @@ class Report:
     @property
     def compared(self):
         """How many comparisons were made."""
-        return sum(len(row.found) for row in self.rows)
+        return sum(len(row.differences) for row in self.rows)
 
     def closest(self):
         """Every comparison that has a limit, the nearest to it first.
 
         (row, port, Difference) each.
         """
-        found = [(row, port, one) for row in self.rows
-                 for port, one in row.found.items() if one.share is not None]
-        return sorted(found, key=lambda entry: -entry[2].share)
+        entries = [(row, port, one) for row in self.rows
+                   for port, one in row.differences.items()
+                   if one.share is not None]
+        return sorted(entries, key=lambda entry: -entry[2].share)
 
     def divergences(self):
         """(row, port, Difference) of every divergence, first things first."""
-        return [(row, port, found) for row in self.rows
-                for port, found in row.found.items()
-                if found.verdict == DIVERGENCE]
+        return [(row, port, difference) for row in self.rows
+                for port, difference in row.differences.items()
+                if difference.verdict == DIVERGENCE]
 
     @property
     def verdict(self):

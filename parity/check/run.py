@@ -75,7 +75,7 @@ class Check:
         self.gradients, self.train = gradients, train
         self.generate, self.ahead = generate, AHEAD if apart else 0
         self.wide = wide
-        self.report, self.asked = Report(), port_names
+        self.report, self.port_names = Report(), port_names
         self.shelf = workers.Shelf(apart)
         self.engines = self.report.open(port_names, apart, self._tell)
         self.devices = devices or here(self.report)
@@ -161,8 +161,8 @@ class Check:
             every = [*cases.component_cases(config),
                      cases.model_case(cases.padded_batch(config))]
             for dtype in self.dtypes:
-                wanted = [case for case in every if dtype in case.tiers]
-                yield self._cases(preset, config, weights, dtype, wanted), 1
+                possible = [case for case in every if dtype in case.tiers]
+                yield self._cases(preset, config, weights, dtype, possible), 1
                 if self.gradients and dtype in tolerances.DTYPES[:2]:
                     yield self._gradients(preset, config, weights, dtype), 1
                 if self.generate:
@@ -206,31 +206,31 @@ class Check:
         """Yield rows that prove the precision of float32 products."""
         eps, limit = tolerances.EPS["float32"], canary.CANARY_LIMIT
         for device, there in self.targets.items():
-            asked = {name: port.ask(
+            futures = {name: port.ask(
                 "starting", workers.product, device, threads=None)
                 for name, port in there.items()}
-            found = {}
-            for name, future in asked.items():
-                told = future.result()
-                if told.failure:
-                    found[name] = Difference(
-                        None, limit * eps, DIVERGENCE, told.failure)
+            differences = {}
+            for name, future in futures.items():
+                reply = future.result()
+                if reply.failure:
+                    differences[name] = Difference(
+                        None, limit * eps, DIVERGENCE, reply.failure)
                     continue
-                right = told.value <= limit
-                found[name] = Difference(
-                    told.value * eps, limit * eps,
+                right = reply.value <= limit
+                differences[name] = Difference(
+                    reply.value * eps, limit * eps,
                     MATCH if right else DIVERGENCE, "" if right else
                     "float32 products are not computed in float32")
-            self.report.expected += len(found) + self.missing
+            self.report.expected += len(differences) + self.missing
             self.report.not_compared += self.missing
-            if found:
+            if differences:
                 size = (canary.SIZE, canary.SIZE)
                 row = Row("every model", "precision canary", "product",
-                          "float32", device, size, limit * eps, found)
+                          "float32", device, size, limit * eps, differences)
                 self.report.rows.append(row)
                 yield [row]
 
-    def _cases(self, preset, config, weights, dtype, wanted, keep=True):
+    def _cases(self, preset, config, weights, dtype, some_cases, keep=True):
         """The part of one model in one dtype.
 
         Args:
@@ -239,34 +239,34 @@ class Check:
         """
         reference = Reference(config, weights, dtype)
         models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.stored))
+            preset, config, dtype, device, self.shelf.put(reference.arrays))
             for device in self.devices}
-        asked = []
-        for case in wanted:
+        requests = []
+        for case in some_cases:
             start = time.perf_counter()
             truth = reference.truth(case)
             self._timed(preset, case.name, dtype, "cpu", "numpy",
                         time.perf_counter() - start)
             if not keep:
                 reference.forget()
-            asked.append((case, truth.outline(dtype), self._ask(
+            requests.append((case, truth.outline(dtype), self._ask(
                 models, preset, dtype, case, self.shelf.put(truth), keep)))
         del reference, truth
         yield
         groups = {device: [] for device in self.devices}
-        for case, outline, answers in asked:
+        for case, outline, answers in requests:
             self._expect(len(outline))
             for device, futures in answers.items():
-                found = {}
+                differences = {}
                 for name, future in futures.items():
-                    told = future.result()
+                    reply = future.result()
                     self._timed(preset, case.name, dtype, device, name,
-                                told.seconds)
-                    found[name] = (failed_steps(outline, told.failure)
-                                   if told.failure else told.value)
+                                reply.seconds)
+                    differences[name] = (failed_steps(outline, reply.failure)
+                                         if reply.failure else reply.value)
                 groups[device] += [
                     Row(preset, case.name, name, dtype, device, *rest)
-                    for name, *rest in merge(found, outline)]
+                    for name, *rest in merge(differences, outline)]
         if not keep:
             workers.release()
         yield from groups.values()
@@ -296,14 +296,14 @@ class Check:
     def _training(self, preset, run, weights, form="readable"):
         """The part of a TrainingRun, of the ports whose form makes it."""
         yield
-        takes = {name for name in self.asked
+        takes = {name for name in self.port_names
                  if training_runs.makes(name, form, run)}
         for device, there in self.targets.items():
             there = {name: port for name, port in there.items()
                      if name in takes}
             rows = [Row(preset, run.name, f"step {step} {kind}", run.dtype,
-                        device, shape, limit, found, form)
-                    for step, kind, shape, limit, found in
+                        device, shape, limit, differences, form)
+                    for step, kind, shape, limit, differences in
                     lockstep.compared_run(run, weights, there, device,
                                           self.shelf, form)]
             expected = lockstep.comparisons(run)
@@ -331,19 +331,19 @@ class Check:
         batch = Batch.of_text(*zip(*pairs), tokenizer)
         batch = Batch.of_ids(
             batch.source, batch.target[:, :-1], config.pad_id).check(config)
-        about = golden.TRAINED, config, weights
+        model = golden.TRAINED, config, weights
         for dtype in tolerances.DTYPES[:2]:
             if dtype in self.dtypes:
-                yield self._cases(*about, dtype, [
+                yield self._cases(*model, dtype, [
                     cases.model_case(batch, TRAINED_CASE)])
                 ends = tokenizer.bos_id, tokenizer.eos_id, LONGEST
                 few = generation.some_searches(*ends)
                 yield self._searches(
-                    *about, dtype, batch.source,
+                    *model, dtype, batch.source,
                     few[:2 if self.generate else 1], (len(batch.source),))
                 if self.generate:
                     yield self._searches(
-                        *about, dtype,
+                        *model, dtype,
                         batch.source[:max(generation.BATCHES)],
                         generation.every_search(*ends), generation.BATCHES,
                         "fast")
@@ -370,11 +370,11 @@ class Check:
             return
         reference = Reference(config, weights, dtype)
         models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.stored),
+            preset, config, dtype, device, self.shelf.put(reference.arrays),
             form) for device in self.devices}
         ours = reference.runner(form)
         searches = [one for one in searches if dtype in one.dtypes]
-        asked = [{
+        requests = [{
             device: {
                 name: port.ask(
                     f"{preset} {dtype} {search.name}", generation.answers,
@@ -384,36 +384,37 @@ class Check:
         yield
         rows = {device: [] for device in self.devices}
         sizes = ", ".join(map(str, batches))
-        for search, answers in zip(searches, asked):
+        for search, answers in zip(searches, requests):
             truth = generation.truth_of(
                 *((runner and (runner.engine, runner.model))
                   for runner in (reference.exact, reference.same)),
                 source, search.settings, dtype, exact)
-            case = f"{search.name}: {len(truth.kept)} sources, by {sizes}"
+            case = f"{search.name}: {len(truth.rows)} sources, by {sizes}"
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"
             own = workers.answer(
                 ours, generation.runs, source, search.settings, batches)
             for device, futures in answers.items():
-                found = {}
-                for name, told in (("numpy", own), *(
+                differences = {}
+                for name, reply in (("numpy", own), *(
                         (name, future.result())
                         for name, future in futures.items())):
                     self._timed(preset, search.name, dtype, device, name,
-                                told.seconds)
-                    found[name] = (
-                        generation.failed(truth, told.failure)
-                        if told.failure else generation.judged(
-                            told.value, search.settings, truth))
+                                reply.seconds)
+                    differences[name] = (
+                        generation.failed(truth, reply.failure)
+                        if reply.failure else generation.judged(
+                            reply.value, search.settings, truth))
                 rows[device] += [
                     Row(preset, case, name, dtype, device,
                         getattr(truth, name.split(",")[0]).shape,
-                        found["numpy"][name].limit,
-                        {port: steps[name] for port, steps in found.items()},
+                        differences["numpy"][name].limit,
+                        {port: steps[name]
+                         for port, steps in differences.items()},
                         form)
-                    for name in found["numpy"]]
-                self.report.expected += len(found["numpy"])
-            self._expect(len(found["numpy"]))
+                    for name in differences["numpy"]]
+                self.report.expected += len(differences["numpy"])
+            self._expect(len(differences["numpy"]))
         yield from rows.values()
 
     def _full_size(self):
@@ -433,7 +434,7 @@ class Check:
 
 def here(report):
     """Every device that any open port of a report can compute on."""
-    there = {device for found in report.devices.values() for device in found}
+    there = {device for names in report.devices.values() for device in names}
     return [device for device in DEVICES if device in there] or ["cpu"]
 
 

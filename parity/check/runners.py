@@ -22,7 +22,7 @@ class Runner:
     def __init__(self, engine, config, weights, dtype, device="cpu"):
         self.engine, self.config, self.weights = engine, config, weights
         self.dtype, self.device = dtype, device
-        self._built, self._parts = {}, {}
+        self._modules, self._parts = {}, {}
         self._sum = None if engine.NAME == "numpy" else checksum(weights)
 
     @property
@@ -41,10 +41,10 @@ class Runner:
 
     def _build(self, component, config, weights):
         key = component, config
-        if key not in self._built:
-            self._built[key] = self.engine.build(
+        if key not in self._modules:
+            self._modules[key] = self.engine.build(
                 component, config, weights, self.dtype, self.device)
-        return self._built[key]
+        return self._modules[key]
 
     def steps(self, case, inputs):
         """Every step of a case on inputs, by name.
@@ -54,9 +54,9 @@ class Runner:
         Raises:
             InputsChanged: it wrote into one of them, or into the weights.
         """
-        given = [np.copy(x, subok=True) for x in inputs]
-        steps = arrays_by_name(self._steps(case, given))
-        for place, (theirs, ours) in enumerate(zip(given, inputs)):
+        copies = [np.copy(x, subok=True) for x in inputs]
+        steps = arrays_by_name(self._steps(case, copies))
+        for place, (theirs, ours) in enumerate(zip(copies, inputs)):
             if theirs.tobytes() != ours.tobytes():
                 raise InputsChanged(f"it wrote into its input {place}")
         if self._sum not in (None, checksum(self.weights)):
@@ -91,12 +91,12 @@ class Runner:
 
     def _gradients(self, case, inputs):
         """The loss, each gradient, and those of all weights as one vector."""
-        loss, found = self.engine.gradients(
+        loss, gradients = self.engine.gradients(
             self.module(case), *inputs, calls.key(case))
-        everything = [found[name].ravel() for name in self.weights
-                      if name in found]
+        everything = [gradients[name].ravel() for name in self.weights
+                      if name in gradients]
         return {"loss": loss,
-                **{f"grad {name}": array for name, array in found.items()},
+                **{f"grad {name}": array for name, array in gradients.items()},
                 "all weights": np.concatenate(everything)}
 
 
@@ -214,16 +214,16 @@ class Reference:
 
     def __init__(self, config, weights, dtype):
         engine, self.dtype = ports.engine("numpy"), dtype
-        self.stored = {name: rounding.rounded(array, dtype)
+        self.arrays = {name: rounding.rounded(array, dtype)
                        for name, array in weights.items()}
         self.exact = Runner(engine, config, {
             name: array.astype(np.float64, copy=False)
-            for name, array in self.stored.items()}, "float64")
+            for name, array in self.arrays.items()}, "float64")
         self.same = None
         if dtype != "float64":
             self.same = Runner(engine, config, {
                 name: rounding.emulated(array, dtype)
-                for name, array in self.stored.items()}, "float32")
+                for name, array in self.arrays.items()}, "float32")
 
     def runner(self, form):
         """The Runner in the dtype that is held against the truth itself."""
@@ -278,25 +278,25 @@ def own_error(value, truth):
     return relative_error(value, truth)[0]
 
 
-def compare_steps(found, truth, dtype):
+def compare_steps(steps, truth, dtype):
     """Compare a port's steps with the truth: {name: Difference}.
 
     A step that either side lacks is a divergence.
     """
     differences = {}
-    for name in [*found, *(n for n in truth.steps if n not in found)]:
+    for name in [*steps, *(n for n in truth.steps if n not in steps)]:
         limit = truth.limit(name, dtype)
         if name not in truth.steps:
             differences[name] = Difference(
                 None, limit, DIVERGENCE, "the reference has no such step")
-        elif name not in found:
+        elif name not in steps:
             differences[name] = Difference(
                 None, limit, DIVERGENCE, "the port has no such step")
         else:
             expected = truth.steps[name]
             exact = expected.dtype.kind in "biu"
             differences[name] = compare(
-                found[name], expected, 0.0 if exact else limit,
+                steps[name], expected, 0.0 if exact else limit,
                 expected.dtype.name if exact else dtype,
                 truth.zero_scale(name))
     return differences
@@ -308,7 +308,7 @@ def failed_steps(outline, words):
             for name, (_, limit) in outline.items()}
 
 
-def merge(found, outline):
+def merge(by_port, outline):
     """Yield (name, shape, limit, {port: Difference}) of every step.
 
     The order is that in which the first port recorded them, which is the order
@@ -318,10 +318,10 @@ def merge(found, outline):
         outline: (shape, limit) by name, of every step that the truth has.
     """
     order = list(dict.fromkeys(
-        name for differences in found.values() for name in differences))
+        name for differences in by_port.values() for name in differences))
     for name in order:
         theirs = {port: differences[name]
-                  for port, differences in found.items()
+                  for port, differences in by_port.items()
                   if name in differences}
         shape, limit = outline.get(
             name, ((), next(iter(theirs.values())).limit))

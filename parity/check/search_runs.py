@@ -64,12 +64,12 @@ def searched_models():
 
 def sources(config, length=7):
     """Ids [ROWS length]: full, padded right, left, inside, and of padding."""
-    found = cases.ids("searched source", ROWS, length, config.source_vocab)
-    found[found == config.pad_id] = config.source_vocab - 1
-    found[0, :2] = config.source_vocab - 1, 0
-    found[1, length // 2:] = found[2, :length // 3] = config.pad_id
-    found[3, 2:-2] = found[4] = config.pad_id
-    return found
+    ids = cases.ids("searched source", ROWS, length, config.source_vocab)
+    ids[ids == config.pad_id] = config.source_vocab - 1
+    ids[0, :2] = config.source_vocab - 1, 0
+    ids[1, length // 2:] = ids[2, :length // 3] = config.pad_id
+    ids[3, 2:-2] = ids[4] = config.pad_id
+    return ids
 
 
 def babbling():

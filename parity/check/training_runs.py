@@ -84,18 +84,18 @@ TINY = TransformerConfig(
 ONE_TABLE = TINY.replace(source_vocab=TINY.target_vocab)
 
 
-def go_together(chosen):
+def go_together(conditions):
     """Whether conditions can be met at once, and mean something together."""
-    low = chosen.get("dtype", "float64") != "float64"
+    low = conditions.get("dtype", "float64") != "float64"
     # The mean that a final norm subtracts is all that the one bias of the norm
     # before it adds, so that this bias has no gradient but rounding.
     unused = {"residual": "post", "norm": "scalar_std", "final_norm": True}
     return not (
-        unused.items() <= chosen.items()
+        unused.items() <= conditions.items()
         # NumPy's own generator and a framework's drop other values
-        or chosen.get("masks") == "native" and chosen.get("dropout")
-        or low and FLOAT64_ONLY & chosen.items()
-        or low and chosen.get("eps", STEADY_EPS) < STEADY_EPS)
+        or conditions.get("masks") == "native" and conditions.get("dropout")
+        or low and FLOAT64_ONLY & conditions.items()
+        or low and conditions.get("eps", STEADY_EPS) < STEADY_EPS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -146,17 +146,17 @@ def configured(config):
 
 def batches(config, step):
     """Sources [A B S] and targets [A B T] of a step, padded on any side."""
-    found = []
+    pairs = []
     for i in range(ACCUMULATED):
         batch = cases.padded_batch(config)
         sources, targets = batch.source.copy(), batch.target.copy()
         for ids, what, vocab in (
                 (sources, "source", config.source_vocab),
                 (targets, "target", config.target_vocab)):
-            drawn = cases.ids(f"{what} {step} {i}", *ids.shape, vocab)
-            ids[...] = np.where(ids == config.pad_id, ids, drawn)
-        found.append((sources, targets))
-    return tuple(map(np.stack, zip(*found)))
+            values = cases.ids(f"{what} {step} {i}", *ids.shape, vocab)
+            ids[...] = np.where(ids == config.pad_id, ids, values)
+        pairs.append((sources, targets))
+    return tuple(map(np.stack, zip(*pairs)))
 
 
 # Runs that vary conditions
@@ -165,7 +165,7 @@ def batches(config, step):
 def varied():
     """Runs in which every two conditions that go together occur together."""
     return tuple(
-        varied_run(number, chosen) for number, chosen in enumerate(
+        varied_run(number, conditions) for number, conditions in enumerate(
             covering.covering(AXES, go_together), start=1))
 
 
@@ -182,35 +182,36 @@ def makes(port, form, run):
             or run in varied_few())
 
 
-def varied_run(number, chosen):
+def varied_run(number, conditions):
     """The TrainingRun of some conditions, {axis: word}."""
     names = {field.name for field in dataclasses.fields(TransformerConfig)}
-    config = (ONE_TABLE if chosen["tied"] else TINY).replace(**{
-        axis: word for axis, word in chosen.items() if axis in names})
+    config = (ONE_TABLE if conditions["tied"] else TINY).replace(**{
+        axis: word for axis, word in conditions.items() if axis in names})
     names = {field.name for field in dataclasses.fields(TrainingConfig)}
-    constant = chosen["schedule"] == "constant"
+    constant = conditions["schedule"] == "constant"
     training = TrainingConfig(
         learning_rate=0.01 if constant else 0.1,
-        weight_decay=0.0 if chosen["optimizer"] == "adam" else 0.3,
-        **{axis: word for axis, word in chosen.items() if axis in names})
+        weight_decay=0.0 if conditions["optimizer"] == "adam" else 0.3,
+        **{axis: word for axis, word in conditions.items() if axis in names})
     return TrainingRun(
-        name=f"training {number}: {chosen['optimizer']}, {chosen['schedule']}",
+        name=f"training {number}: {conditions['optimizer']}, "
+        f"{conditions['schedule']}",
         config=config, training=training, pairs=tuple(
-            varied_batches(config, step, chosen)
+            varied_batches(config, step, conditions)
             for step in range(1, STEPS + 1)),
-        dtype=chosen["dtype"],
-        saved=0 if chosen["resumed"] == THROUGH else SAVED,
-        resumed=chosen["resumed"], conditions=chosen)
+        dtype=conditions["dtype"],
+        saved=0 if conditions["resumed"] == THROUGH else SAVED,
+        resumed=conditions["resumed"], conditions=conditions)
 
 
-def varied_batches(config, step, chosen):
+def varied_batches(config, step, conditions):
     """Sources [A B S] and targets [A B T] of a step of a varied run.
 
     Each row has padding of another length, on the right or on the left; each
     batch has fewer tokens than the one before.
     """
-    found, pad = [], config.pad_id
-    for i in range(chosen["accumulated"]):
+    pairs, pad = [], config.pad_id
+    for i in range(conditions["accumulated"]):
         pair = []
         for what, length, vocab in (
                 ("source", SOURCE, config.source_vocab),
@@ -224,9 +225,9 @@ def varied_batches(config, step, chosen):
         if step == 3:  # a query that attends to nothing, a row without a label
             pair[0][0] = pad
             pair[1][2] = pad
-        found.append(pair)
-    sources, targets = map(np.stack, zip(*found))
-    first, word = step == 1, chosen["tokens"]
+        pairs.append(pair)
+    sources, targets = map(np.stack, zip(*pairs))
+    first, word = step == 1, conditions["tokens"]
     if word == BATCH_OF_PADDING and step in (2, 3):
         empty = slice(-1, None) if step == 2 else slice(1)
     elif word == (FIRST_STEP_OF_PADDING if first else STEP_OF_PADDING) and (

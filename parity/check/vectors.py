@@ -33,7 +33,7 @@ TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
 
 def find(paths):
     """Every .safetensors file among the paths and in the folders there."""
-    found = []
+    files = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
             inside = sorted(path.rglob("*.safetensors"))
@@ -41,10 +41,10 @@ def find(paths):
                 raise InputError(
                     f"the folder {str(path)!r} holds no .safetensors file; "
                     "give a vector file or a folder of them.")
-            found += inside
+            files += inside
         else:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 class Vector:
@@ -73,16 +73,16 @@ class Vector:
         weights.check_layers(self.config, len(arrays), str(path))
         self.given = part(arrays, "in.")
         self.answers = part(arrays, "out.")
-        stored = part(arrays, "w.")
-        for name, array in {**stored, **self.answers}.items():
+        weight_arrays = part(arrays, "w.")
+        for name, array in {**weight_arrays, **self.answers}.items():
             finite(name, array, str(path))
-        self.stale = self._stale(stored)
+        self.stale = self._stale(weight_arrays)
         if "x" in self.answers:  # what a module was given, kept among answers
             self.given["x"] = self.answers.pop("x")
         self.weights = self._complete(
-            layouts.read(self.layout, stored, self.config))
+            layouts.read(self.layout, weight_arrays, self.config))
 
-    def _stale(self, stored):
+    def _stale(self, first):
         """The names of final weights that are the first ones, to the bit.
 
         Training moves every weight that has a gradient. A file whose weights
@@ -90,19 +90,19 @@ class Vector:
         arrays, and says nothing to compare with.
         """
         final = {name: part(self.answers, "final.").get(name)
-                 for name in stored}
-        found = [np.array_equal(final[name], stored[name])
-                 for name in stored if final[name] is not None]
-        return {f"final.{name}" for name in final} if found and all(
-            found) else set()
+                 for name in first}
+        equal = [np.array_equal(final[name], first[name])
+                 for name in first if final[name] is not None]
+        return {f"final.{name}" for name in final} if equal and all(
+            equal) else set()
 
-    def _complete(self, found):
+    def _complete(self, arrays):
         """Give a multi-head attention without biases biases of zero."""
         if self.table.component == "multi_head_attention":
             for name in weights.PROJECTIONS:
-                found.setdefault(
+                arrays.setdefault(
                     f"{name}.bias", np.zeros(self.config.d_model))
-        return found
+        return arrays
 
     def inputs(self):
         """The component's inputs: with a batch axis and a mask of their own.
@@ -111,16 +111,16 @@ class Vector:
         a mask that allows everything.
         """
         try:
-            found = [self.given[name] for name in self.table.inputs]
+            arrays = [self.given[name] for name in self.table.inputs]
         except KeyError as missing:
             raise InputError(
                 f"{str(self.path)!r} lacks the input 'in.{missing.args[0]}' "
                 f"that the layout {self.layout} asks for.") from None
         if self.unbatched:
-            found = [array[None] for array in found]
-            length = found[0].shape[1]
-            found.append(np.ones((1, 1, 1, length), bool))
-        return found
+            arrays = [array[None] for array in arrays]
+            length = arrays[0].shape[1]
+            arrays.append(np.ones((1, 1, 1, length), bool))
+        return arrays
 
     @property
     def unbatched(self):
@@ -134,13 +134,14 @@ class Vector:
             self.table.component, self.config, self.weights)
         steps = engine.run(module, *self.inputs(), **WHOLE.get(
             self.table.component, {}))
-        found = {**self._gradients(engine, module), **self._training(engine)}
+        answers = {**self._gradients(engine, module), **self._training(engine)}
         for name in self.answers:
             if name == "loss":
-                found[name] = self._loss(engine, steps["output"])
+                answers[name] = self._loss(engine, steps["output"])
             elif step := layouts.step_of(self.layout, name, self.config):
-                found[name] = steps[step][0] if self.unbatched else steps[step]
-        return found
+                array = steps[step]
+                answers[name] = array[0] if self.unbatched else array
+        return answers
 
     def names(self, prefix):
         """{our name of a weight: their name of an answer about it}."""
@@ -162,9 +163,9 @@ class Vector:
         losses = [engine.train_step(trainer, self.given["src"][None],
                                     self.given["tgt"][None])["loss"]
                   for _ in range(STEPS)]
-        found = engine.export(model)
+        weights_after = engine.export(model)
         return {"losses": np.array(losses),
-                **{theirs: found[ours] for ours, theirs
+                **{theirs: weights_after[ours] for ours, theirs
                    in self.names("final.").items()}}
 
     def _gradients(self, engine, module):
@@ -174,19 +175,19 @@ class Vector:
             return {}
         labels = np.full_like(self.given["tgt"], self.config.pad_id)
         labels[:, :-1] = self.given["tgt"][:, 1:]
-        _, found = engine.gradients(module, *self.inputs(), labels)
-        return {theirs: found[ours] for ours, theirs in names.items()}
+        _, gradients = engine.gradients(module, *self.inputs(), labels)
+        return {theirs: gradients[ours] for ours, theirs in names.items()}
 
     def truths(self):
         """What each answer should be; gradients turned to our orientation."""
         truths = dict(self.answers)
         for prefix in ("grad.", "final."):
             if names := self.names(prefix):
-                turned = layouts.read(
+                ours_by_name = layouts.read(
                     self.layout,
                     {theirs.removeprefix(prefix): self.answers[theirs]
                      for theirs in names.values()}, self.config)
-                truths |= {theirs: turned[ours]
+                truths |= {theirs: ours_by_name[ours]
                            for ours, theirs in names.items()}
         return truths
 
@@ -252,23 +253,24 @@ def replay(paths, port_names, on_file=lambda text: None):
         for answer in replayed:
             truth = truths[answer]
             limit, scale = vector.limit_and_scale(answer, truths)
-            found = {}
+            differences = {}
             for name, answered in answers.items():
                 if isinstance(answered, str):
-                    found[name] = Difference(None, limit, DIVERGENCE, answered)
+                    differences[name] = Difference(
+                        None, limit, DIVERGENCE, answered)
                 elif answer not in answered:
-                    found[name] = Difference(
+                    differences[name] = Difference(
                         None, limit, DIVERGENCE,
                         f"the layout {vector.layout} does not say which step "
                         "this is")
                 elif scale == "wanders":
-                    found[name] = within(answered[answer], truth, limit)
+                    differences[name] = within(answered[answer], truth, limit)
                 else:
-                    found[name] = compare(
+                    differences[name] = compare(
                         answered[answer], truth, limit, zero_scale=scale)
             report.rows.append(Row(
                 vector.layout, vector.name, answer, "float64", "cpu",
-                truth.shape, limit, found))
+                truth.shape, limit, differences))
     if stale:
         report.not_checked += [NotChecked(
             name, f"{stale} final weights, since in the file they are the "

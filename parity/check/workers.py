@@ -62,8 +62,8 @@ class Workbench:
 
     def runner(self, model):
         """The Runner of a ModelSpec, built once."""
-        if any((kept.name, kept.dtype) != (model.name, model.dtype)
-               for kept in self._runners):
+        if any((spec.name, spec.dtype) != (model.name, model.dtype)
+               for spec in self._runners):
             self.clear()
         if model not in self._runners:
             self._runners[model] = Runner(
@@ -172,9 +172,9 @@ class Here(Port):
         """
         self.work = work
         self.on_work()
-        made = concurrent.futures.Future()
-        made.set_result(self.noted(answer(self.bench, function, *arguments)))
-        return made
+        future = concurrent.futures.Future()
+        future.set_result(self.noted(answer(self.bench, function, *arguments)))
+        return future
 
     def close(self):
         """Nothing is left behind."""
@@ -259,54 +259,54 @@ def opened(names, apart, on_work=lambda: None):
         {name: Here or Apart}, {name: settings}, and of the others a list of
         NotChecked and one of PortFailure.
     """
-    made, absent, failures = {}, [], []
+    ports_at_work, absent, failures = {}, [], []
     try:
         for name in names:
             if port := ports.absent(name):
                 absent.append(port)
             elif apart:
-                made[name] = Apart(name, on_work)
+                ports_at_work[name] = Apart(name, on_work)
             else:
-                open_here(name, on_work, made, absent, failures)
-        found = begun(made, absent, failures)
+                open_here(name, on_work, ports_at_work, absent, failures)
+        facts_by_port = begun(ports_at_work, absent, failures)
     except BaseException:  # an interrupt: nothing is left behind
-        for port in made.values():
+        for port in ports_at_work.values():
             port.close()
         raise
-    return made, found, absent, failures
+    return ports_at_work, facts_by_port, absent, failures
 
 
-def open_here(name, on_work, made, absent, failures):
-    """Add a port that works here to those made, or to the others."""
+def open_here(name, on_work, ports_at_work, absent, failures):
+    """Add a port that works here to those at work, or to the others."""
     try:
         engine = ports.engine(name)
     except FAILURES as error:
-        told = failed(error)
+        reply = failed(error)
         failures.append(PortFailure(
-            name, "starting", told.failure, told.traceback))
+            name, "starting", reply.failure, reply.traceback))
         return
     if isinstance(engine, NotChecked):
         absent.append(engine)
     else:
-        made[name] = Here(engine, on_work)
+        ports_at_work[name] = Here(engine, on_work)
 
 
-def begun(made, absent, failures):
+def begun(ports_at_work, absent, failures):
     """Have ports set their precision: {name: settings}; part with the rest."""
-    asked = {name: port.ask("starting", settings)
-             for name, port in made.items()}
-    found = {}
-    for name, future in asked.items():
-        told = future.result()
-        if not told.failure and not isinstance(told.value, NotChecked):
-            found[name] = told.value
+    futures = {name: port.ask("starting", settings)
+               for name, port in ports_at_work.items()}
+    facts_by_port = {}
+    for name, future in futures.items():
+        reply = future.result()
+        if not reply.failure and not isinstance(reply.value, NotChecked):
+            facts_by_port[name] = reply.value
             continue
-        port = made.pop(name)
+        port = ports_at_work.pop(name)
         failures += port.failures
-        if not told.failure:
-            absent.append(told.value)
+        if not reply.failure:
+            absent.append(reply.value)
         port.close()
-    return found
+    return facts_by_port
 
 
 class Shelf:
@@ -353,11 +353,11 @@ class Stored:
         """The value; its arrays are the file's pages, until written to."""
         arrays, start = [], 0
         with open(self.path, "rb") as file:
-            held = memoryview(mmap.mmap(
+            file_pages = memoryview(mmap.mmap(
                 file.fileno(), 0, access=mmap.ACCESS_COPY)
                 if sum(self.sizes) else b"")
         for size in self.sizes:
-            arrays.append(held[start:start + size])
+            arrays.append(file_pages[start:start + size])
             start += size + -size % ALIGNED
         return pickle.loads(self.body, buffers=arrays)
 
@@ -380,13 +380,13 @@ def settings(bench):
     Raises:
         TypeError: the port answered something else.
     """
-    made = plain(bench.engine.set_precision(), "set_precision")
+    precision = plain(bench.engine.set_precision(), "set_precision")
     there = bench.engine.devices()
     if not isinstance(there, list) or "cpu" not in there or not all(
             isinstance(name, str) for name in there):
         raise TypeError(f"devices returned {there!r}, not a list of names "
                         "with cpu")
-    return made, there
+    return precision, there
 
 
 def plain(value, function):

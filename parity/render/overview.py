@@ -120,8 +120,8 @@ class Overview:
         self._print(line)
 
     def _cell(self, dtype, port, rows):
-        differences = [row.found[port] for row in rows
-                       if row.dtype == dtype and port in row.found]
+        differences = [row.differences[port] for row in rows
+                       if row.dtype == dtype and port in row.differences]
         if not differences:
             return Text("–".rjust(ERROR), style="dim")
         if any(one.verdict == DIVERGENCE for one in differences):

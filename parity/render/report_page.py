@@ -131,7 +131,8 @@ class Chart:
     def size(self):
         """About how many bytes it takes."""
         return len(self.svg) + sum(
-            60 + len(row.name) + 16 * len(row.found) for row in self.rows)
+            60 + len(row.name) + 16 * len(row.differences)
+            for row in self.rows)
 
 
 def whole_models(report):
@@ -154,14 +155,14 @@ def charts_of(report):
                 run.TRAINED_CASE: ", trained"}.get(case, "")
         worst, port, row = max(
             ((difference.share or 0.0, port, row) for row in rows
-             for port, difference in row.found.items()),
+             for port, difference in row.differences.items()),
             key=lambda entry: entry[0], default=(0.0, "", None))
         words = "Nothing was compared."
         if row is not None:
             words = (f"{len(rows)} steps. Nearest to its limit: {port} at "
                      f"{row.name}, {percent(worst)} of it.")
         bad = [(row, port) for row in rows
-               for port, difference in row.found.items()
+               for port, difference in row.differences.items()
                if difference.verdict == DIVERGENCE]
         if bad:
             words = (f"{len(rows)} steps. {bad[0][1]} diverges first at "
@@ -228,9 +229,10 @@ def icons(port_names):
 
 def drawing(rows, title):
     """Errors over steps as SVG: a line and marks for each port, and limits."""
-    names = list(dict.fromkeys(port for row in rows for port in row.found))
+    names = list(dict.fromkeys(
+        port for row in rows for port in row.differences))
     errors = [difference.error for row in rows
-              for difference in row.found.values()
+              for difference in row.differences.values()
               if difference.error and math.isfinite(difference.error)]
     limits = [row.limit for row in rows
               if row.limit and math.isfinite(row.limit)]
@@ -261,8 +263,8 @@ def drawing(rows, title):
         f"H{across(i + .5):.1f}" for i, row in enumerate(rows))
     parts.append(Markup('<path class="limit" d="{}"/>').format(line))
     for port in names:
-        points = [(across(i), up(row.found[port].error))
-                  for i, row in enumerate(rows) if port in row.found]
+        points = [(across(i), up(row.differences[port].error))
+                  for i, row in enumerate(rows) if port in row.differences]
         parts.append(Markup('<path class="line p{0}" d="M{1}"/>').format(
             place_of(port), "L".join(f"{x:.1f} {y:.1f}" for x, y in points)))
         parts.append(Markup('<path class="mark p{}" d="{}"/>').format(
@@ -320,7 +322,7 @@ def part_of(name):
 def first_wrong(rows, across, up):
     """A ring and a name at the first step that diverges, if one does."""
     for i, row in enumerate(rows):
-        for port, difference in row.found.items():
+        for port, difference in row.differences.items():
             if difference.verdict == DIVERGENCE:
                 x, y = across(i), up(difference.error)
                 right = x < WIDTH / 2
@@ -376,7 +378,7 @@ def cells_of(report, name_of):
     devices = {}
     for row in report.rows:
         cells = devices.setdefault(row.device, {}).setdefault(name_of(row), {})
-        for port, difference in row.found.items():
+        for port, difference in row.differences.items():
             cells.setdefault((row.dtype, port), MatrixCell()).add(difference)
     return devices
 
@@ -413,7 +415,7 @@ def left_unchecked(report):
     choices = {"ports": ports.known_ports(), "presets": tuple(PRESETS),
                "dtypes": dtypes.DTYPES, "devices": run.DEVICES}
     rows = [row for row in report.rows if row.case != "precision canary"]
-    compared = {"ports": {port for row in rows for port in row.found},
+    compared = {"ports": {port for row in rows for port in row.differences},
                 "presets": {row.preset for row in rows},
                 "dtypes": {row.dtype for row in rows},
                 "devices": {row.device for row in rows}}

@@ -60,7 +60,7 @@ def rows_table(rows, port_names):
         shape = "×".join(map(str, row.shape)) or "scalar"
         table.add_row(
             f"  {row.name}", shape,
-            *(_error_text(row.found.get(name)) for name in port_names),
+            *(_error_text(row.differences.get(name)) for name in port_names),
             number(row.limit), verdict_text(row.verdict))
     return table
 
@@ -80,7 +80,7 @@ class Steps:
         self.out.print()
         self.out.print(
             f"[bold]{first.preset}[/] · {first.dtype} · {first.device}")
-        columns = ["numpy"] if "numpy" in first.found else []
+        columns = ["numpy"] if "numpy" in first.differences else []
         self.out.print(rows_table(rows, columns + self.ports))
 
     def end(self, report):
@@ -121,7 +121,8 @@ def summary_table(report, port_names):
 
 def _worst(rows, port):
     """A port's largest error in a group of rows."""
-    differences = [row.found[port] for row in rows if port in row.found]
+    differences = [row.differences[port] for row in rows
+                   if port in row.differences]
     if not differences:
         return Text("not checked", style="yellow")
     if any(f.error is None for f in differences):

@@ -193,7 +193,7 @@ def test_ports_against_the_reference(port, preset):
     assert weights < limits.keys()
     assert len(limits) - len(weights) > 170
     zero = {row.name for row in rows
-            if row.found[port.NAME].verdict == "zero"}
+            if row.differences[port.NAME].verdict == "zero"}
     attentions = 2 + 2 * 3
     assert len(zero) == attentions
     assert all(name.endswith("key.bias") for name in zero)

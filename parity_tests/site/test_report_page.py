@@ -143,9 +143,10 @@ def test_times(report):
 def test_closest_to_a_limit(report):
     (part, port, one), *rest = report_page.closest(report)
     shares = [found.error / found.limit for other in report.rows
-              for found in other.found.values() if found.limit]
+              for found in other.differences.values() if found.limit]
     assert part == report_page.percent(max(shares))
-    assert one.found[port].error / one.found[port].limit == max(shares)
+    difference = one.differences[port]
+    assert difference.error / difference.limit == max(shares)
     assert len(rest) == report_page.SHOWN - 1
 
 
