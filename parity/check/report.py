@@ -94,7 +94,7 @@ class Report:
         environment: versions, devices and settings, as plain data.
         seconds: how long it took.
         times: a Time for each case that each implementation ran.
-        asked: "ports", "presets", "dtypes" and "devices" -> names.
+        selection: "ports", "presets", "dtypes" and "devices" -> names.
     """
 
     rows: list = dataclasses.field(default_factory=list)
@@ -109,7 +109,7 @@ class Report:
     environment: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
     times: list = dataclasses.field(default_factory=list)
-    asked: dict = dataclasses.field(default_factory=dict)
+    selection: dict = dataclasses.field(default_factory=dict)
 
     def open(self, port_names, apart=False, on_work=lambda: None):
         """Have ports work here, or apart; note those that cannot.

@@ -79,7 +79,7 @@ class Check:
         self.shelf = workers.Shelf(apart)
         self.engines = self.report.open(port_names, apart, self._tell)
         self.devices = devices or here(self.report)
-        self.report.asked = {
+        self.report.selection = {
             "ports": list(port_names), "presets": list(presets),
             "dtypes": list(dtypes), "devices": list(self.devices)}
         self.report.not_done = list(self._left_out())
@@ -97,18 +97,18 @@ class Check:
     def _left_out(self):
         """Yield what was asked for and no dtype that was asked for has."""
         both = tolerances.DTYPES[:2]
-        for asked, what, those in (
+        for option, what, those in (
                 (self.gradients, "gradients", both),
                 (self.generate, "searches", both),
                 (self.wide, "the models of --wide", both[:1]),
                 (self.train, "training", both[:1])):
             left = [dtype for dtype in self.dtypes if dtype not in those]
-            if asked and left:
+            if option and left:
                 there = those if what == "training" else [
                     dtype for dtype in those if dtype in self.dtypes]
-                done = " and ".join(there) or "no dtype that was asked for"
+                places = " and ".join(there) or "no dtype that was asked for"
                 yield (f"{what} in {' and '.join(left)}; compared in "
-                       f"{done}")
+                       f"{places}")
 
     def _tell(self):
         """Say what the ports are at."""

@@ -71,14 +71,14 @@ class Vector:
         self.table = layouts.layout(self.layout)
         self.config = layouts.config_of(self.layout, sizes)
         weights.check_layers(self.config, len(arrays), str(path))
-        self.given = part(arrays, "in.")
+        self.input_arrays = part(arrays, "in.")
         self.answers = part(arrays, "out.")
         weight_arrays = part(arrays, "w.")
         for name, array in {**weight_arrays, **self.answers}.items():
             finite(name, array, str(path))
         self.stale = self._stale(weight_arrays)
         if "x" in self.answers:  # what a module was given, kept among answers
-            self.given["x"] = self.answers.pop("x")
+            self.input_arrays["x"] = self.answers.pop("x")
         self.weights = self._complete(
             layouts.read(self.layout, weight_arrays, self.config))
 
@@ -111,7 +111,7 @@ class Vector:
         a mask that allows everything.
         """
         try:
-            arrays = [self.given[name] for name in self.table.inputs]
+            arrays = [self.input_arrays[name] for name in self.table.inputs]
         except KeyError as missing:
             raise InputError(
                 f"{str(self.path)!r} lacks the input 'in.{missing.args[0]}' "
@@ -126,7 +126,7 @@ class Vector:
     def unbatched(self):
         """Whether a batched component is shown without its batch axis."""
         return (self.table.component == "multi_head_attention"
-                and self.given["x"].ndim == 2)
+                and self.input_arrays["x"].ndim == 2)
 
     def replay(self, engine):
         """Our answers under their names, as an engine computes them."""
@@ -160,8 +160,8 @@ class Vector:
         model = engine.build("transformer", self.config.replace(dropout=0.0),
                              self.weights)
         trainer = engine.trainer(model, TRAINING)
-        losses = [engine.train_step(trainer, self.given["src"][None],
-                                    self.given["tgt"][None])["loss"]
+        losses = [engine.train_step(trainer, self.input_arrays["src"][None],
+                                    self.input_arrays["tgt"][None])["loss"]
                   for _ in range(STEPS)]
         weights_after = engine.export(model)
         return {"losses": np.array(losses),
@@ -173,8 +173,8 @@ class Vector:
         names = self.gradient_names()
         if not names:
             return {}
-        labels = np.full_like(self.given["tgt"], self.config.pad_id)
-        labels[:, :-1] = self.given["tgt"][:, 1:]
+        labels = np.full_like(self.input_arrays["tgt"], self.config.pad_id)
+        labels[:, :-1] = self.input_arrays["tgt"][:, 1:]
         _, gradients = engine.gradients(module, *self.inputs(), labels)
         return {theirs: gradients[ours] for ours, theirs in names.items()}
 
@@ -219,7 +219,7 @@ class Vector:
         """The loss of predicting each target token from those before it."""
         loss = engine.loss(
             np.ascontiguousarray(output[:, :-1]),
-            np.ascontiguousarray(self.given["tgt"][:, 1:]),
+            np.ascontiguousarray(self.input_arrays["tgt"][:, 1:]),
             self.config.pad_id, 0.0, "uniform")
         return loss.reshape(1)
 

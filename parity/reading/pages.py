@@ -248,7 +248,8 @@ class Site:
         view["everywhere"] = [
             {"name": one.name,
              "shape": " × ".join(map(str, one.array.shape)),
-             "summary": pictures.Summary.of(one.array), "found": one.found}
+             "summary": pictures.Summary.of(one.array),
+             "differences": one.differences}
             for one in self.values.everywhere(step)]
 
     def _backward(self, view, row):
@@ -325,7 +326,7 @@ class Site:
             "map": "" if few or small else pictures.heat_map(
                 seen.array, words),
             "ports": {column: {
-                "found": seen.found.get(column),
+                "difference": seen.differences.get(column),
                 "summary": pictures.Summary.of(array)}
                 for column, array in seen.theirs.items()}}
 

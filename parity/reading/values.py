@@ -57,14 +57,14 @@ class SeenArray:
         name: its full name.
         array: the reference's.
         theirs: column -> the port's, for ports that were run.
-        found: column -> Difference, for ports that were compared.
+        differences: column -> Difference, for ports that were compared.
         label: a few words on what it is.
     """
 
     name: str
     array: np.ndarray
     theirs: dict
-    found: dict
+    differences: dict
     label: str = ""
 
 
@@ -429,19 +429,19 @@ def updated(engine, weight, zero, first, second):
     training = TrainingConfig()
     adam = optimizer.Adam(training, len(weight))
     settings = adam.settings(1)
-    moved, m, v = adam.update(
+    new_weight, m, v = adam.update(
         native(weight), native(first), native(zero), native(zero), *settings)
     settings = adam.settings(2)
     direction, _, _ = adam.update(
         native(zero), native(second), m, v, -1.0, *settings[1:])
-    moved, m, v = adam.update(moved, native(second), m, v, *settings)
+    new_weight, m, v = adam.update(new_weight, native(second), m, v, *settings)
     decay = optimizer.AdamW(
         TrainingConfig(optimizer="adamw", weight_decay=0.01), len(weight))
     decayed, _, _ = decay.update(
         native(weight), native(zero), native(zero), native(zero),
         *decay.settings(1))
     return {"m": back(m), "v": back(v), "direction": back(direction),
-            "weight": back(moved), "decayed": back(decayed)}
+            "weight": back(new_weight), "decayed": back(decayed)}
 
 
 def reread(weights, config):

@@ -421,11 +421,11 @@ def left_unchecked(report):
                 "devices": {row.device for row in rows}}
     sentences = []
     for what, names in choices.items():
-        asked = report.asked.get(what, compared[what])
+        selection = report.selection.get(what, compared[what])
         for reason, left in (
-                ("not asked for", [n for n in names if n not in asked]),
+                ("not asked for", [n for n in names if n not in selection]),
                 ("asked for, but nothing could be compared there",
-                 [n for n in asked if n not in compared[what]])):
+                 [n for n in selection if n not in compared[what]])):
             if left:
                 sentences.append(
                     f"the {what if len(left) > 1 else what[:-1]} "

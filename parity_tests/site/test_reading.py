@@ -87,7 +87,7 @@ def test_every_step_has_a_row_with_a_value_and_an_error(site, found):
             assert f'id="{row.id}"' in text
             seen = found.step(row.step)
             assert seen is not None, row.id
-            assert seen.found["torch"].verdict == "match", row.id
+            assert seen.differences["torch"].verdict == "match", row.id
             count += 1
     steps = [step for name in sources.file_names()
              for step in sources.source("numpy", name).steps]
