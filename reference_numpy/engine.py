@@ -154,7 +154,7 @@ def trainer(model, training):
 
 
 def train_step(trainer, sources, targets):
-    """Make one step on A batches; its loss, norm and rate, as arrays.
+    """Make one step on A batches; its loss, norm and learning rate.
 
     Args:
         trainer: a Trainer.

@@ -1,7 +1,7 @@
-"""Every cause that is known, and what is known by it.
+"""Every known cause, in one list.
 
-The files of ``parity/causes/faults`` hold the causes, one tuple a topic. Here
-they are one list, from which all uses are made.
+The files of ``parity/causes/faults`` hold the causes, one tuple a topic. All
+that uses causes takes them from here.
 """
 
 import contextlib

@@ -1,11 +1,11 @@
 """Why two models part: a cause is named where it is proved by numbers.
 
-``explain(comparison, a, b)`` takes each step that a comparison finds to differ
-of itself, and computes it once more in NumPy, in float64: with the settings
-that give a's numbers, and with each that the catalogue has as a cause. One is
-named only if with it b's numbers come out, to the last places, without it they
-do not, and no other one does as well. Where the models are live, each is run
-on further inputs of other scales, and the cause must hold there too.
+``explain(comparison, a, b)`` takes each step that itself differs, not only
+its inputs, and computes it once more in NumPy, in float64: with the settings
+that give a's numbers, and with each cause of the catalogue. A cause is named
+only if NumPy gives b's numbers with it, to the last digits, does not without
+it, and does with no other cause. Where the models are live, each is run on
+further inputs of other scales, and the cause must hold there too.
 """
 
 import dataclasses

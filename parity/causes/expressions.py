@@ -1,9 +1,9 @@
 """What stands between modules: how a value is made of those before it.
 
 A residual connection, a functional activation, a scale or sinusoids belong to
-no module, so that they are not seen. But their result is, as another module's
-input or as the output of what holds them. ``made_of`` finds the expression of
-earlier values that gives it, to the last places.
+no module, so no trace has them. But it has their result, as another module's
+input or as the output of the module around them. ``made_of`` finds the
+expression of earlier values that gives this result, to the last digits.
 """
 
 import dataclasses

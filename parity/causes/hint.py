@@ -1,6 +1,6 @@
 """What two arrays look like beside each other, in the catalogue's words.
 
-Nothing is known here of what they were made of, so that nothing is proved:
+How they were computed is not known here, so nothing is proved:
 ``parity.assert_parity`` says it of a divergence, and an explanation of a step
 whose cause is not identified.
 """

@@ -1,8 +1,8 @@
 """Where the first NaN or infinity of a run arises, and from what operation.
 
 A NaN spreads to all that follows, so only where the first one stands says
-anything. An operation is named if it gives the array as it is, with the NaN
-and infinities in their places, from what was there before.
+anything. An operation is named if it gives this array from earlier ones, with
+the NaN and infinities in the same places.
 """
 
 import dataclasses

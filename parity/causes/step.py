@@ -1,4 +1,4 @@
-"""Why one step differs of itself: proved by computing it once more."""
+"""Why one step itself differs: proved by computing it once more."""
 
 import math
 

@@ -45,9 +45,9 @@ def _optax_made(name, *args, **more):
     return getattr(optax, name)(*args, **more)
 
 
-def _effective(move, rate):
+def _effective(move, learning_rate):
     """ε of a first step g / (|g| + ε), from how far g = 1e-8 moved."""
-    share = float(-move[0] / rate)
+    share = float(-move[0] / learning_rate)
     return 1e-8 / share - 1e-8
 
 
@@ -87,8 +87,8 @@ def _adam_effect():
 
 add("adam_epsilon_place", "optimiser",
     "torch and Optax add ε to the corrected √v, Keras to √v before its "
-    "correction. Here three steps of rate 1 with ε 1e-9 and gradients 1e-1, "
-    "1e-4, 1e-7, 1e-9: no constant ε makes Keras' those of torch.",
+    "correction. Here three steps at learning rate 1 with ε 1e-9 and gradients "
+    "1e-1, 1e-4, 1e-7, 1e-9: no constant ε makes Keras' those of torch.",
     {"torch": ((-3.0, -3.0, -2.9703, -1.5), lambda: _travelled(_torch_moves(
          "Adam", _STEADY, lr=1.0, eps=1e-9))),
      "optax": ((-3.0, -3.0, -2.9703, -1.5), lambda: _travelled(_optax_moves(
@@ -160,8 +160,8 @@ add("weight_decay_default", "optimiser",
 
 
 add("learning_rate_default", "optimiser",
-    "The rate of Adam and SGD unless told: Keras' SGD goes ten times as far "
-    "as torch's, and Optax wants to be told.",
+    "The default learning rate of Adam and SGD: that of Keras' SGD is ten "
+    "times torch's, and Optax has none.",
     {"torch Adam": (0.001, lambda: float(-_torch_moves(
          "Adam", [[1.0]], eps=0.0)[0])),
      "torch SGD": (0.001, lambda: float(-_torch_moves("SGD", [[1.0]])[0])),
@@ -279,7 +279,7 @@ def _optax_first_step():
 
 
 def _warm_up_effect():
-    """The paper's rate counted from 0 against from 1, at the 10th update."""
+    """The paper's learning rate from step 0, not 1, at the 10th update."""
     def rate(step):
         return min(step**-0.5, step * 4000**-1.5)
 
@@ -291,7 +291,8 @@ add("first_step_of_a_schedule", "optimiser",
     "where the paper's formula, counted from 1, divides by the step.",
     {"torch": (0, _torch_first_step), "keras": (0, _keras_first_step),
      "optax": (0, _optax_first_step)},
-    effect=Effect("the paper's rate counted from 0", _warm_up_effect))
+    effect=Effect("the paper's learning rate, with steps counted "
+                  "from 0", _warm_up_effect))
 
 
 def _torch_two_rates():

@@ -1,1 +1,1 @@
-"""Which step, value or parameter of one model is which of another."""
+"""Which step, value or parameter of one model corresponds to one of another."""

@@ -5,9 +5,9 @@ their softmax. The computed gradient is rounding, and Adam divides it by its
 own size: training moves the bias, by no more than its steps allow, and no
 output changes.
 
-No preset has the other: where each stack ends in a norm behind a norm, a number
-that is added to all features reaches no output. One bias for all features is
-such a number, and so is a mean.
+A second kind occurs in no preset: where each stack ends in two norms, one
+behind the other, a number that is added to all features reaches no output. One
+bias for all features is such a number, and so is a mean.
 """
 
 import numpy as np

@@ -118,7 +118,7 @@ class Trace:
 
     @property
     def live(self):
-        """Whether the model is in memory, so that rerun works."""
+        """Whether the model itself is there, so that rerun works."""
         return self._rerun is not None
 
     @property

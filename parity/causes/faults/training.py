@@ -101,7 +101,7 @@ def _losses():
 # The optimiser
 
 def updated_by(function, cls="Adam"):
-    """Another update: ``function(self, w, g, m, v, rate, c1, c2)``."""
+    """Another update: ``function(self, w, g, m, v, lr, c1, c2)``."""
     return replaced("optimizer", f"{cls}.update", lambda old, port: function)
 
 
@@ -111,45 +111,45 @@ def moments(self, g, m, v):
             self.beta2 * v + (1 - self.beta2) * (g * g))
 
 
-def adam(self, w, g, m, v, rate, c1, c2):
+def adam(self, w, g, m, v, lr, c1, c2):
     """As it should be, for what is changed before it."""
     m, v = moments(self, g, m, v)
-    return w - rate * (m / c1) / ((v / c2)**0.5 + self.eps), m, v
+    return w - lr * (m / c1) / ((v / c2)**0.5 + self.eps), m, v
 
 
-def adam_of_keras(self, w, g, m, v, rate, c1, c2):
+def adam_of_keras(self, w, g, m, v, lr, c1, c2):
     """ε beside √v, before the bias correction."""
     m, v = moments(self, g, m, v)
-    return w - rate * (c2**0.5 / c1) * m / (v**0.5 + self.eps), m, v
+    return w - lr * (c2**0.5 / c1) * m / (v**0.5 + self.eps), m, v
 
 
-def adam_eps_inside(self, w, g, m, v, rate, c1, c2):
+def adam_eps_inside(self, w, g, m, v, lr, c1, c2):
     """ε under the root."""
     m, v = moments(self, g, m, v)
-    return w - rate * (m / c1) / (v / c2 + self.eps)**0.5, m, v
+    return w - lr * (m / c1) / (v / c2 + self.eps)**0.5, m, v
 
 
-def adam_uncorrected(self, w, g, m, v, rate, c1, c2):
+def adam_uncorrected(self, w, g, m, v, lr, c1, c2):
     """No bias correction."""
-    return adam(self, w, g, m, v, rate, 1.0, 1.0)
+    return adam(self, w, g, m, v, lr, 1.0, 1.0)
 
 
-def decay_in_gradient(self, w, g, m, v, rate, c1, c2):
+def decay_in_gradient(self, w, g, m, v, lr, c1, c2):
     """λ w added to the gradient, as torch.optim.Adam's weight_decay."""
-    return adam(self, w, g + self.training.weight_decay * w, m, v, rate, c1,
+    return adam(self, w, g + self.training.weight_decay * w, m, v, lr, c1,
                 c2)
 
 
-def decay_without_rate(self, w, g, m, v, rate, c1, c2):
-    """w (1 - λ), whatever the rate."""
-    return adam(self, w * (1 - self.training.weight_decay), g, m, v, rate,
+def decay_without_lr(self, w, g, m, v, lr, c1, c2):
+    """w (1 - λ), whatever the learning rate."""
+    return adam(self, w * (1 - self.training.weight_decay), g, m, v, lr,
                 c1, c2)
 
 
-def decay_after(self, w, g, m, v, rate, c1, c2):
+def decay_after(self, w, g, m, v, lr, c1, c2):
     """The new weight shrunk, not the old one."""
-    w, m, v = adam(self, w, g, m, v, rate, c1, c2)
-    return w * (1 - rate * self.training.weight_decay), m, v
+    w, m, v = adam(self, w, g, m, v, lr, c1, c2)
+    return w * (1 - lr * self.training.weight_decay), m, v
 
 
 def setting_of_adam(**values):
@@ -212,7 +212,7 @@ def _optimisers():
              "g + λ w, as torch.optim.Adam's weight_decay.",
              updated_by(decay_in_gradient, "AdamW"), "m 0", "AdamW"),
             ("weight decay not times the rate", "w (1 - λ).",
-             updated_by(decay_without_rate, "AdamW"), "weight 0", "AdamW"),
+             updated_by(decay_without_lr, "AdamW"), "weight 0", "AdamW"),
             ("weight decay after the step", "The new weight is shrunk, not "
              "the old one.", updated_by(decay_after, "AdamW"), "weight 0",
              "AdamW"),
