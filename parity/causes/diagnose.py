@@ -6,6 +6,9 @@ port computed it, is what the reference with the fault computes, to the rounding
 floor, and again on a second input of another scale. If none is, it is said that
 none was identified; a guess would be worse.
 
+Nor is a cause named that would show where the port is right: it is then looked
+for in one place of the model, such as one layer, and named with it.
+
 Then the fault is allowed for, by leaving it in the reference, and the next one
 is looked for in the same way.
 """
@@ -18,6 +21,7 @@ import numpy as np
 from contract.config import PRESETS
 from parity import ports
 from parity.causes import catalogue
+from parity.causes.places import PlacedCause, places_of
 from parity.check import cases, golden
 from parity.check.run import Reference, Runner, compare_steps
 from parity.numerics.comparator import DIVERGENCE, compare
@@ -39,6 +43,7 @@ class Finding:
         error, limit, reason: of that step, as in comparator.Difference.
         causes: the faults that compute the same as the port; several, if no
             case can tell them apart, and none if it is not identified.
+            Each is a Cause, or a PlacedCause if it is in one place alone.
     """
 
     case: str
@@ -53,6 +58,20 @@ class Finding:
         """The cause in words."""
         return (" or ".join(fault.name for fault in self.causes)
                 or "not identified")
+
+
+class KeptRunner(Runner):
+    """A Runner that computes each case once."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._kept = {}
+
+    def steps(self, case, inputs):
+        """Every step of a case by name; as a Runner's."""
+        if case.name not in self._kept:
+            self._kept[case.name] = super().steps(case, inputs)
+        return self._kept[case.name]
 
 
 class Diagnosis:
@@ -91,7 +110,7 @@ class Diagnosis:
         identified.
         """
         findings, allowed = [], ()
-        runner = Runner(engine, self.config, self.weights, "float64")
+        runner = KeptRunner(engine, self.config, self.weights, "float64")
         while len(findings) < MOST:
             first = self._first(runner, allowed)
             if first is None:
@@ -104,7 +123,7 @@ class Diagnosis:
         return findings
 
     def _first(self, runner, allowed):
-        """The first case and step in which a port diverges."""
+        """The first case in which a port diverges, its steps, a Finding."""
         for case in self.cases:
             truth = self._truth(case, allowed)
             try:
@@ -114,29 +133,76 @@ class Diagnosis:
                 return case, None, Finding(
                     case.name, next(iter(truth.steps)), None, FLOAT64_LIMIT,
                     words[:200], ())
-            differences = compare_steps(steps, truth, "float64")
-            for name, difference in differences.items():
-                if difference.verdict == DIVERGENCE and not (
-                        name in steps and name in truth.steps
-                        and equal(steps[name], truth.steps[name])):
-                    return case, steps, Finding(
-                        case.name, name, difference.error, difference.limit,
-                        difference.reason, ())
+            if wrong := diverging(steps, truth):
+                name, difference = wrong
+                return case, steps, Finding(
+                    case.name, name, difference.error, difference.limit,
+                    difference.reason, ())
         return None
 
     def _explain(self, runner, first, allowed):
-        """The Finding with the faults that compute the same as the port."""
+        """The Finding with the faults that compute the same as the port.
+
+        They are those after which the fewest cases are left to explain.
+        """
         case, steps, finding = first
         if steps is None:
             return finding
-        causes = [fault for fault in self.faults if fault not in allowed
+        every = len(self.cases)
+        fitting = self._fitting(runner, case, steps, self.faults, allowed)
+        causes, reached = self._furthest(runner, case, fitting, allowed)
+        # Several parts in one case: only one of them may be wrong.
+        if reached < every and (fitting or not case.nested
+                                or case is self.cases[-1]):
+            for place in self._places(runner, allowed):
+                placed = self._fitting(runner, case, steps, [
+                    PlacedCause(cause, place)
+                    for cause in fitting or self.faults], allowed)
+                nearer, far = self._furthest(runner, case, placed, allowed)
+                if far > reached:
+                    causes, reached = nearer, far
+                if reached == every:
+                    break
+        return dataclasses.replace(finding, causes=tuple(causes))
+
+    def _fitting(self, runner, case, steps, faults, allowed):
+        """The faults with which a case is as the port computed it, twice."""
+        causes = [fault for fault in faults if fault not in allowed
                   and self._same(steps, case, fault, allowed)]
         if causes:
             other = probe(case)
             again = runner.steps(other, other.inputs)
             causes = [fault for fault in causes
                       if self._same(again, other, fault, allowed)]
-        return dataclasses.replace(finding, causes=tuple(causes))
+        return causes
+
+    def _furthest(self, runner, case, causes, allowed):
+        """Of some causes those with which most cases are right, and how many.
+
+        A cause with which a case goes wrong that was right is none.
+        """
+        best, reached = [], self.cases.index(case)
+        for cause in causes:
+            try:
+                left = self._first(runner, (*allowed, cause))
+            except Exception:  # a case that comes later cannot have it
+                continue
+            far = self.cases.index(left[0]) if left else len(self.cases)
+            if far > reached:
+                best, reached = [], far
+            if far == reached and far > self.cases.index(case):
+                best.append(cause)
+        return best, reached
+
+    def _places(self, runner, allowed):
+        """Where in the model the port's first wrong step is, widest first."""
+        case = self.cases[-1]
+        try:
+            steps = runner.steps(case, case.inputs)
+        except Exception:  # it has said so
+            return ()
+        wrong = diverging(steps, self._truth(case, allowed))
+        return places_of(wrong[0]) if wrong else ()
 
     def _same(self, steps, case, fault, allowed):
         """Whether a fault computes each step of a case as the port did."""
@@ -156,16 +222,18 @@ class Diagnosis:
     def _replay(self, case, fault, allowed):
         """A case's steps by the reference with faults; None if it fails."""
         key = case.name, fault.name, tuple(f.name for f in allowed)
-        if key not in self._replays:
-            try:
-                with (put_into_reference(*allowed, fault),
-                      np.errstate(all="ignore")):
-                    runner = Runner(ports.engine("numpy"), self.config,
-                                    self.weights, "float64")
-                    self._replays[key] = runner.steps(case, case.inputs)
-            except Exception:  # a fault that this case cannot have
-                self._replays[key] = None
-        return self._replays[key]
+        if key in self._replays:
+            return self._replays[key]
+        steps = None
+        with contextlib.suppress(Exception):  # this case cannot have it
+            with (put_into_reference(*allowed, fault),
+                  np.errstate(all="ignore")):
+                steps = Runner(ports.engine("numpy"), self.config,
+                               self.weights, "float64").steps(
+                    case, case.inputs)
+        if not isinstance(fault, PlacedCause):  # too many to keep
+            self._replays[key] = steps
+        return steps
 
 
 def of_row(row, engine):
@@ -182,6 +250,17 @@ def of_row(row, engine):
         return []
     return Diagnosis(cases.test_size(row.preset),
                      golden.shipped(row.preset)).findings(engine)
+
+
+def diverging(steps, truth):
+    """The first step that differs from the truth, and its Difference."""
+    differences = compare_steps(steps, truth, "float64")
+    for name, difference in differences.items():
+        if difference.verdict == DIVERGENCE and not (
+                name in steps and name in truth.steps
+                and equal(steps[name], truth.steps[name])):
+            return name, difference
+    return None
 
 
 def equal(actual, replayed):

@@ -19,6 +19,7 @@ from parity.causes.faults.norms import LAYER, in_norm
 from parity.causes.faults.putting import all_of
 from parity.causes.faults.training_steps import in_step
 from parity.causes.formulas import norm
+from parity.causes.places import PlacedCause
 from parity.cli import app
 from parity_tests.support.places import ROOT
 
@@ -79,6 +80,26 @@ def test_two_faults_are_named_one_after_the_other(port, first, second):
         found = proof.diagnosis_for(pair[0]).findings(port)
     assert len(found) == 2
     assert sorted(f.cause for f in found) == sorted((first, second))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name, place, words", [
+    ("gelu, not relu", "encoder.layers.1", "encoder layer 2"),
+    ("scores not divided", "decoder.layers.2.cross_attention",
+     "cross-attention of decoder layer 3"),
+    ("scores not divided", "decoder.layers.*.cross_attention",
+     "cross-attention of decoder layers"),
+    ("no residual connection", "encoder.layers.0.feed_forward_residual",
+     "feed forward residual of encoder layer 1"),
+    ("softmax over heads", "decoder", "decoder"),
+    ("embedding not scaled", "target_embedding", "target embedding"),
+])
+def test_a_fault_in_one_place_is_named_with_it(port, name, place, words):
+    """Not a fault everywhere, which would show where the port is right."""
+    diagnosis = proof.diagnosis_for(BY_NAME[name])
+    with PlacedCause(BY_NAME[name], place).put(port.NAME):
+        found = diagnosis.findings(port)
+    assert [f.cause for f in found] == [f"{name} ({words} only)"]
 
 
 def test_a_cause_must_hold_on_two_scales():
