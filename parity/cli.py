@@ -14,11 +14,13 @@ from typing import Annotated, Optional
 import typer
 
 from contract.config import PRESETS
+from contract.errors import InputError
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands import (
     compare, differences, doctor, faults, ledger, mutate, read, translate)
 from parity.commands import train as training
+from parity.commands.seeds import check_seeds
 from parity.commands.shell import MISSING, Commands, told_plainly
 from parity.numerics.dtypes import DTYPES
 from parity.render import overview, terminal
@@ -124,6 +126,11 @@ def check(
     list_conditions: Annotated[bool, typer.Option(
         "--list", help="Compare nothing; print every condition and every pair "
         "of choices, with the case that has it.")] = False,
+    seeds: Annotated[int, typer.Option(
+        "--seeds", metavar="N", min=0, help="Only look for false alarms: "
+        "compare small models over N seeds of weights and inputs, with one "
+        "thread and two, with the kernels of older processors, and with "
+        "oneDNN on and off.")] = 0,
     html_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--html", metavar="FILE", help="Write the report as a page to FILE.",
     )] = None,
@@ -155,6 +162,14 @@ def check(
         required = ports.split_words(require, known, "port") if require else []
         check_writable(json_file)
         check_writable(html_file)
+        if seeds:
+            if (preset or device or gradients or train or generate or wide
+                    or html_file or steps):
+                raise InputError(
+                    "--seeds goes with --port, --dtype, --require and --json "
+                    "alone; leave the other options out.")
+            exit_if_missing(required)
+            check_seeds(names, dtypes, seeds, json_file)
         exit_if_missing(set(required) - set(names))
         out = terminal.console()
         with contextlib.ExitStack() as stack:

@@ -1,0 +1,87 @@
+"""Many seeds: no sound port raises an alarm, and a wrong one does."""
+
+import json
+from unittest import mock
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from parity import ports
+from parity.causes import catalogue
+from parity.check import seeds
+from parity.cli import app
+from parity.numerics.dtypes import BOTH
+
+PORT = next((name for name in ports.known_ports()
+             if ports.absent(name) is None), None)
+
+
+@pytest.fixture
+def one_port():
+    if PORT is None:
+        pytest.skip("not checked: no framework is here")
+    return ports.ready(PORT)
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, ["check", "--seeds", *words])
+
+
+@pytest.mark.long
+def test_a_few_seeds_raise_no_alarm(port):
+    tally = seeds.tallied([port.NAME], BOTH, range(3))
+    assert tally.alarms == [] and tally.compared > 1000
+    assert tally.nearest.keys() == {
+        (port.NAME, dtype, case) for dtype in BOTH
+        for case in ("forward", "gradients")}
+    assert all(0 < one.share < 1 for one in tally.nearest.values())
+
+
+def test_seeds_differ_and_are_the_same_each_time():
+    first, again, other = (seeds.drawn(seed) for seed in (3, 3, 4))
+    assert all(np.array_equal(first[1][name], again[1][name])
+               for name in first[1])
+    assert not np.array_equal(
+        first[1]["encoder.layers.0.feed_forward.inner.kernel"],
+        other[1]["encoder.layers.0.feed_forward.inner.kernel"])
+    assert not np.array_equal(first[2][0].inputs[0], other[2][0].inputs[0])
+
+
+def test_seeds_are_dealt_out():
+    assert seeds.dealt(5, "ab") == [range(2), range(2, 5)]
+    assert seeds.dealt(1, "ab") == [range(0), range(1)]
+
+
+def test_a_fault_is_an_alarm(one_port):
+    with catalogue.by_name("scores not divided").put(PORT):
+        tally = seeds.tallied([PORT], ["float64"], range(2))
+    assert len(tally.alarms) == 4
+    assert all("seed" in alarm and "scores" in alarm
+               for alarm in tally.alarms if ", forward," in alarm)
+
+
+def test_a_port_that_fails_is_an_alarm(one_port):
+    with mock.patch.object(one_port, "build", side_effect=OSError("no room")):
+        tally = seeds.tallied([PORT], ["float64"], range(1))
+    assert len(tally.alarms) == 2
+    assert all("OSError: no room" in alarm for alarm in tally.alarms)
+
+
+def test_the_command(one_port, tmp_path):
+    path = tmp_path / "seeds.json"
+    setups = [seeds.Setup("2 threads", {"OMP_NUM_THREADS": "2"})]
+    with mock.patch.object(seeds, "setups", lambda: setups):
+        done = invoke("1", "--port", PORT, "--dtype", "float64",
+                      "--json", str(path))
+    assert done.exit_code == 0, done.output
+    assert "no false alarms" in done.output and "2 threads" in done.output
+    made = json.loads(path.read_text())
+    assert made["setups"][0]["compared"] > 100
+
+
+@pytest.mark.parametrize("words", [
+    ["2", "--gradients"], ["2", "--preset", "lesson"], ["-1"],
+    ["2", "--port", "mxnet"]])
+def test_usage(words):
+    assert invoke(*words).exit_code == 2
