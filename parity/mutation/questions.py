@@ -57,7 +57,7 @@ class Examinee:
         if (model.name, dtype) not in self._runners:
             self._runners[model.name, dtype] = Runner(
                 self.engine, model.config,
-                copy.deepcopy(model.reference(dtype).stored), dtype)
+                copy.deepcopy(model.reference(dtype).arrays), dtype)
         return self._runners[model.name, dtype]
 
 
