@@ -24,7 +24,7 @@ def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
     # [3] kept [B T]: the labels that are not padding
     kept = labels != pad_id
     # [4] count []: their number; 1 if there are none  (R23)
-    count = torch.clamp(torch.sum(kept), min=1)
+    count = torch.clamp(torch.sum(kept), min=1).to(logits.dtype)
     # [5] loss []: the mean of Σ q log q - Σ q log p over those kept
     loss = torch.sum(torch.where(kept, negative_entropy - q_log_p, 0)) / count
     return loss
