@@ -101,13 +101,12 @@ class Beam(Search):
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
         # One hypothesis has one continuation: a beam of 1 is greedy search.
-        count = 1 if w == 1 else min(2 * w, w * vocab)
+        count = 1 if w == 1 else 2 * w
         first = ops.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = ops.tile(first, (b, w, 1))
         finished = ops.full((b, w), -math.inf, "float64")
         # At first one hypothesis is alive: all W would be the same.
         alive = ops.where(ops.arange(w) == 0, 0.0, finished)
-        done = ops.zeros(b, "bool")
         for written in range(1, self.length):
             # [1] log_probs [R V]: log p of every token that may come next
             log_probs = self.next(ops.reshape(tokens, (b * w, -1)), written)
@@ -159,10 +158,9 @@ class Beam(Search):
         hope = tap(self, "hope", alive[:, 0] / bound)
         # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
-        enough = worst > -math.inf
-        if self.settings.length_rule != "hf_true":
-            enough = enough & (worst >= hope)
-        return enough | (alive[:, 0] == -math.inf)
+        if self.settings.length_rule == "hf_true":
+            return worst > -math.inf
+        return worst >= hope
 
 
 def follow(tokens, which):

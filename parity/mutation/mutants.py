@@ -62,6 +62,11 @@ class Mutant:
         """In words: before → after."""
         return f"{self.before} → {self.after}"
 
+    @property
+    def edits(self):
+        """The edit in words, and with its column."""
+        return self.edit, f"{self.edit} at {self.column}"
+
     def applied(self, text):
         """The file's text with the edit."""
         return text[:self.start] + self.new + text[self.end:]

@@ -11,8 +11,10 @@ import math
 
 import numpy as np
 
-from contract import weights
+from contract import random, weights
 from contract.config import CHOICES, PRESETS, at_test_size
+from contract.generation import GenerationConfig
+from contract.trace import recording
 from parity import ports
 from parity.check import cases, golden
 from parity.numerics import rounding
@@ -150,6 +152,68 @@ def one_place():
     """Of an axis of 1, the first place is the last."""
     array = np.ones((2, 3, 1))
     assert np.array_equal(array[..., 0], array[..., -1])
+
+
+def padding_is_last():
+    """Padding is never an answer: the last p of every draw is 0."""
+    engine = ports.engine("numpy")
+    with recording(Heard()) as heard:
+        engine.generate(
+            engine.build("transformer", CONFIG, golden.shipped("complete")),
+            cases.padded_batch(CONFIG).source,
+            GenerationConfig(method="sample", max_tokens=3))
+    assert heard.values and not any(p[:, -1].any() for p in heard.values)
+
+
+class Heard:
+    """Keeps each p of a search."""
+
+    def __init__(self):
+        self.values = []
+
+    def record(self, module, name, value):
+        """Keep it if it is one, and hand it on."""
+        if name == "p":
+            self.values.append(value)
+        return value
+
+
+def numbers_of_any_kind():
+    """NumPy's whole numbers give the same keys as Python's."""
+    for number in (0, 3, 2**32 + 7):
+        assert np.array_equal(
+            random.fold_in(random.key(1), np.int64(number)),
+            random.fold_in(random.key(1), number))
+
+
+def the_wider_dtype():
+    """What torch makes of float32 with float64, and with whole numbers.
+
+    A search has at least one step, in which that happens.
+    """
+    assert GenerationConfig().replace(max_tokens=1)
+    try:
+        GenerationConfig(max_tokens=0)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError("a search may have no step")
+    if ports.absent("torch"):
+        return
+    torch = importlib.import_module("torch")
+    zeros, wide = torch.zeros(3), torch.ones(3, dtype=torch.float64)
+    assert (zeros + wide).dtype == torch.cat([zeros, wide]).dtype == wide.dtype
+    for count in (1, 3, 2**24 + 1):
+        shares = (wide.float() * 7) / count, wide.float() * 7 / torch.tensor(
+            count)
+        assert shares[0].dtype == shares[1].dtype == torch.float32
+        assert torch.equal(*shares)
+
+
+def axes_in_any_order():
+    """Whole numbers are summed exactly, over axes in any order."""
+    array = cases.values("any", 2, 3, 4) > 0
+    assert np.array_equal(array.sum(axis=(1, 2)), array.sum(axis=(2, 1)))
 
 
 def one_at_the_limit():
