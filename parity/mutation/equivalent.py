@@ -24,7 +24,8 @@ class Equivalent:
         file: in which file.
         text: the line, without its indentation.
         edits: each as "before → after"; where a line has several of these,
-            with " at " and the column of the one.
+            with " at " and the column of the one; where a file has several
+            such lines, with ":" and how many stand before it.
         why: the reason, in a sentence.
         proof: what raises AssertionError if it does not hold.
     """
@@ -48,7 +49,7 @@ EQUIVALENT = (
         TORCH, "attention.py", "Queries and keys have one width, d_k.",
         proofs.one_width,
         ('scores = tap(owner, "scores", query @ key.mT / '
-         'math.sqrt(query.shape[-1]))', "query → key"),
+         'math.sqrt(query.shape[-1]))', "query → key at 57"),
         ('scores = tap(self, "scores", raw_scores / '
          'math.sqrt(query.shape[-1]))', "query → key")),
     *entries(
@@ -71,7 +72,8 @@ EQUIVALENT = (
         proofs.wraps,
         ("bits = random.bits(key, shape).view(torch.int32) ^ -2**31",
          "- → ", "2 → -2"),
-        ("return bits >= int(rate * 2**32) - 2**31", "- → +", "2 → -2")),
+        ("return bits >= int(rate * 2**32) - 2**31", "- → +",
+         "2 → -2 at 35")),
     *entries(
         TORCH, "dropout.py", "A draw is the rate itself once in 2²⁴, and "
         "native masks are not comparable.", proofs.native_masks_are_any,
@@ -99,8 +101,6 @@ EQUIVALENT = (
         ("with torch.no_grad(), on(model.home):", ", on(model.home) → "),
         ("return draw(to_native(key.view(np.int32), model.home), shapes,",
          "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
-        ("**{name: convert(to_numpy(gradient))",
-         "to_numpy(gradient) → gradient"),
         ('return {f"{kind}.{name}": np.ascontiguousarray(convert('
          'to_numpy(array)))', "to_numpy(array) → array"),
         ("return to_numpy(to_native(a, device) @ to_native(b, device))",
@@ -136,7 +136,7 @@ EQUIVALENT = (
          "torch.no_grad(), → "),
         ("with torch.no_grad(), tracing(paths(residual)) as trace:",
          "torch.no_grad(), → "),
-        ("with torch.no_grad():", "with torch.no_grad() → if True"),
+        ("with torch.no_grad():", "with torch.no_grad() → if True at 0:1"),
         ("with torch.no_grad(), on(model.home):", "torch.no_grad(), → ")),
     *entries(
         TORCH, "train.py", "Only memory: nothing is differentiated.",
@@ -225,6 +225,11 @@ EQUIVALENT = (
         ("counts = torch.sum(targets[:, :, 1:] != pad_id, dim=(1, 2))",
          "1, 2 → 2, 1")),
     *entries(
+        TORCH, "loss.py", "PyTorch divides by whole numbers in the dtype of "
+        "what it divides.", proofs.the_wider_dtype,
+        ("count = torch.clamp(torch.sum(kept), min=1).to(logits.dtype)",
+         ".to(logits.dtype) → ")),
+    *entries(
         TORCH, "train.py", "PyTorch divides by a number and by an array of no "
         "dimension alike.", proofs.the_wider_dtype,
         ("shares = counts.to(self.m[0].dtype) / "
@@ -236,7 +241,7 @@ EQUIVALENT = (
     *entries(
         ALL, "random.py", "Exclusive or is the same either way round.",
         proofs.exclusive_or_commutes,
-        ("x0, x1 = _words(key, shape)", "x0, x1 → x1, x0")),
+        ("x0, x1 = _words(key, shape)", "x0, x1 → x1, x0 at 0:0")),
     *entries(
         ALL, "random.py", "The end of the interval is drawn once in 2⁵², and "
         "normals are compared to rounding.", proofs.ends_of_the_interval,
@@ -260,7 +265,8 @@ EQUIVALENT = (
     *entries(
         ALL, "transformer.py", "Every layer has written as many tokens.",
         proofs.caches_grow_together,
-        ("start = 0 if caches is None else caches[0].written", "0 → -1")),
+        ("start = 0 if caches is None else caches[0].written",
+         "0 → -1 at 40")),
 )
 
 

@@ -64,8 +64,9 @@ class Mutant:
 
     @property
     def edits(self):
-        """The edit in words, and with its column."""
-        return self.edit, f"{self.edit} at {self.column}"
+        """The edit in words; with its column; with its number too."""
+        there = f"{self.edit} at {self.column}"
+        return self.edit, there, f"{there}:{self.nth}"
 
     def applied(self, text):
         """The file's text with the edit."""

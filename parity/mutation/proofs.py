@@ -208,6 +208,10 @@ def the_wider_dtype():
             count)
         assert shares[0].dtype == shares[1].dtype == torch.float32
         assert torch.equal(*shares)
+        one = wide.float()[0] * 7
+        whole = torch.tensor(count)
+        quotients = one / whole, one / whole.to(one.dtype)
+        assert quotients[0].dtype == one.dtype and torch.equal(*quotients)
 
 
 def axes_in_any_order():
