@@ -36,7 +36,7 @@ folder = tests / "data" / "vectors"
 printed = Vector(folder / "notebook_single_head.safetensors")
 x = np.random.RandomState(42).randn(4, 6)
 print(x)
-assert np.array_equal(x, printed.given["x"])
+assert np.array_equal(x, printed.input_arrays["x"])
 assert round(x[0, 0], 4) == 0.4967
 
 # %% [markdown]

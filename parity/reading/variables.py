@@ -64,8 +64,8 @@ def variables(engine):
 
 
 def array_of(engine, value):
-    """A variable as an array; of a list of arrays, the first; else None."""
-    if isinstance(value, list):
+    """A variable as an array; of several arrays, the first; else None."""
+    if isinstance(value, (list, tuple)):
         value = value[0] if value else None
     if value is None or isinstance(value, (str, dict, tuple)):
         return None
