@@ -173,7 +173,7 @@ def _beam_search(graph, weights, source, settings, numbers):
     b, w, length = len(source), settings.beam, run.length
     vocab = run.model.config.target_vocab
     # One hypothesis has one continuation: a beam of 1 is greedy search.
-    count = 1 if w == 1 else min(2 * w, w * vocab)
+    count = 1 if w == 1 else 2 * w
     tokens = jnp.full((b, w, length), run.pad_id)
     tokens = tokens.at[:, :, 0].set(settings.bos_id)
     finished = jnp.full((b, w), -jnp.inf)
@@ -215,8 +215,7 @@ def _beam_search(graph, weights, source, settings, numbers):
 def is_done(finished, alive, bound, waits):
     """Whether the length rule ends a row's search: bool [B]."""
     hope, worst = alive[:, 0] / bound, finished[:, -1]
-    enough = (worst > -jnp.inf) & ((worst >= hope) | ~waits)
-    return enough | (alive[:, 0] == -jnp.inf)
+    return jnp.where(waits, worst >= hope, worst > -jnp.inf)
 
 
 SEARCHES = {"greedy": one_by_one, "sample": one_by_one, "beam": beam_search}

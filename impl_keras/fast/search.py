@@ -174,7 +174,7 @@ class Beam(Search, search.Beam):
         """Tokens, int [B W N], and log p over the penalty, float64 [B W]."""
         settings, w = self.settings, self.settings.beam
         b, vocab = self.memory.shape[0] // w, self.model.config.target_vocab
-        count = 1 if w == 1 else min(2 * w, w * vocab)
+        count = 1 if w == 1 else 2 * w
         first = self.first(b, w)
         none = ops.full((b, w), -math.inf, "float64")
         alive = ops.where(ops.arange(w) == 0, np.float64(0), none)
@@ -219,8 +219,8 @@ class Beam(Search, search.Beam):
         """Whether the length rule ends a row's search: bool [B]."""
         hope = alive[:, 0] / ops.take(numbers.bounds, written)
         worst = finished[:, -1]
-        enough = (worst > -math.inf) & ((worst >= hope) | numbers.hf_true)
-        return enough | (alive[:, 0] == -math.inf)
+        return ops.where(
+            numbers.hf_true, worst > -math.inf, worst >= hope)
 
 
 SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
