@@ -8,7 +8,7 @@ import pytest
 import contract.config
 import contract.training
 from contract.weights import probe_weights
-from parity.causes.faults.putting import tabled
+from parity.causes.faults.training_steps import late, rising, scheduled
 from parity.check import covering, lockstep, training_runs
 from parity.check.workers import Here
 from parity.numerics.comparator import DIVERGENCE
@@ -159,23 +159,11 @@ def test_a_fault_parts_a_run(port, fault):
         assert next(diverging(port), None) is not None
 
 
-def late(training, d_model, step):
-    """Warmed up a step too late."""
-    return training.learning_rate * d_model**-0.5 * min(
-        max(step - 1, training.warmup_steps)**-0.5,
-        step * training.warmup_steps**-1.5)
-
-
-def rising(training, d_model, step):
-    """A constant learning rate that warms up."""
-    return training.learning_rate * min(1, step / training.warmup_steps)
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("word, schedule", [
     ("inverse_sqrt", late), ("constant", rising)])
 def test_a_schedule_parts_a_run(port, word, schedule):
-    with tabled("optimizer", "SCHEDULES", lambda old, port: {
-            word: schedule})(port.NAME):
+    with scheduled(word, schedule)(port.NAME):
         assert next(diverging(port), None) is not None
 
 
