@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from parity.mutation import proofs
 
+#: A reason that holds on machines without an accelerator alone.
+NO_DEVICE = "Here is no device but the processor."
+
 ALL = ("torch", "keras", "jax")
 TORCH = ("torch",)
 
@@ -79,12 +82,12 @@ EQUIVALENT = (
         "native masks are not comparable.", proofs.native_masks_are_any,
         ("return torch.rand(shape, device=key.device) >= rate", ">= → >")),
     *entries(
-        TORCH, "dropout.py", "Here is no device but the processor.",
+        TORCH, "dropout.py", NO_DEVICE,
         proofs.one_device("torch"),
         ("return torch.rand(shape, device=key.device) >= rate",
          ", device=key.device → ")),
     *entries(
-        TORCH, "engine.py", "Here is no device but the processor.",
+        TORCH, "engine.py", NO_DEVICE,
         proofs.one_device("torch"),
         ('for name in ("cpu", "cuda", "mps", "xpu"):',
          '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
@@ -106,7 +109,7 @@ EQUIVALENT = (
         ("return to_numpy(to_native(a, device) @ to_native(b, device))",
          "to_native(b, device) → b")),
     *entries(
-        TORCH, "random.py", "Here is no device but the processor.",
+        TORCH, "random.py", NO_DEVICE,
         proofs.one_device("torch"),
         ("x0, x1 = key(data & 0xFFFFFFFF).to(parent.device).reshape(2, 1)",
          ".to(parent.device) → "),
