@@ -36,7 +36,9 @@ def key(seed):
 def fold_in(parent, name):
     """The key of ``name``, a text or a number, under ``parent``."""
     data = zlib.crc32(name.encode()) if isinstance(name, str) else name
-    return jnp.stack(threefry2x32(parent, jnp.uint32(0), jnp.uint32(data)))
+    word = (data & 0xFFFFFFFF if isinstance(data, int)
+            else data)  # jax: a number within a compiled function
+    return jnp.stack(threefry2x32(parent, jnp.uint32(0), jnp.uint32(word)))
 
 
 def fold_in_each(parent, names):

@@ -1,0 +1,47 @@
+"""What an engine is asked beside models: each answer is right, or is told."""
+
+import types
+
+import numpy as np
+import pytest
+
+from parity.check import face
+from parity.numerics.comparator import DIVERGENCE
+
+
+def wrong(engine, name):
+    """The answers that are not as they should be."""
+    answers = face.answers(types.SimpleNamespace(engine=engine), name)
+    assert answers
+    return [what for what, difference in answers.items()
+            if difference.verdict == DIVERGENCE]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", face.ASKED)
+def test_every_answer_is_right(port, name):
+    assert wrong(port, name) == []
+
+
+def test_a_wrong_answer_is_told(port, monkeypatch):
+    product = port.matmul
+    monkeypatch.setattr(port, "matmul", lambda *inputs: product(*inputs) + 1)
+    assert wrong(port, "borders") == ["product"]
+
+
+def test_a_search_that_reads_too_much_is_told(port, monkeypatch):
+    """Its answer is the same; what the decoder is given is not."""
+    generate = port.generate
+    monkeypatch.setattr(
+        port, "generate", lambda model, source, settings, rows=None: generate(
+            model, source, settings.replace(cached=False), rows))
+    assert any(what.startswith("tokens read") and "True" in what
+               for what in wrong(port, "steps of searches"))
+
+
+def test_numbers_above_32_bits_are_folded_in(port):
+    """By their low word, in each of the four."""
+    theirs = __import__(f"{port.__package__}.random", fromlist=["key"])
+    one, other = (np.asarray(port.to_numpy(theirs.fold_in(
+        theirs.key(1), number))) for number in (6, 2**33 + 6))
+    np.testing.assert_array_equal(one, other)
