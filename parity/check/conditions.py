@@ -14,7 +14,7 @@ import numpy as np
 
 from contract.generation import CHOICES
 from parity.check import (
-    calls, covering, search_runs, training_runs, wide)
+    calls, covering, face, search_runs, training_runs, wide)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,11 +276,26 @@ def training_conditions():
             for axis, words in training_runs.AXES.items() for word in words}
 
 
+def engine_questions():
+    """Yield what engines are asked beside models: (name, its function)."""
+    for name, function in face.ASKED.items():
+        yield f"engine: {name}", function
+
+
+def engine_conditions():
+    """What an engine is asked, in words: {words: predicate}."""
+    return {function.__doc__.splitlines()[0].rstrip("."):
+            lambda one, function=function: one is function
+            for function in face.ASKED.values()}
+
+
 #: Every list of conditions.
 GROUPS = [
     Group("Forward pass and gradients (--wide)", wide_cases,
           forward_conditions),
     Group("Pairs of choices (--wide)", wide_cases, pair_conditions),
+    Group("Engines beside models (--wide)", engine_questions,
+          engine_conditions),
     Group("Searches (--wide)", searches, search_conditions),
     Group("Training, every two of these together (--wide)", training_cases,
           training_conditions),

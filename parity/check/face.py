@@ -1,6 +1,6 @@
 """What an engine is asked beside models: its settings, numbers and refusals.
 
-Each function yields (what is asked, whether the answer is right).
+Each function of ASKED yields (what is asked, whether the answer is right).
 """
 
 import contextlib
@@ -20,7 +20,8 @@ from contract.weights import initial_weights
 from parity import ports
 from parity.check import cases, golden, search_runs
 from parity.numerics import canary, dtypes
-from parity.numerics.comparator import relative_error
+from parity.numerics.comparator import (
+    DIVERGENCE, MATCH, Difference, relative_error)
 
 #: What full precision is set by, where a port runs on its usual backend.
 PRECISION = {
@@ -42,11 +43,13 @@ SEEDS = 0, 2**32 + 7, 2**64 - 1
 def beginning(engine):
     """Its name, versions, settings and devices."""
     yield "name", ports.package(engine.NAME) == engine.__package__
-    for name, version in engine.versions().items():
-        yield f"version of {name}", version == installed(name)
-    disturbed, in_force = FRAMEWORKS.get(engine.NAME, (list, list))
-    disturbed()
-    expected = PRECISION.get(engine.NAME)
+    for part, version in engine.versions().items():
+        yield f"version of {part}", version == installed(part)
+    usual = engine.NAME != "keras" or "tensorflow" in engine.versions()
+    name = engine.NAME if usual else None
+    disturb, in_force = FRAMEWORKS.get(name, (list, list))
+    disturb()
+    expected = PRECISION.get(name)
     yield "settings", engine.set_precision() == expected or not expected
     yield "settings in force", all(in_force())
     yield "devices", "cpu" in engine.devices()
@@ -492,3 +495,18 @@ def of_kind(value, dtype):
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, native_masks, refusals,
     resumed, kinds, steps_of_searches, choices, one_token)}
+
+
+def answers(bench, name):
+    """What a port's engine answers to one of ASKED: {what: Difference}."""
+    fits: dict = {}
+    for what, right in ASKED[name](bench.engine):
+        fits[what] = fits.get(what, True) and bool(right)
+    return {what: verdict(right) for what, right in fits.items()}
+
+
+def verdict(right):
+    """A Difference of what is as it should be, or is not."""
+    return Difference(0.0 if right else None, 0.0,
+                      MATCH if right else DIVERGENCE,
+                      "" if right else "it is not so")

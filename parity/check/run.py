@@ -16,8 +16,8 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity.check import (
-    cases, generation, golden, lockstep, search_runs, training_runs, wide,
-    workers)
+    cases, face, generation, golden, lockstep, search_runs, training_runs,
+    wide, workers)
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, Report, Row, Time)
 from parity.check.runners import (
@@ -180,6 +180,7 @@ class Check:
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases())), 1
         if self.wide:
+            yield self._engines(), 1
             for form in FORMS:
                 for part in self._searched_models(form):
                     yield part, 1
@@ -347,6 +348,29 @@ class Check:
                         batch.source[:max(generation.BATCHES)],
                         generation.every_search(*ends), generation.BATCHES,
                         "fast")
+
+    def _engines(self):
+        """The part of what engines are asked beside models, on the CPU."""
+        there = self.targets.get("cpu", {})
+        requests = [(name, {
+            port: one.ask(f"engine: {name}", face.answers, name)
+            for port, one in there.items()}) for name in face.ASKED]
+        yield
+        rows = []
+        for name, futures in requests:
+            differences = {}
+            for port, future in futures.items():
+                reply = future.result()
+                self._timed("every model", name, "float64", "cpu", port,
+                            reply.seconds)
+                differences[port] = {"answer": Difference(
+                    None, 0.0, DIVERGENCE, reply.failure)
+                } if reply.failure else reply.value
+            rows += [Row("every model", f"engine: {name}", what, "float64",
+                         "cpu", *rest)
+                     for what, *rest in merge(differences, {})]
+        self.report.expected += sum(len(row.differences) for row in rows)
+        yield rows
 
     def _searched_models(self, form):
         """Yield the parts of searches that meet every condition."""

@@ -12,11 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from parity.check import (
-    cases, generation, golden, lockstep, search_runs, training_runs, wide,
-    workers)
+    cases, face, generation, golden, lockstep, search_runs, training_runs,
+    wide, workers)
 from parity.check.run import SHORT
 from parity.check.runners import Reference, Runner, compare_steps
-from parity.mutation import face
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 
@@ -127,8 +126,8 @@ def right(fits, words):
 @functools.cache
 def questions():
     """Every Question, by name; those of which there are most are the last."""
-    every = [Question(name, functools.partial(of_face, ask))
-             for name, ask in face.ASKED.items()]
+    every = [Question(name, functools.partial(face.answers, name=name))
+             for name in face.ASKED]
     for preset in PRESETS:
         every += of_preset(preset)
     every += [training(run, None) for run in training_runs.varied_few()]
@@ -142,15 +141,6 @@ def questions():
             model = ModelTruth(varied.name, varied.config, varied.weights)
             every += [model.case(case) for case in varied.cases()]
     return {one.name: one for one in every}
-
-
-def of_face(ask, examinee):
-    """The answer of what asks an engine alone: {what: whether it is right}."""
-    answers: dict = {}
-    for what, fits in ask(examinee.engine):
-        answers[what] = answers.get(what, True) and bool(fits)
-    return {what: right(fits, "it is not so")
-            for what, fits in answers.items()}
 
 
 def of_preset(preset):
