@@ -19,8 +19,8 @@ from tokenizers import (
 
 from contract.errors import InputError, one_of
 from contract.files import check_ordinary, write_whole
+from contract.shipped import DATA, list_sums, sound
 
-DATA = pathlib.Path(__file__).parent / "data"
 TOKENIZER, SENTENCES = DATA / "tokenizer.json", DATA / "sentences.tsv"
 
 #: The special tokens, by id from 0.
@@ -69,7 +69,7 @@ class Tokenizer:
         Raises:
             InputError: it cannot be read, or lacks a special token.
         """
-        path = TOKENIZER if path is None else path
+        path = sound(TOKENIZER.name, DATA) if path is None else path
         check_ordinary(path)
         try:
             return cls(tokenizers.Tokenizer.from_file(str(path)))
@@ -188,7 +188,7 @@ def read_pairs(path=None):
         InputError: it cannot be read, or a line is not a pair; the file and
             the line's number are named.
     """
-    path = SENTENCES if path is None else path
+    path = sound(SENTENCES.name, DATA) if path is None else path
     check_ordinary(path)
     try:
         lines = pathlib.Path(path).read_bytes().removeprefix(
@@ -219,4 +219,5 @@ def read_pairs(path=None):
 if __name__ == "__main__":
     everything = [text for column in read_pairs() for text in column]
     Tokenizer.train(everything).save(TOKENIZER)
+    list_sums(DATA, [SENTENCES, TOKENIZER])
     print(f"made {TOKENIZER}")

@@ -10,12 +10,11 @@
 # the `impl_` folders, and we look at its steps by their names.
 
 # %%
-import pathlib
-
 import numpy as np
 
+from contract.shipped import VECTORS
 from contract.steps import read_steps
-from parity import assert_parity
+from parity import assert_parity, ports
 from parity.check.vectors import Vector
 from parity.reading import lessons
 
@@ -31,9 +30,7 @@ print("frameworks:", ", ".join(engines))
 # sixteen digits. The first number of the first word is 0.4967.
 
 # %%
-tests = pathlib.Path(lessons.FOLDER).parent / "parity_tests"
-folder = tests / "data" / "vectors"
-printed = Vector(folder / "notebook_single_head.safetensors")
+printed = Vector(VECTORS / "notebook_single_head.safetensors")
 x = np.random.RandomState(42).randn(4, 6)
 print(x)
 assert np.array_equal(x, printed.input_arrays["x"])
@@ -128,10 +125,9 @@ for name, engine in engines.items():
 # are the same, so the whole project can be read side by side.
 
 # %%
-root = pathlib.Path(lessons.FOLDER).parent
 for name in engines:
-    file = root / ("reference_numpy" if name == "numpy" else f"impl_{name}")
-    step = next(step for step in read_steps(file / "attention.py")
+    file = ports.folder(name) / "attention.py"
+    step = next(step for step in read_steps(file)
                 if step.owner == "SingleHeadAttention"
                 and step.name == "weights" and not step.backward)
     print(f"{name:6} {' '.join(step.code.split())}")
@@ -145,7 +141,7 @@ for name in engines:
 # [batch, head, word, number].
 
 # %%
-many = Vector(folder / "notebook_numpy_multi_head.safetensors")
+many = Vector(VECTORS / "notebook_numpy_multi_head.safetensors")
 module = reference.build("multi_head_attention", many.config, many.weights)
 steps = reference.run(module, *many.inputs(), cache=None)
 for name, value in steps.items():

@@ -6,6 +6,20 @@ b)`` why. For their tests: ``parity.assert_parity(actual, expected)``.
 """
 
 import importlib
+import importlib.util
+import pathlib
+
+#: A package of ours with a name that others may have as well.
+CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
+
+_spec = importlib.util.find_spec("contract")
+if _spec is None or CONTRACT not in [
+        pathlib.Path(place).resolve()
+        for place in _spec.submodule_search_locations or ()]:
+    raise ImportError(
+        "parity needs its own package 'contract', but Python finds "
+        f"{_spec and _spec.origin}; rename that, uninstall it, or run in "
+        "another folder.")
 
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",

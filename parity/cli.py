@@ -16,9 +16,11 @@ import typer
 from contract.config import PRESETS
 from contract.errors import InputError
 from contract.files import check_writable, write_json
+from contract.shipped import VECTORS
 from parity import ports
 from parity.commands import (
-    compare, differences, doctor, faults, ledger, mutate, read, translate)
+    compare, differences, doctor, faults, ledger, lesson, mutate, read,
+    translate)
 from parity.commands import train as training
 from parity.commands.seeds import check_seeds
 from parity.commands.shell import MISSING, Commands, told_plainly
@@ -197,8 +199,9 @@ def check(
 
 @app.command()
 def vectors(
-    paths: Annotated[list[pathlib.Path], typer.Argument(
-        metavar="PATH…", help="Vector files, or folders of them.")],
+    paths: Annotated[Optional[list[pathlib.Path]], typer.Argument(
+        metavar="[PATH…]", help="Vector files, or folders of them.  [default: "
+        "those that come with the project]")] = None,
     port: Port = None,
     require: Require = None,
     json_file: Json = None,
@@ -216,7 +219,7 @@ def vectors(
         with terminal.progress(out) as progress:
             task = progress.add_task("starting")
             report = replaying.replay(
-                paths, names,
+                paths or [VECTORS], names,
                 lambda text: progress.update(task, description=text))
             report.environment = describe(report, ["cpu"])
         columns = ["numpy", *names]
@@ -255,6 +258,7 @@ app.command()(faults.faults)
 app.command()(mutate.mutate)
 app.command()(differences.differences)
 app.command()(read.read)
+app.command()(lesson.lesson)
 app.command()(compare.dump)
 app.command()(compare.compare)
 app.command()(ledger.ledger)

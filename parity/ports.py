@@ -11,10 +11,10 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
-import pathlib
 import re
 
 from contract.errors import InputError, one_of
+from contract.shipped import PACKAGES
 
 #: What a port cannot run without, and the oldest version that it can run on.
 NEEDS = {
@@ -32,9 +32,8 @@ COMPILED = {("keras", "fast"), ("jax", "fast")}
 
 def known_ports():
     """The names of the ``impl_*`` folders beside this one, in fixed order."""
-    root = pathlib.Path(__file__).resolve().parent.parent
     names = {path.parent.name.removeprefix("impl_")
-             for path in root.glob("impl_*/engine.py")}
+             for path in PACKAGES.glob("impl_*/engine.py")}
     first = [name for name in NEEDS if name in names]
     return (*first, *sorted(names - set(first)))
 
@@ -46,7 +45,7 @@ def package(name):
 
 def folder(name):
     """The folder of a port, or of the reference, as a path."""
-    return pathlib.Path(__file__).resolve().parent.parent / package(name)
+    return PACKAGES / package(name)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,6 @@ same outputs.
 """
 
 import functools
-import hashlib
 import pathlib
 import tempfile
 
@@ -16,17 +15,16 @@ import numpy as np
 
 from contract import weights
 from contract.config import PRESETS, TransformerConfig
-from contract.errors import InputError
 from contract.files import write_whole
+from contract.shipped import (
+    SUMS, WEIGHTS, digest, list_sums, sound, sums)
 from contract.tokenizer import Tokenizer, read_pairs
 from parity import ports
 from parity.check import cases
 from parity.numerics.comparator import DIVERGENCE, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "weights"
-
-SUMS = "SHA256SUMS"
+FOLDER = WEIGHTS
 
 #: The trained model: its files begin with this.
 TRAINED = "dates"
@@ -58,26 +56,6 @@ and `dates.curves.tsv` the learning curves of the four implementations.
 | preset | arrays | parameters | SHA-256 of the file |
 |---|---:|---:|---|
 """
-
-
-def sound(name, folder=FOLDER):
-    """The path of a shipped file, once it has the hash in SHA256SUMS.
-
-    Raises:
-        InputError: it is missing, damaged or not listed.
-    """
-    path, digest = pathlib.Path(folder) / name, sums(folder).get(name)
-    try:
-        own = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(
-            f"the shipped file {str(path)!r} cannot be read "
-            f"({error.strerror}); take it again from the project.") from None
-    if own != digest:
-        raise InputError(
-            f"the shipped file {str(path)!r} is damaged: its hash is not the "
-            f"one in {SUMS}; take it again from the project.")
-    return path
 
 
 def shipped(preset, folder=FOLDER):
@@ -117,7 +95,7 @@ def make(folder=FOLDER):
     """Write every weight file, golden file, the hashes and the README."""
     folder = pathlib.Path(folder)
     (folder / "golden").mkdir(parents=True, exist_ok=True)
-    table, sums = README, []
+    table, paths = README, []
     for preset in PRESETS:
         config = cases.test_size(preset)
         arrays = weights.probe_weights(config)
@@ -128,15 +106,11 @@ def make(folder=FOLDER):
         for path, content in files.items():
             weights.save(path, content, preset=preset,
                          config=config.as_dict())
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            sums.append(f"{digest}  {path.relative_to(folder)}\n")
-        first = sums[-2].split()[0]
+        paths += files
+        first = digest(paths[-2])
         size = sum(array.size for array in arrays.values())
         table += f"| `{preset}` | {len(arrays)} | {size:,} | `{first}` |\n"
-    for path in sorted(folder.glob(f"{TRAINED}.*")):
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        sums.append(f"{digest}  {path.relative_to(folder)}\n")
-    write_whole(folder / SUMS, "".join(sums))
+    list_sums(folder, [*paths, *sorted(folder.glob(f"{TRAINED}.*"))])
     write_whole(folder / "README.md", table)
 
 
@@ -171,22 +145,10 @@ def _unequal(ours, theirs):
             yield f"{name} differs"
 
 
-def sums(folder=FOLDER):
-    """{name of a shipped file: its SHA-256}, as SHA256SUMS has it."""
-    try:
-        lines = (pathlib.Path(folder) / SUMS).read_text("utf-8").splitlines()
-        pairs = [line.split(maxsplit=1) for line in lines]
-        return {name: digest for digest, name in pairs}
-    except (OSError, ValueError):
-        raise InputError(
-            f"{str(pathlib.Path(folder) / SUMS)!r} cannot be read; run parity "
-            "weights.") from None
-
-
 def _wrong_sums(folder):
-    for name, digest in sums(folder).items():
+    for name, listed in sums(folder).items():
         path = folder / name
         if not path.is_file():
             yield f"weights/{name} is listed in {SUMS} and missing"
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        elif digest(path) != listed:
             yield f"weights/{name} does not have the hash in {SUMS}"

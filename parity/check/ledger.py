@@ -30,11 +30,11 @@ import typing
 
 from contract.errors import InputError
 from contract.files import check_ordinary, write_whole
+from contract.shipped import LEDGER
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE
 
-PATH = (pathlib.Path(__file__).resolve().parent.parent.parent
-        / "parity_tests" / "data" / "ledger.tsv")
+PATH = LEDGER
 
 #: An error of so many times the recorded one fails.
 FACTOR = 4

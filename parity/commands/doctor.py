@@ -5,6 +5,7 @@ import platform
 
 import typer
 
+from contract import shipped
 from contract.errors import InputError
 from parity import ports
 from parity.commands.shell import USAGE, told_plainly
@@ -31,7 +32,7 @@ def doctor():
     Exit status: 0 nothing is wrong, 2 something is.
     """
     with told_plainly():
-        wrong = [*_python(), *_frameworks(), *_shipped()]
+        wrong = [*_python(), *_frameworks(), *_shipped(), *_clashes()]
         print("nothing is wrong" if not wrong else
               f"wrong: {'; '.join(wrong)}")
         raise typer.Exit(USAGE if wrong else 0)
@@ -65,18 +66,29 @@ def _frameworks():
 
 def _shipped():
     """Print how the shipped files are; yield which of them are not sound."""
-    from parity.check import golden
-    try:
-        names = golden.sums()
-    except InputError as error:
-        print("files   not here")
-        yield str(error)
-        return
-    sound = 0
-    for name in names:
+    count = sound = 0
+    for folder in (shipped.WEIGHTS, shipped.DATA):
         try:
-            golden.sound(name)
-            sound += 1
+            names = shipped.sums(folder)
         except InputError as error:
             yield str(error)
-    print(f"files   {sound} of {len(names)} shipped files are sound")
+            continue
+        for name in names:
+            count += 1
+            try:
+                shipped.sound(name, folder)
+                sound += 1
+            except InputError as error:
+                yield str(error)
+    print(f"files   {sound} of {count} shipped files are sound")
+
+
+def _clashes():
+    """Yield which packages of ours another distribution installs as well."""
+    installed = importlib.metadata.packages_distributions()
+    for name in sorted({"contract", "parity", *map(
+            ports.package, ("numpy", *ports.known_ports()))}):
+        others = set(installed.get(name, ())) - {DISTRIBUTION}
+        if others:
+            yield (f"the package {name} is also installed by "
+                   f"{', '.join(sorted(others))}; uninstall that")

@@ -144,12 +144,12 @@ def of_maps(site):
     sentences.append({
         "source": VAGUE, "target": vague["best"]["text"], "groups": [],
         "id": "vague", "tree": vague})
-    return {"sentences": sentences, "asked": "", "problem": ""}
+    return {"sentences": sentences, "asked": "", "problem": "", "place": 0}
 
 
 def of_rulings(site):
     """The rulings, each with the steps that cite it."""
-    entries, before = rulings.all_of(site.root)
+    entries, before = rulings.all_of()
     cited = {number: [] for number, _, _ in entries}
     for name, lines in site.rows.items():
         for row in lines:

@@ -15,10 +15,11 @@ import re
 import numpy as np
 
 from contract.errors import InputError
+from contract.shipped import LESSONS
 from parity import ports
 from parity.ports import NotChecked
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "lessons"
+FOLDER = LESSONS
 
 MARK = re.compile(r"# %%(?: \[(markdown)\])?\s*$")
 

@@ -122,7 +122,7 @@ class Site:
     Args:
         values: a values.Values.
         live: whether a server stands behind the pages.
-        root: the project's folder.
+        root: the folder of the four.
     """
 
     def __init__(self, values, live=False, root=sources.ROOT):
@@ -235,7 +235,7 @@ class Site:
         step = row.step
         view["formula"] = formulas.formula(step)
         for number in step.rulings:
-            view["held"] += [test for test in rulings.tests(number, self.root)
+            view["held"] += [test for test in rulings.tests(number)
                              if test not in view["held"]]
         seen = self.values.step(step)
         view["dims"] = " ".join(step.dims)

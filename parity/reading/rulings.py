@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from contract.errors import InputError
-from parity.reading.sources import ROOT
+from contract.shipped import ROOT
 
 
 @functools.cache

@@ -8,14 +8,14 @@ what a port has beside it stands where the port has it.
 import ast
 import dataclasses
 import functools
-import pathlib
 import re
 
 from contract.errors import InputError
+from contract.shipped import PACKAGES
 from contract.steps import read_steps
 from parity import ports
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+ROOT = PACKAGES
 
 #: What a call is called in each framework.
 CALLS = {"forward": "call", "__call__": "call", "call": "call"}
