@@ -5,34 +5,36 @@ their host: a page of another site, whose name was made to lead here, gets
 nothing. Only the files of the site are handed out, by name.
 """
 
+import contextlib
 import http
 import http.server
 import mimetypes
 import pathlib
+import socket
+import sys
 import threading
+import time
 import urllib.parse
-import warnings
 
-from contract.batch import Batch
 from contract.errors import InputError
-from contract.generation import GenerationConfig
-from parity.check.run import LONGEST
+from parity.reading import live
 from parity.reading.pages import Site
-from parity.reading.tree import tree_of
-from parity.reading.values import ModelRun
-from parity.render.maps import figures
 
 ADDRESS = "127.0.0.1"
 
 #: The hosts that a request may name.
 HOSTS = ("localhost", ADDRESS)
 
-#: Where the reader's own text is sent, and how long it may be.
-READ, MOST = "/read-attention", 80
+#: Where the reader's own text is sent.
+READ = "/read-attention"
 
-#: Sources are padded to one of these lengths, so that a framework that
-#: prepares itself for each shape does so seldom.
-LENGTHS = (16, 32, 64)
+#: How many connections are answered at once, how many more may wait until one
+#: is free, and the seconds that one may last from its first byte to its last.
+CONNECTIONS, BACKLOG, SECONDS = 128, 512, 10
+
+#: How long a reader's text is waited for before its place in line is told, and
+#: after how long the page then asks again; in seconds.
+PATIENCE, AGAIN = 1, 2
 
 HEADERS = {
     "Content-Security-Policy":
@@ -69,74 +71,63 @@ class Reading:
                       if path.is_file()}
         self.files["/"] = folder / "index.html"
         self.values, self.site = values, Site(values, live=True)
-        self.lock = threading.Lock()  # the models' traces are one at a time
+        self.line = live.Line(lambda text: self.page(
+            text, sentences=[live.attention(values, text)]))
 
     def answer(self, target):
-        """(status, content type, bytes) for the target of a GET."""
-        parts = urllib.parse.urlsplit(target)
-        if parts.path == READ:
+        """(status, headers, bytes) for the target of a GET."""
+        try:
+            parts = urllib.parse.urlsplit(target)
+            path = urllib.parse.unquote(parts.path)
             texts = urllib.parse.parse_qs(
                 parts.query, errors="replace").get("text", [""])
+        except ValueError:
+            return plain(http.HTTPStatus.BAD_REQUEST,
+                         "This is no address of a page.")
+        if path == READ:
             return self.attention(texts[0].strip())
-        path = self.files.get(urllib.parse.unquote(parts.path))
-        if path is None:
-            return (http.HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8",
-                    b"There is no such page.\n")
-        kind = mimetypes.guess_type(path.name)[0] or "text/plain"
+        if path not in self.files:
+            return plain(http.HTTPStatus.NOT_FOUND, "There is no such page.")
+        file = self.files[path]
+        kind = mimetypes.guess_type(file.name)[0] or "text/plain"
         if kind.startswith("text/") or kind.endswith("javascript"):
             kind += "; charset=utf-8"
-        return http.HTTPStatus.OK, kind, path.read_bytes()
+        return (http.HTTPStatus.OK, {"Content-Type": kind},
+                file.read_bytes())
 
     def attention(self, text):
-        """The page of the attention of a text."""
-        status, sentences, problem = http.HTTPStatus.OK, [], ""
-        try:
-            with self.lock, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                sentences = [self.read(text)]
-        except InputError as error:
-            status, problem = http.HTTPStatus.BAD_REQUEST, str(error)
-        html = self.site.render(
-            "attention-maps.html", "attention-maps.html", "Attention maps",
-            sentences=sentences, asked=text, problem=problem)
-        return status, "text/html; charset=utf-8", html.encode(
-            "utf-8", "replace")
-
-    def read(self, text):
-        """The figures of a text: what the model answers and looks at.
-
-        Raises:
-            InputError: there is no text, or too much of it.
-        """
-        values = self.values
-        tokenizer, config = values.tokenizer, values.config
-        if not text:
-            raise InputError("there is no text; write a date.")
-        if len(text) > MOST:
-            raise InputError(
-                f"the text has {len(text)} characters; give at most {MOST}.")
+        """The attention of a text, or its place in line."""
+        status, headers = http.HTTPStatus.OK, {
+            "Content-Type": "text/html; charset=utf-8"}
         text = text.encode("utf-8", "replace").decode()
-        ids = tokenizer.encode(text)
-        if len(ids) > config.max_length:
-            raise InputError(
-                f"the text has {len(ids)} tokens, but the model reads "
-                f"{config.max_length}; give a shorter one.")
-        length = next(n for n in (*LENGTHS, config.max_length)
-                      if len(ids) <= n)
-        source = tokenizer.pad([ids], length=length)
-        engine = values.engines["numpy"]
-        tokens = engine.generate(
-            values.models["numpy"], source, GenerationConfig(
-                bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
-                max_tokens=LONGEST))["tokens"][0]
-        read = tokens[:, :-1].copy()
-        read[read == tokenizer.eos_id] = config.pad_id
-        run = ModelRun(values.engines, config, values.weights,
-                       Batch.of_ids(source, read, config.pad_id),
-                       models=values.models)
-        return figures(run, tokenizer, 0, text,
-                       tokenizer.decode(tokens[0]), 0) | {
-                           "tree": tree_of(values, text)}
+        try:
+            live.ids_of(self.values, text)
+            page, place = self.line.ask(text, PATIENCE)
+            if place:
+                status = http.HTTPStatus.ACCEPTED
+                headers["Refresh"] = str(AGAIN)
+                page = self.page(text, place=place)
+        except InputError as error:
+            status = http.HTTPStatus.BAD_REQUEST
+            page = self.page(text, problem=str(error))
+        except live.FullError:
+            status = http.HTTPStatus.SERVICE_UNAVAILABLE
+            page = self.page(text, problem=(
+                "too many texts wait; ask again in a minute."))
+        return status, headers, page
+
+    def page(self, text, sentences=(), problem="", place=0):
+        """The page of a text, as bytes."""
+        return self.site.render(
+            "attention-maps.html", "attention-maps.html", "Attention maps",
+            sentences=sentences, asked=text, problem=problem,
+            place=place).encode("utf-8", "replace")
+
+
+def plain(status, sentence):
+    """An answer of one sentence."""
+    return (status, {"Content-Type": "text/plain; charset=utf-8"},
+            f"{sentence}\n".encode())
 
 
 def handler(reading):
@@ -144,7 +135,8 @@ def handler(reading):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         server_version, sys_version = "parity", ""
-        timeout = 30
+        timeout = SECONDS
+        default_request_version = "HTTP/1.0"  # an answer has its status
 
         def do_GET(self):
             """Answer, body and all."""
@@ -156,25 +148,75 @@ def handler(reading):
 
         def _answer(self, body):
             if not is_ours(self.headers.get("Host")):
-                reply = (http.HTTPStatus.FORBIDDEN,
-                         "text/plain; charset=utf-8",
-                         b"Only localhost and 127.0.0.1 are served.\n")
+                reply = plain(http.HTTPStatus.FORBIDDEN,
+                              "Only localhost and 127.0.0.1 are served.")
             else:
                 reply = reading.answer(self.path)
-            status, kind, data = reply
+            status, headers, data = reply
             self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(data)))
-            for name, value in HEADERS.items():
+            for name, value in headers.items():
                 self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             if body:
                 self.wfile.write(data)
+
+        def end_headers(self):
+            """Every answer, of an error too, has HEADERS."""
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
+            super().end_headers()
 
         def log_message(self, *words):
             """Nothing: what is read here is the reader's alone."""
 
     return Handler
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Answers CONNECTIONS at once, each for SECONDS; BACKLOG more wait."""
+
+    request_queue_size = BACKLOG
+
+    def __init__(self, *args):
+        self.free = threading.Semaphore(CONNECTIONS)
+        self.ends: dict[socket.socket, float] = {}
+        super().__init__(*args)
+
+    def get_request(self):
+        """The next connection, once there is room for one more.
+
+        Raises:
+            TimeoutError: there is none; the connection still waits.
+        """
+        if not self.free.acquire(timeout=0.2):
+            raise TimeoutError
+        try:
+            connection, address = super().get_request()
+        except OSError:
+            self.free.release()
+            raise
+        self.ends[connection] = time.monotonic() + SECONDS
+        return connection, address
+
+    def shutdown_request(self, request):
+        """End a connection, and make room for another."""
+        super().shutdown_request(request)
+        if self.ends.pop(request, None) is not None:
+            self.free.release()
+
+    def service_actions(self):
+        """End what has lasted too long; its thread then ends by itself."""
+        now = time.monotonic()
+        for connection, end in list(self.ends.items()):
+            if now > end:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request, address):
+        """Say what went wrong, unless the reader only left."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, address)
 
 
 def server(folder, values, tcp_port):
@@ -184,8 +226,7 @@ def server(folder, values, tcp_port):
         InputError: the port is taken.
     """
     try:
-        return http.server.ThreadingHTTPServer(
-            (ADDRESS, tcp_port), handler(Reading(folder, values)))
+        return Server((ADDRESS, tcp_port), handler(Reading(folder, values)))
     except OSError as error:
         raise InputError(
             f"port {tcp_port} of {ADDRESS} cannot be listened on "

@@ -1,0 +1,173 @@
+"""The server of the pages: a class at once, slow and broken connections."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from contract.errors import InputError
+from parity.reading import live, serving
+
+#: As many as ask at the same moment.
+CLASS = 300
+
+
+class Pages(serving.Reading):
+    """A Reading of one page, whose texts take a moment each."""
+
+    def __init__(self, folder):
+        self.files = {"/": folder / "index.html"}
+        self.line = live.Line(self.slowly)
+
+    def slowly(self, text):
+        """The page of a text."""
+        time.sleep(0.01)
+        if text == "broken":
+            raise ZeroDivisionError
+        return f"read {text}".encode()
+
+    def page(self, text, **what):
+        """What stands on a page, as words."""
+        return f"{text}: {what}".encode()
+
+
+@pytest.fixture
+def running(tmp_path, monkeypatch):
+    """A running server whose connections last 2 seconds at most."""
+    monkeypatch.setattr(serving, "SECONDS", 2)
+    monkeypatch.setattr(live, "ids_of", lambda values, text: [])
+    Pages.values = None
+    (tmp_path / "index.html").write_text("the page " * 10_000)
+    with serving.Server((serving.ADDRESS, 0),
+                        serving.handler(Pages(tmp_path))) as made:
+        thread = threading.Thread(
+            target=made.serve_forever, args=[0.1], daemon=True)
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+async def asked(server, content):
+    """What comes back for these bytes; all of it."""
+    reader, writer = await asyncio.open_connection(*server.server_address)
+    writer.write(content)
+    with contextlib.suppress(ConnectionError):
+        answer = await reader.read()
+        writer.close()
+        return answer
+    return b""
+
+
+def request(target):
+    """A request as a browser sends it."""
+    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+
+
+def status(answer):
+    """The status of an answer."""
+    return int(answer.split(None, 2)[1])
+
+
+def test_a_class_is_answered_at_once(running):
+    """Pages and texts, all asked for before any is answered."""
+    async def everybody():
+        return await asyncio.gather(*(asked(running, request(
+            "/" if i % 2 else f"/read-attention?text={i}"))
+            for i in range(CLASS)))
+    answers = asyncio.run(everybody())
+    assert {status(answer) for answer in answers[1::2]} == {200}
+    assert all(len(answer) > 90_000 for answer in answers[1::2])
+    assert {status(answer) for answer in answers[::2]} <= {200, 202}
+
+
+def test_slow_connections_are_ended_and_others_answered(running):
+    """As many as there is room for say nothing, or a byte now and then."""
+    async def slow(kind):
+        reader, writer = await asyncio.open_connection(
+            *running.server_address)
+        start = time.monotonic()
+        answer = asyncio.create_task(reader.read())
+        with contextlib.suppress(ConnectionError):
+            while kind and not answer.done():
+                writer.write(b"G")
+                await writer.drain()
+                await asyncio.sleep(0.1)
+            await answer
+        writer.close()
+        return time.monotonic() - start
+
+    async def everybody():
+        holding = [asyncio.create_task(slow(i % 2)) for i in range(
+            serving.CONNECTIONS)]
+        await asyncio.sleep(0.3)
+        answer = await asked(running, request("/"))
+        return answer, await asyncio.gather(*holding)
+    answer, seconds = asyncio.run(everybody())
+    assert status(answer) == 200
+    assert max(seconds) < serving.SECONDS + 4
+    assert not running.ends
+
+
+@pytest.mark.parametrize("line, expected", [
+    (b"GET http://[ HTTP/1.1", 400), (b"GET //[::1 HTTP/1.1", 404),
+    (b"GET /%00%ff HTTP/1.1", 404), (b"GET /\xff\xfe HTTP/1.1", 404),
+    (b"GET / HTTP/9", 400), (b"GET / HTTP/1.1 x", 400), (b"\x16\x03\x01", 400),
+    (b"BREW / HTTP/1.1", 501), (b"GET " + b"/" * 70_000 + b" HTTP/1.1", 414),
+    (b"GET /?" + b"a&" * 30_000 + b" HTTP/1.1", 200),
+    (b"GET /read-attention?text=%ED%A0%80 HTTP/1.1", 200),
+    (b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 200, 431)])
+def test_malformed_requests_are_refused(running, capfd, line, expected):
+    answer = asyncio.run(asked(
+        running, line + b"\r\nHost: localhost\r\n\r\n"))
+    assert status(answer) == expected
+    assert b"default-src 'none'" in answer
+    assert capfd.readouterr().err == ""
+
+
+def test_a_reader_who_leaves_is_no_error(running, capfd):
+    for _ in range(20):
+        with socket.create_connection(running.server_address) as link:
+            link.sendall(request("/"))
+    time.sleep(0.3)
+    assert capfd.readouterr().err == ""
+
+
+def test_texts_are_read_in_order_and_keep_their_place():
+    go, read = threading.Event(), []
+
+    def slowly(text):
+        go.wait()
+        read.append(text)
+        return text.upper()
+    line = live.Line(slowly)
+    texts = [f"text {i}" for i in range(live.WAITING)]
+    assert [line.ask(text, 0) for text in texts] == [
+        (None, i + 1) for i in range(live.WAITING)]
+    assert line.ask("text 7", 0) == (None, 8)
+    with pytest.raises(live.FullError):
+        line.ask("one more", 0)
+    go.set()
+    assert line.ask(texts[-1], 9) == (texts[-1].upper(), 0)
+    assert read == texts and len(line.answers) == live.KEPT
+
+
+def test_an_error_goes_to_who_asked():
+    line = live.Line({"right": 1}.__getitem__)
+    with pytest.raises(KeyError):
+        line.ask("wrong", 9)
+    assert line.ask("right", 9) == (1, 0)
+
+
+def test_a_full_line_is_said(running, monkeypatch):
+    monkeypatch.setattr(live, "WAITING", 0)
+    answer = asyncio.run(asked(running, request("/read-attention?text=a")))
+    assert status(answer) == 503 and b"ask again in a minute" in answer
+
+
+def test_no_text_is_refused_at_once():
+    with pytest.raises(InputError, match="no text"):
+        live.ids_of(None, "")
