@@ -16,7 +16,6 @@ import typer
 from contract.config import PRESETS
 from contract.errors import InputError
 from contract.files import check_writable, write_json
-from contract.shipped import VECTORS
 from parity import ports
 from parity.commands import (
     compare, differences, doctor, faults, ledger, lesson, mutate, read,
@@ -199,9 +198,8 @@ def check(
 
 @app.command()
 def vectors(
-    paths: Annotated[Optional[list[pathlib.Path]], typer.Argument(
-        metavar="[PATH…]", help="Vector files, or folders of them.  [default: "
-        "those that come with the project]")] = None,
+    paths: Annotated[list[pathlib.Path], typer.Argument(
+        metavar="PATH…", help="Vector files, or folders of them.")],
     port: Port = None,
     require: Require = None,
     json_file: Json = None,
@@ -219,7 +217,7 @@ def vectors(
         with terminal.progress(out) as progress:
             task = progress.add_task("starting")
             report = replaying.replay(
-                paths or [VECTORS], names,
+                paths, names,
                 lambda text: progress.update(task, description=text))
             report.environment = describe(report, ["cpu"])
         columns = ["numpy", *names]

@@ -80,7 +80,8 @@ def _shipped():
                 sound += 1
             except InputError as error:
                 yield str(error)
-    print(f"files   {sound} of {count} shipped files are sound")
+    print(f"files   {sound} of {count} shipped files are sound, "
+          f"in {shipped.ROOT}")
 
 
 def _clashes():
