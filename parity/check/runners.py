@@ -7,7 +7,8 @@ import numpy as np
 
 from parity import ports
 from parity.check import calls, cases
-from parity.numerics import rounding, tolerances, zero_gradients
+from parity.numerics import (
+    cancelling, rounding, tolerances, zero_gradients)
 from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare, relative_error)
 
@@ -163,15 +164,10 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 
 @dataclasses.dataclass
 class Truth:
-    """The reference's steps in float64, and its own error in a lower dtype.
-
-    Attributes:
-        zeros: gradients that are zero by mathematics -> those beside which.
-    """
+    """The reference's steps in float64, and its own error in a lower dtype."""
 
     steps: dict
     own_errors: dict
-    zeros: dict = dataclasses.field(default_factory=dict)
 
     def limit(self, name, dtype):
         """The limit of a step."""
@@ -195,12 +191,13 @@ class Truth:
         softmax does not see: its gradient is zero, and what is computed is
         rounding. It is held against the gradient of the query's bias.
         """
-        if not name.startswith("grad "):
-            return None
-        beside = self.zeros.get(name.removeprefix("grad "))
-        if beside:
-            return float(np.abs(self.steps[f"grad {beside}"]).max())
-        return zero_gradients.scale(name, self.steps)
+        return (zero_gradients.scale(name, self.steps)
+                if name.startswith("grad ") else None)
+
+    def least(self, name):
+        """The L2 norm of what a step adds up, if that may cancel; else 0."""
+        return (cancelling.least(name, self.steps)
+                if name.startswith("grad ") else 0.0)
 
 
 class Reference:
@@ -240,13 +237,14 @@ class Reference:
             x.astype(np.float64) if x.dtype.kind not in "biu" else x
             for x in inputs])
         own = {}
+        exact = Truth(steps, own)
         if self.same:
             low = self.same.steps(
                 case, [rounding.emulated(x, self.dtype) for x in inputs])
             for name, value in low.items():
-                own[name] = own_error(np.asarray(value), steps[name])
-        return Truth(
-            steps, own, zero_gradients.of_norms(self.exact.config))
+                own[name] = own_error(np.asarray(value), steps[name],
+                                      exact.least(name))
+        return exact
 
     def forget(self):
         """Drop the models, which are not needed once the truth is known."""
@@ -269,13 +267,17 @@ class Reference:
             if name.endswith("feed_forward.inner"))
 
 
-def own_error(value, truth):
-    """The reference's own error in a lower dtype; 0 where it has none."""
-    if truth.dtype.kind in "biu" or not truth.any():
+def own_error(value, truth, least=0.0):
+    """The reference's own error in a lower dtype; 0 where it has none.
+
+    Args:
+        least: as comparator.compare takes it.
+    """
+    if truth.dtype.kind in "biu" or not (truth.any() or least):
         return 0.0
     if not np.isfinite(value).all():
         return float("inf")
-    return relative_error(value, truth)[0]
+    return relative_error(value, truth, least)[0]
 
 
 def compare_steps(steps, truth, dtype):
@@ -298,7 +300,7 @@ def compare_steps(steps, truth, dtype):
             differences[name] = compare(
                 steps[name], expected, 0.0 if exact else limit,
                 expected.dtype.name if exact else dtype,
-                truth.zero_scale(name))
+                truth.zero_scale(name), truth.least(name))
     return differences
 
 

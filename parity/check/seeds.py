@@ -37,6 +37,11 @@ SIZES = {"source_vocab": 37, "target_vocab": 37, "d_model": 48, "n_heads": 6,
          "d_ff": 80, "n_encoder_layers": 1, "n_decoder_layers": 1,
          "max_length": 19, "label_smoothing": 0.1}
 
+#: (norm_eps, final_norm_eps), in turn. Where a norm stands behind another one
+#: and its ε is tiny, nearly all of the gradient of the first one's scale
+#: cancels.
+EPSILONS = ((1e-6, 1e-6), *wide.EPSILONS)
+
 #: How many weights are tried to find some that are not near a kink, and how
 #: far apart their seeds are.
 MOST, APART = 100, 2**32
@@ -174,10 +179,9 @@ def drawn(seed):
 
     There, rounding in float32 decides which function a gradient is of.
     """
-    words = variants()[seed % len(variants())]
-    # No final ε is tiny: a norm behind a norm takes away the first one's scale
-    # but for ε, and the gradient that is left would be nothing but rounding.
-    norm_eps, final_norm_eps = wide.EPSILONS[seed % len(wide.EPSILONS)]
+    turn, place = divmod(seed, len(variants()))
+    words = variants()[place]
+    norm_eps, final_norm_eps = EPSILONS[turn % len(EPSILONS)]
     config = TransformerConfig(
         **SIZES, **words, norm_eps=norm_eps, final_norm_eps=final_norm_eps)
     rows, source, target = SHAPE

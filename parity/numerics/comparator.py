@@ -54,27 +54,29 @@ class Difference:
         return self.error / self.limit
 
 
-def relative_error(actual, expected):
+def relative_error(actual, expected, least=0.0):
     """The larger of the whole's relative L2 error and the worst row's.
 
     Args:
         actual, expected: finite arrays of one shape, not empty; ``expected``
-            is not zero everywhere.
+            is not zero everywhere, or ``least`` is not.
+        least: an L2 norm that is used where that of ``expected`` is smaller.
 
     Returns:
         The error, and the index of the worst row.
     """
     actual = np.asarray(actual, np.float64)
     expected = np.asarray(expected, np.float64)
-    scale = np.abs(expected).max()
+    scale = max(np.abs(expected).max(), least)
     gap = np.atleast_1d((actual - expected) / scale)
     truth = np.atleast_1d(expected / scale)
     gap = gap.reshape(-1, gap.shape[-1])
     truth = truth.reshape(gap.shape)
     squares = np.einsum("ij,ij->i", truth, truth)
     gaps = np.einsum("ij,ij->i", gap, gap)
-    whole = np.sqrt(gaps.sum() / squares.sum())
-    rows = np.sqrt(gaps / np.maximum(squares, squares.mean()))
+    total = max(squares.sum(), (least / scale)**2)
+    whole = np.sqrt(gaps.sum() / total)
+    rows = np.sqrt(gaps / np.maximum(squares, total / len(squares)))
     worst = int(rows.argmax())
     index = np.unravel_index(worst, expected.shape[:-1] or (1,))
     return max(whole, rows[worst] / ROW_SLACK), tuple(int(i) for i in index)
@@ -84,7 +86,7 @@ def _different(limit, reason):
     return Difference(None, limit, DIVERGENCE, reason)
 
 
-def compare(actual, expected, limit, dtype=None, zero_scale=None):
+def compare(actual, expected, limit, dtype=None, zero_scale=None, least=0.0):
     """Compare an array with the truth.
 
     Args:
@@ -95,6 +97,8 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None):
             of ``expected``.
         zero_scale: for a tensor that is zero by mathematics, the scale that
             ``limit`` is relative to. The truth must then be negligible too.
+        least: for a tensor that is a sum, the L2 norm of what is summed: an
+            error is relative to that where more than half of it cancels.
 
     Returns:
         A Difference.
@@ -131,10 +135,10 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None):
     expected = np.where(finite, expected, 0)
     if zero_scale is not None:
         return _compare_zero(actual, expected, limit, zero_scale)
-    if not expected.any():
+    if not expected.any() and not least:
         return _different(
             limit, "the truth is zero everywhere, so nothing is compared")
-    error, row = relative_error(actual, expected)
+    error, row = relative_error(actual, expected, least)
     if error <= limit:
         return Difference(error, limit, MATCH)
     return Difference(error, limit, DIVERGENCE,

@@ -4,10 +4,6 @@ The bias adds the same number to all scores of a query, which does not change
 their softmax. The computed gradient is rounding, and Adam divides it by its
 own size: training moves the bias, by no more than its steps allow, and no
 output changes.
-
-A second kind occurs in no preset: where each stack ends in two norms, one
-behind the other, a number that is added to all features reaches no output. One
-bias for all features is such a number, and so is a mean.
 """
 
 import numpy as np
@@ -34,19 +30,3 @@ def scale(name, arrays):
         arrays: name -> array, those of the query's bias among them.
     """
     return float(np.abs(arrays[beside(name)]).max()) if is_zero(name) else None
-
-
-def of_norms(config):
-    """{gradient that is zero: the one against which rounding is measured}.
-
-    Both are names of gradients, of weights and steps, in a model of a config.
-    """
-    if (config.residual, config.norm, config.final_norm) != (
-            "post", "scalar_std", True):
-        return {}
-    lasts = {"encoder": config.n_encoder_layers - 1,
-             "decoder": config.n_decoder_layers - 1}
-    return {
-        f"{stack}.layers.{last}.feed_forward_residual.norm.{name}":
-        f"{stack}.layers.{last}.feed_forward_residual.norm.normalized"
-        for stack, last in lasts.items() for name in ("bias", "mean")}

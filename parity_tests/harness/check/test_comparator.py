@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from parity.check import cases
 from parity.check.run import Truth, compare_steps
-from parity.numerics import dtypes, rounding, tolerances
+from parity.numerics import cancelling, dtypes, rounding, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ZERO, compare, relative_error)
 
@@ -110,6 +110,33 @@ def test_tensors_that_are_zero_by_mathematics(actual, expected, scale, wanted):
     found = compare(np.full(3, actual), np.full(3, expected), LIMIT,
                     zero_scale=scale)
     assert found.verdict == wanted
+
+
+@pytest.mark.parametrize("sum_, least, wanted", [
+    (1e-9, 0.0, DIVERGENCE), (1e-9, 1.0, MATCH), (0.0, 1.0, MATCH),
+    (0.0, 0.0, DIVERGENCE), (1e-9, 1e-3, DIVERGENCE), (3.0, 1.0, MATCH)])
+def test_a_sum_that_cancels_is_measured_against_its_terms(
+        sum_, least, wanted):
+    for shape in (1,), (2, 3, 1):
+        found = compare(np.full(shape, sum_ + 1e-13), np.full(shape, sum_),
+                        LIMIT, least=least)
+        assert found.verdict == wanted
+
+
+def test_terms_do_not_count_where_nothing_cancels():
+    truth, wrong = np.array([4.0]), np.array([4.0 + 3 * LIMIT])
+    assert compare(wrong, truth, LIMIT, least=3.0).error == compare(
+        wrong, truth, LIMIT).error
+
+
+def test_which_gradients_are_sums():
+    arrays = {"norm.output": np.full((2, 8), 0.25), "norm.scale": np.ones(1),
+              "norm.bias": np.ones(8), "norm.mean": np.ones((2, 1)),
+              "attention.output": np.ones(4), "attention.bias": np.ones(1)}
+    assert {name: cancelling.least(name, arrays) for name in arrays} == {
+        **dict.fromkeys(arrays, 0.0), "norm.scale": 1.0}
+    arrays["norm.output"][0] = np.inf
+    assert cancelling.least("norm.scale", arrays) == 0
 
 
 @pytest.mark.parametrize("kind", [bool, np.int64])
