@@ -11,7 +11,7 @@ CHOICES = {
     "residual": ("pre", "post"),
     "norm": ("layer", "std", "scalar_std"),
     "positions": ("interleaved", "halves"),
-    "activation": ("relu", "gelu"),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "output": ("logits", "log_probs"),
     "smoothing": ("uniform", "others", "kl"),
 }
@@ -58,7 +58,8 @@ class TransformerConfig:
         final_norm_eps: that norm's epsilon.
         positions: "interleaved", sine on even and cosine on odd features, or
             "halves", sines first.
-        activation: "relu", or "gelu" in its exact form.
+        activation: "relu"; "gelu" in its exact form; "gelu_tanh", its
+            approximation by tanh; or "silu", x σ(x).
         output: "logits", or "log_probs" for their log-softmax.
         tied: both embeddings and the projection share one table.
         pad_id: the token id that is padding.

@@ -19,7 +19,19 @@ def gelu(x):
     return x * (jax.scipy.special.erfc(-x / math.sqrt(2)) / 2)
 
 
-ACTIVATIONS = {"relu": relu, "gelu": gelu}
+def gelu_tanh(x):
+    """x σ(2u), u = √(2/π) (x + 0.044715 x³): GELU by tanh (R37)."""
+    return x * jax.nn.sigmoid(
+        math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x))
+
+
+def silu(x):
+    """x σ(x) (R37)."""
+    return x * jax.nn.sigmoid(x)
+
+
+ACTIVATIONS = {
+    "relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
 
 
 class FeedForward(nnx.Module):
@@ -35,7 +47,7 @@ class FeedForward(nnx.Module):
         """Map x [B T D] position by position."""
         # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
         inner = tap(self, "inner", self.inner(x))
-        # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
+        # [2] activated [B T F]: max(0, inner), or as R37 names  (eq. 2, R17)
         activated = tap(self, "activated", self.activation(inner))
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
         output = tap(self, "output", self.outer(

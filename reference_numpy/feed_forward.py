@@ -43,8 +43,42 @@ def gelu_backward(dy, x):
     return dy * (normal_cdf(x) + x * density)
 
 
-ACTIVATIONS = {"relu": relu, "gelu": gelu}
-ACTIVATIONS_BACKWARD = {"relu": relu_backward, "gelu": gelu_backward}
+def sigmoid(x):
+    """σ(x) = 1 / (1 + exp(-x)), written so that nothing overflows."""
+    return np.exp(np.minimum(x, 0)) / (1 + np.exp(-np.abs(x)))
+
+
+def gelu_tanh(x):
+    """x σ(2u), u = √(2/π) (x + 0.044715 x³): GELU by tanh (R37).
+
+    It is known as x (1 + tanh(u)) / 2, which is the same, but cancels where x
+    is very negative.
+    """
+    return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x))
+
+
+def gelu_tanh_backward(dy, x):
+    """dy (σ(2u) + x σ(2u) σ(-2u) (2u)′)."""
+    twice_u = math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x)
+    slope = math.sqrt(8 / math.pi) * (1 + 3 * 0.044715 * x * x)
+    return dy * sigmoid(twice_u) * (1 + x * sigmoid(-twice_u) * slope)
+
+
+def silu(x):
+    """x σ(x), Elfwing et al. 2018, also called swish (R37)."""
+    return x * sigmoid(x)
+
+
+def silu_backward(dy, x):
+    """dy (σ(x) + x σ(x) σ(-x))."""
+    return dy * sigmoid(x) * (1 + x * sigmoid(-x))
+
+
+ACTIVATIONS = {
+    "relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
+ACTIVATIONS_BACKWARD = {
+    "relu": relu_backward, "gelu": gelu_backward,
+    "gelu_tanh": gelu_tanh_backward, "silu": silu_backward}
 
 
 class FeedForward:
@@ -66,7 +100,7 @@ class FeedForward:
         c = {"inputs": (x,)}
         # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
         inner = c["inner"] = self.inner(x)
-        # [2] activated [B T F]: max(0, inner), or its GELU  (eq. 2, R17)
+        # [2] activated [B T F]: max(0, inner), or as R37 names  (eq. 2, R17)
         activated = c["activated"] = self.activation(inner)
         dropped, c["activated_dropout"] = self.activated_dropout.forward(
             activated)
@@ -83,7 +117,7 @@ class FeedForward:
         dactivated = self.activated_dropout.backward(
             ddropped, c["activated_dropout"])
         g |= {"activated": dactivated, **under("outer", gradients)}
-        # [2'] inner: activated = max(0, inner), or its GELU
+        # [2'] inner: activated = max(0, inner), or as R37 names
         dinner = g["inner"] = self.activation_backward(dactivated, c["inner"])
         # [1'] x, W₁, b₁: inner = x W₁ + b₁
         dx, gradients = self.inner.backward(dinner, x)

@@ -28,8 +28,8 @@ FORCED = {
 #: Files that one framework forces: Keras asks its backend for gradients.
 FORCED_FILES = {"keras": {"gradients.py"}}
 
-#: Helpers of the hand-written backward pass, and of NumPy's lack of erfc.
-NUMPY_ONLY = {"sum_to", "normal_cdf", "flatten"}
+#: Helpers of the hand-written backward pass, and what NumPy lacks.
+NUMPY_ONLY = {"sum_to", "normal_cdf", "sigmoid", "flatten"}
 
 #: The reference's methods that add their steps to a cache begun by another;
 #: the ports' tap them instead.

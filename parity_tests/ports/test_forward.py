@@ -78,6 +78,8 @@ def test_sixteen_bits_cost_what_they_must(port, preset, dtype):
 VARIANTS = {
     "halves": {"positions": "halves"},
     "gelu": {"activation": "gelu"},
+    "gelu by tanh": {"activation": "gelu_tanh"},
+    "silu": {"activation": "silu"},
     "pre-norm, layer": {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3},
     "pre-norm, without final norm": {"residual": "pre", "norm": "std"},

@@ -25,6 +25,8 @@ VARIANTS = {
     **{name: (name, {}) for name in PRESETS},
     "halves and gelu": ("complete", {"positions": "halves",
                                      "activation": "gelu"}),
+    "gelu by tanh": ("practical", {"activation": "gelu_tanh"}),
+    "silu": ("practical", {"activation": "silu"}),
     "pre-norm with layer norm": ("practical", {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3}),
     "KL from log-probabilities": ("lesson", {

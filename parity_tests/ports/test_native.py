@@ -17,6 +17,45 @@ from parity_tests.support.native import (
     ATTENTION, BATCH, CONFIG, D, EMPTY, HEADS, MEMORY, NARROW, OTHERS,
     PROJECTIONS, WEIGHTS, X, equal, gap, jax_only, keras_only,
     load_torch_attention, on_tensorflow, reference, torch_mask, torch_only)
+from reference_numpy.feed_forward import ACTIVATIONS
+
+
+# Activations
+
+
+def torch_activation(name, x):
+    import torch
+    functional, x = torch.nn.functional, torch.from_numpy(x)
+    return (functional.silu(x) if name == "silu"
+            else functional.gelu(x, approximate="tanh"))
+
+
+def keras_activation(name, x):
+    import keras
+    on_tensorflow()
+    activations, x = keras.activations, keras.ops.convert_to_tensor(x)
+    return (activations.silu(x) if name == "silu"
+            else activations.gelu(x, approximate=True))
+
+
+def jax_activation(name, x):
+    import jax
+    return (jax.nn.silu(x) if name == "silu"
+            else jax.nn.gelu(x, approximate=True))
+
+
+@pytest.mark.parametrize("port, native", [
+    ("torch", torch_activation), ("keras", keras_activation),
+    ("jax", jax_activation)], indirect=["port"])
+@pytest.mark.parametrize("name", ["gelu_tanh", "silu"])
+def test_activations(port, native, name):
+    """Each is ours, but that a factor of Keras' is float32's (R37)."""
+    x = 3 * cases.values("x", 5, 9, D)
+    found, truth = native(name, x), ACTIVATIONS[name](x)
+    if (port.NAME, name) == ("keras", "gelu_tanh"):
+        assert 1e-10 < gap(found, truth) < 1e-9
+    else:
+        assert equal(found, truth)
 
 
 # Layer norm

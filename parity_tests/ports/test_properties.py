@@ -32,6 +32,7 @@ CONFIGS = {
 }
 VARIANTS = {
     **CONFIGS,
+    "silu": cases.test_size("practical").replace(activation="silu"),
     "gelu, halves": cases.test_size("practical").replace(
         activation="gelu", positions="halves"),
 }

@@ -20,6 +20,7 @@ STEPS = 3
 VARIANTS = {
     **{name: (name, {}) for name in PRESETS},
     "gelu": ("practical", {"activation": "gelu"}),
+    "silu": ("practical", {"activation": "silu"}),
     "no dropout": ("vaswani2017_base", {"dropout": 0.0}),
     "others": ("notebook", {"smoothing": "others"}),
     "kl": ("lesson", {"smoothing": "kl"}),

@@ -19,7 +19,7 @@ from reference_numpy.attention import (
     MultiHeadAttention, masked_softmax, scaled_dot_product_attention, softmax)
 from reference_numpy.dropout import Dropout
 from reference_numpy.embedding import TokenEmbedding
-from reference_numpy.feed_forward import gelu
+from reference_numpy.feed_forward import ACTIVATIONS, gelu
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.linear import Linear
 from reference_numpy.loss import cross_entropy
@@ -92,6 +92,39 @@ def test_gelu_against_mpmath():
     assert off(gelu(x)[x > -5], [t for t, v in zip(truth, x) if v > -5]) < (
         40 * EPS)
     assert off(gelu(x), truth) < 2000 * EPS
+
+
+ACTIVATIONS_BY_MPMATH = {
+    "gelu_tanh": lambda x: x / 2 * (1 + mpmath.tanh(
+        mpmath.sqrt(2 / mpmath.pi)
+        * (x + mpmath.mpf(0.044715) * x**3))),
+    "silu": lambda x: x / (1 + mpmath.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name, values", [
+    ("gelu", (0.8413447460685429, -0.00404969409489031)),
+    ("gelu_tanh", (0.8411919906082768, -0.0036373920817729943)),
+    ("silu", (0.7310585786300049, -0.14227761953270035))])
+def test_activations_at_1_and_minus_3(name, values):
+    """Those that the field calls by these names (R17, R37)."""
+    found = ACTIVATIONS[name](np.array([1.0, -3.0]))
+    np.testing.assert_allclose(found, values, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS_BY_MPMATH)
+def test_activations_against_mpmath(name):
+    """Every element, the left tail too, and nothing overflows."""
+    x = np.concatenate([np.linspace(-20, 20, 161), [0.0, 1e-300, -1e-10]])
+    with mpmath.workdps(300):  # 1 + tanh needs them at -20
+        truth = [*map(ACTIVATIONS_BY_MPMATH[name], exactly(x))]
+    # The argument of exp is rounded: at -20 it is 600 with tanh's cube.
+    assert off(ACTIVATIONS[name](x), truth) < 1000 * EPS
+    assert off(ACTIVATIONS[name](x[(x > -3)]), [
+        t for t, v in zip(truth, x) if v > -3]) < 10 * EPS
+    far = np.array([-1e100, -1e4, 1e4, 1e100])
+    np.testing.assert_array_equal(
+        ACTIVATIONS[name](far), [0, 0, *far[2:]])
 
 
 def norm_by_mpmath(kind, row, scale, bias, eps):

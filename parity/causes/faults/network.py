@@ -18,20 +18,22 @@ def activated_by(function, word="relu"):
 
 def of(name, sentence, value, function, word="relu", **more):
     """The Cause of an activation that is another one."""
+    sound = {"gelu_tanh": "gelu by tanh"}.get(word, word)
+    if word != "relu":
+        more |= {"beside": {"activation": sound},
+                 "changes": {"activation": word}}
     return Cause(
         name, "feed-forward", sentence, FUNCTIONS, {"activation": value},
-        {"activation": word} if word != "relu" else {}, function,
-        put=activated_by(function, word), case="feed_forward",
-        step="activated", **more)
+        compute=function, put=activated_by(function, word),
+        case="feed_forward", step="activated", **more)
 
 
 def _activations():
     for value, sentence, function in (
             ("gelu", "x Φ(x).", activation.gelu),
             ("gelu by tanh", "jax.nn.gelu's default.", activation.gelu_tanh),
-            ("gelu by sigmoid", "x σ(1.702 x).",
-             lambda x: x * activation.sigmoid(1.702 * x)),
-            ("silu", "x σ(x).", lambda x: x * activation.sigmoid(x)),
+            ("gelu by sigmoid", "x σ(1.702 x).", activation.gelu_sigmoid),
+            ("silu", "x σ(x).", activation.silu),
             ("sigmoid", "1 / (1 + exp(-x)).", activation.sigmoid),
             ("tanh", "tanh x.", np.tanh),
             ("softplus", "log(1 + exp(x)).", activation.softplus),
@@ -50,8 +52,17 @@ def _activations():
         yield of(f"{value}, not relu", sentence, value, function, **more)
     yield of("no activation", "x.", "none", lambda x: x)
     yield of("gelu by tanh, not exact", "jax.nn.gelu's default.",
-             "gelu by tanh", activation.gelu_tanh, "gelu",
-             changes={"activation": "gelu"})
+             "gelu by tanh", activation.gelu_tanh, "gelu")
+    yield of("gelu exact, not by tanh", "torch's and Keras' default.",
+             "gelu", activation.gelu, "gelu_tanh")
+    yield of("silu, not gelu", "x σ(x) for x Φ(x).", "silu",
+             activation.silu, "gelu")
+    yield of("silu, not gelu by tanh", "x σ(x) for x σ(2u).", "silu",
+             activation.silu, "gelu_tanh")
+    yield of("gelu, not silu", "x Φ(x) for x σ(x).", "gelu",
+             activation.gelu, "silu")
+    yield of("gelu by sigmoid, not silu", "x σ(1.702 x) for x σ(x).",
+             "gelu by sigmoid", activation.gelu_sigmoid, "silu")
 
 
 BELOW_6 = "no number of the cases is above 6"

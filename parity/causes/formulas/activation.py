@@ -48,6 +48,16 @@ def gelu_tanh(x):
             math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def gelu_sigmoid(x):
+    """GELU's approximation by σ."""
+    return x * sigmoid(1.702 * x)
+
+
+def silu(x):
+    """x σ(x)."""
+    return x * sigmoid(x)
+
+
 def leaky(slope):
     """A ReLU that keeps a part of what is below 0."""
     return lambda x: np.where(x > 0, x, slope * x)
