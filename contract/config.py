@@ -60,6 +60,9 @@ class TransformerConfig:
             "halves", sines first.
         activation: "relu"; "gelu" in its exact form; "gelu_tanh", its
             approximation by tanh; or "silu", x σ(x).
+        gated: whether the feed-forward network multiplies its inner vector by
+            an activated gate, from a kernel of its own.
+        feed_forward_bias: whether the feed-forward network has biases.
         output: "logits", or "log_probs" for their log-softmax.
         tied: both embeddings and the projection share one table.
         pad_id: the token id that is padding.
@@ -83,6 +86,8 @@ class TransformerConfig:
     final_norm_eps: float = 1e-6
     positions: str = "interleaved"
     activation: str = "relu"
+    gated: bool = False
+    feed_forward_bias: bool = True
     output: str = "logits"
     tied: bool = False
     pad_id: int = 0
@@ -94,7 +99,7 @@ class TransformerConfig:
         self._tables()
         for field, allowed in CHOICES.items():
             one_of(getattr(self, field), allowed, field)
-        for field in ("final_norm", "tied"):
+        for field in ("final_norm", "gated", "feed_forward_bias", "tied"):
             if not isinstance(getattr(self, field), bool):
                 raise InputError(f"{field} must be True or False.")
         for field in ("dropout", "label_smoothing"):

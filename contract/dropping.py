@@ -20,6 +20,7 @@ def places(config, batch, source, target):
     if not config.dropout:
         return {}
     d, f, h = config.d_model, config.d_ff, config.n_heads
+    inside = "gated" if config.gated else "activated"
     shapes = {"source_positions.dropout": (batch, source, d),
              "target_positions.dropout": (batch, target, d)}
     for stack, n_layers, length, keys in (
@@ -32,7 +33,7 @@ def places(config, batch, source, target):
             for name, size in keys.items():
                 shapes[f"{layer}.{name}.weights_dropout"] = (
                     batch, h, length, size)
-            shapes[f"{layer}.feed_forward.activated_dropout"] = (
+            shapes[f"{layer}.feed_forward.{inside}_dropout"] = (
                 batch, length, f)
             for name in (*keys, "feed_forward"):
                 shapes[f"{layer}.{name}_residual.dropout"] = (batch, length, d)

@@ -34,8 +34,8 @@ FLOATS = ("float64", "float32", "float16", np.dtype(ml_dtypes.bfloat16).name)
 PROJECTIONS = ("query", "key", "value", "output")
 
 
-def _linear(d_in, d_out):
-    return {"kernel": (d_in, d_out), "bias": (d_out,)}
+def _linear(d_in, d_out, bias=True):
+    return {"kernel": (d_in, d_out), **({"bias": (d_out,)} if bias else {})}
 
 
 def _norm(config):
@@ -48,16 +48,19 @@ def _attention(config):
             for name in PROJECTIONS}
 
 
+def _feed_forward(config):
+    d, f, bias = config.d_model, config.d_ff, config.feed_forward_bias
+    gate = {"gate": _linear(d, f, bias)} if config.gated else {}
+    return {**gate, "inner": _linear(d, f, bias), "outer": _linear(f, d, bias)}
+
+
 def _layer(config, attentions):
     residual = {"norm": _norm(config)}
     layer = {}
     for attention in attentions:
         layer[attention] = _attention(config)
         layer[f"{attention}_residual"] = residual
-    layer["feed_forward"] = {
-        "inner": _linear(config.d_model, config.d_ff),
-        "outer": _linear(config.d_ff, config.d_model),
-    }
+    layer["feed_forward"] = _feed_forward(config)
     layer["feed_forward_residual"] = residual
     return layer
 

@@ -4,7 +4,7 @@ from flax import nnx
 
 from contract.trace import tap
 from impl_jax.attention import MultiHeadAttention
-from impl_jax.feed_forward import FeedForward
+from impl_jax.feed_forward import FEED_FORWARDS
 from impl_jax.layer_norm import NORMS, NoNorm
 from impl_jax.residual import RESIDUALS
 
@@ -18,7 +18,7 @@ class DecoderLayer(nnx.Module):
         self.self_attention_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config, rngs=rngs)
         self.cross_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config, rngs=rngs)
+        self.feed_forward = FEED_FORWARDS[config.gated](config, rngs=rngs)
         self.feed_forward_residual = Residual(config)
 
     def __call__(self, x, memory, memory_mask, mask, cache):

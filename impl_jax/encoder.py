@@ -4,7 +4,7 @@ from flax import nnx
 
 from contract.trace import tap
 from impl_jax.attention import MultiHeadAttention
-from impl_jax.feed_forward import FeedForward
+from impl_jax.feed_forward import FEED_FORWARDS
 from impl_jax.layer_norm import NORMS, NoNorm
 from impl_jax.residual import RESIDUALS
 
@@ -16,7 +16,7 @@ class EncoderLayer(nnx.Module):
         Residual = RESIDUALS[config.residual]
         self.self_attention = MultiHeadAttention(config, rngs=rngs)
         self.self_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config, rngs=rngs)
+        self.feed_forward = FEED_FORWARDS[config.gated](config, rngs=rngs)
         self.feed_forward_residual = Residual(config)
 
     def __call__(self, x, mask):

@@ -4,7 +4,7 @@ import keras
 
 from contract.trace import tap
 from impl_keras.attention import MultiHeadAttention
-from impl_keras.feed_forward import FeedForward
+from impl_keras.feed_forward import FEED_FORWARDS
 from impl_keras.layer_norm import NORMS, NoNorm
 from impl_keras.residual import RESIDUALS
 
@@ -20,7 +20,7 @@ class DecoderLayer(keras.layers.Layer):
         self.self_attention_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
 
     def call(self, x, memory, memory_mask, mask, cache):

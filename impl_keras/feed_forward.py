@@ -40,8 +40,10 @@ class FeedForward(keras.layers.Layer):
     def __init__(self, config):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
-        self.inner = keras.layers.Dense(config.d_ff)
-        self.outer = keras.layers.Dense(config.d_model)
+        self.inner = keras.layers.Dense(
+            config.d_ff, use_bias=config.feed_forward_bias)
+        self.outer = keras.layers.Dense(
+            config.d_model, use_bias=config.feed_forward_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.activated_dropout = Dropout(config.dropout)
 
@@ -55,3 +57,36 @@ class FeedForward(keras.layers.Layer):
         output = tap(self, "output", self.outer(
             self.activated_dropout(activated)))
         return output
+
+
+class GatedFeedForward(keras.layers.Layer):
+    """Shazeer 2020: an inner vector times an activated gate (R38)."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+        self.gate = keras.layers.Dense(
+            config.d_ff, use_bias=config.feed_forward_bias)
+        self.inner = keras.layers.Dense(
+            config.d_ff, use_bias=config.feed_forward_bias)
+        self.outer = keras.layers.Dense(
+            config.d_model, use_bias=config.feed_forward_bias)
+        self.activation = ACTIVATIONS[config.activation]
+        self.gated_dropout = Dropout(config.dropout)
+
+    def call(self, x):
+        """Map x [B T D] position by position."""
+        # [1] gate [B T F]: x W_g + b_g  (R38)
+        gate = tap(self, "gate", self.gate(x))
+        # [2] inner [B T F]: x W₁ + b₁
+        inner = tap(self, "inner", self.inner(x))
+        # [3] activated [B T F]: max(0, gate), or as R37 names
+        activated = tap(self, "activated", self.activation(gate))
+        # [4] gated [B T F]: activated · inner, each by each  (R38)
+        gated = tap(self, "gated", activated * inner)
+        # [5] output [B T D]: gated W₂ + b₂
+        output = tap(self, "output", self.outer(self.gated_dropout(gated)))
+        return output
+
+
+FEED_FORWARDS = {False: FeedForward, True: GatedFeedForward}

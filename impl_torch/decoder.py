@@ -4,7 +4,7 @@ from torch import nn
 
 from contract.trace import tap
 from impl_torch.attention import MultiHeadAttention
-from impl_torch.feed_forward import FeedForward
+from impl_torch.feed_forward import FEED_FORWARDS
 from impl_torch.layer_norm import NORMS, NoNorm
 from impl_torch.residual import RESIDUALS
 
@@ -19,7 +19,7 @@ class DecoderLayer(nn.Module):
         self.self_attention_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x, memory, memory_mask, mask, cache):

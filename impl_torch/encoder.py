@@ -4,7 +4,7 @@ from torch import nn
 
 from contract.trace import tap
 from impl_torch.attention import MultiHeadAttention
-from impl_torch.feed_forward import FeedForward
+from impl_torch.feed_forward import FEED_FORWARDS
 from impl_torch.layer_norm import NORMS, NoNorm
 from impl_torch.residual import RESIDUALS
 
@@ -17,7 +17,7 @@ class EncoderLayer(nn.Module):
         Residual = RESIDUALS[config.residual]
         self.self_attention = MultiHeadAttention(config)
         self.self_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x, mask):

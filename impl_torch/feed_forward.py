@@ -39,8 +39,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.inner = nn.Linear(
+            config.d_model, config.d_ff, bias=config.feed_forward_bias)
+        self.outer = nn.Linear(
+            config.d_ff, config.d_model, bias=config.feed_forward_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.activated_dropout = Dropout(config.dropout)
 
@@ -54,3 +56,35 @@ class FeedForward(nn.Module):
         output = tap(self, "output", self.outer(
             self.activated_dropout(activated)))
         return output
+
+
+class GatedFeedForward(nn.Module):
+    """Shazeer 2020: an inner vector times an activated gate (R38)."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.gate = nn.Linear(
+            config.d_model, config.d_ff, bias=config.feed_forward_bias)
+        self.inner = nn.Linear(
+            config.d_model, config.d_ff, bias=config.feed_forward_bias)
+        self.outer = nn.Linear(
+            config.d_ff, config.d_model, bias=config.feed_forward_bias)
+        self.activation = ACTIVATIONS[config.activation]
+        self.gated_dropout = Dropout(config.dropout)
+
+    def forward(self, x):
+        """Map x [B T D] position by position."""
+        # [1] gate [B T F]: x W_g + b_g  (R38)
+        gate = tap(self, "gate", self.gate(x))
+        # [2] inner [B T F]: x W₁ + b₁
+        inner = tap(self, "inner", self.inner(x))
+        # [3] activated [B T F]: max(0, gate), or as R37 names
+        activated = tap(self, "activated", self.activation(gate))
+        # [4] gated [B T F]: activated · inner, each by each  (R38)
+        gated = tap(self, "gated", activated * inner)
+        # [5] output [B T D]: gated W₂ + b₂
+        output = tap(self, "output", self.outer(self.gated_dropout(gated)))
+        return output
+
+
+FEED_FORWARDS = {False: FeedForward, True: GatedFeedForward}

@@ -1,7 +1,7 @@
 """The decoder: N layers that also read the encoder's output (section 3.1)."""
 
 from reference_numpy.attention import MultiHeadAttention
-from reference_numpy.feed_forward import FeedForward
+from reference_numpy.feed_forward import FEED_FORWARDS
 from reference_numpy.layer_norm import NORMS, NoNorm
 from reference_numpy.residual import RESIDUALS
 
@@ -19,7 +19,7 @@ class DecoderLayer:
         self.self_attention_residual = Residual(config)
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x, memory, memory_mask, mask, cache):

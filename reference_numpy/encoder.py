@@ -1,7 +1,7 @@
 """The encoder: N layers of self-attention and feed-forward (section 3.1)."""
 
 from reference_numpy.attention import MultiHeadAttention
-from reference_numpy.feed_forward import FeedForward
+from reference_numpy.feed_forward import FEED_FORWARDS
 from reference_numpy.layer_norm import NORMS, NoNorm
 from reference_numpy.residual import RESIDUALS
 
@@ -17,7 +17,7 @@ class EncoderLayer:
         Residual = RESIDUALS[config.residual]
         self.self_attention = MultiHeadAttention(config)
         self.self_attention_residual = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
 
     def forward(self, x, mask):

@@ -1,6 +1,10 @@
 """The feed-forward network, the same at every position (section 3.3).
 
     FFN(x) = max(0, x W₁ + b₁) W₂ + b₂                               (eq. 2)
+
+Or gated, as T5 1.1 and Llama have it (R38)::
+
+    FFN(x) = (f(x W_g + b_g) · (x W₁ + b₁)) W₂ + b₂
 """
 
 import math
@@ -8,7 +12,7 @@ import math
 import numpy as np
 
 from reference_numpy.dropout import Dropout
-from reference_numpy.linear import Linear, under
+from reference_numpy.linear import LINEARS, under
 
 
 def relu(x):
@@ -85,10 +89,11 @@ class FeedForward:
     """Two linear maps with an activation between.
 
     Parameters: ``inner`` with ``kernel`` [D F] and ``bias`` [F], ``outer``
-    with ``kernel`` [F D] and ``bias`` [D].
+    with ``kernel`` [F D] and ``bias`` [D]; no biases where R39 says so.
     """
 
     def __init__(self, config):
+        Linear = LINEARS[config.feed_forward_bias]
         self.inner = Linear(config.d_model, config.d_ff)
         self.outer = Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
@@ -123,3 +128,59 @@ class FeedForward:
         dx, gradients = self.inner.backward(dinner, x)
         g |= under("inner", gradients)
         return dx, g
+
+
+class GatedFeedForward:
+    """Shazeer 2020: an inner vector times an activated gate (R38).
+
+    Parameters: as FeedForward, and ``gate`` of the same shapes as ``inner``.
+    """
+
+    def __init__(self, config):
+        Linear = LINEARS[config.feed_forward_bias]
+        self.gate = Linear(config.d_model, config.d_ff)
+        self.inner = Linear(config.d_model, config.d_ff)
+        self.outer = Linear(config.d_ff, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.activation_backward = ACTIVATIONS_BACKWARD[config.activation]
+        self.gated_dropout = Dropout(config.dropout)
+
+    def forward(self, x):
+        """Map x [B T D] position by position."""
+        c = {"inputs": (x,)}
+        # [1] gate [B T F]: x W_g + b_g  (R38)
+        gate = c["gate"] = self.gate(x)
+        # [2] inner [B T F]: x W₁ + b₁
+        inner = c["inner"] = self.inner(x)
+        # [3] activated [B T F]: max(0, gate), or as R37 names
+        activated = c["activated"] = self.activation(gate)
+        # [4] gated [B T F]: activated · inner, each by each  (R38)
+        gated = c["gated"] = activated * inner
+        dropped, c["gated_dropout"] = self.gated_dropout.forward(gated)
+        # [5] output [B T D]: gated W₂ + b₂
+        output = c["output"] = self.outer(dropped)
+        return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx and g."""
+        (x,), g = c["inputs"], {"output": doutput}
+        # [5'] gated, W₂, b₂: output = gated W₂ + b₂
+        dropped, _ = c["gated_dropout"]
+        ddropped, gradients = self.outer.backward(doutput, dropped)
+        dgated = self.gated_dropout.backward(ddropped, c["gated_dropout"])
+        g |= {"gated": dgated, **under("outer", gradients)}
+        # [4'] activated, inner: gated = activated · inner
+        dactivated = g["activated"] = dgated * c["inner"]
+        dinner = g["inner"] = dgated * c["activated"]
+        # [3'] gate: activated = max(0, gate), or as R37 names
+        dgate = g["gate"] = self.activation_backward(dactivated, c["gate"])
+        # [2'] x, W₁, b₁: inner = x W₁ + b₁
+        dx, gradients = self.inner.backward(dinner, x)
+        g |= under("inner", gradients)
+        # [1'] x, W_g, b_g: gate = x W_g + b_g
+        dx_gate, gradients = self.gate.backward(dgate, x)
+        g |= under("gate", gradients)
+        return dx + dx_gate, g
+
+
+FEED_FORWARDS = {False: FeedForward, True: GatedFeedForward}

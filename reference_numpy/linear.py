@@ -1,4 +1,4 @@
-"""y = x W + b. The ports use their framework's own Linear or Dense."""
+"""y = x W + b, or y = x W. The ports use their own Linear or Dense."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Linear:
 
 
 class LinearWithoutBias:
-    """y = x W, as the first lessons on attention write it.
+    """y = x W, as T5, Llama and the first lessons on attention have it.
 
     Parameter: ``kernel`` [in out].
     """
@@ -42,8 +42,12 @@ class LinearWithoutBias:
         return x @ self.kernel
 
     def backward(self, dy, x):
-        """From dy [T out] and the input x [T in]: dx and g, by parameter."""
-        return dy @ self.kernel.T, {"kernel": x.T @ dy}
+        """From dy [... out] and the input x: dx and g, by parameter."""
+        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+        return dy @ self.kernel.T, {"kernel": rows.T @ drows}
+
+
+LINEARS = {True: Linear, False: LinearWithoutBias}
 
 
 def under(name, g):

@@ -264,7 +264,7 @@ class Reference:
         return any(
             np.abs(value).min() <= guard * np.sqrt(np.mean(value**2))
             for name, value in steps.items()
-            if name.endswith("feed_forward.inner"))
+            if name.endswith(("feed_forward.inner", "feed_forward.gate")))
 
 
 def own_error(value, truth, least=0.0):

@@ -56,7 +56,7 @@ EPSILONS = ((1e-6, 1e-2), (3e-2, 4e-3), (1e-3, 2e-1))
 RATES = ((0.1, 0.25), (0.37, 0.1), (0.5, 0.03))
 
 #: What (kernels, tables) are multiplied by, in turn.
-SCALES = ((1, 1), (2.5, 0.2), (0.3, 7))
+SCALES = ((1, 1), (2, 0.2), (0.3, 7))
 
 #: Where a sequence is padded, from row to row.
 PADDINGS = ("nowhere", "left", "middle", "right", "both sides", "everywhere")
@@ -88,13 +88,14 @@ class WideModel:
         which is where a ReLU has no slope.
         """
         kernels, tables = SCALES[self.number % len(SCALES)]
+        first = "gate" if self.config.gated else "inner"
         arrays = probe_weights(self.config, 100 + self.number)
         for name, array in arrays.items():
             if name.endswith(".kernel"):
                 array *= kernels
             if name.endswith(".table"):
                 array *= tables
-            if ".feed_forward.inner." in name:
+            if f".feed_forward.{first}." in name:
                 array[..., 0] = 0
         return arrays
 

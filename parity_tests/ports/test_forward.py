@@ -80,6 +80,10 @@ VARIANTS = {
     "gelu": {"activation": "gelu"},
     "gelu by tanh": {"activation": "gelu_tanh"},
     "silu": {"activation": "silu"},
+    "gated": {"gated": True},
+    "gated, silu, no biases": {
+        "gated": True, "activation": "silu", "feed_forward_bias": False},
+    "no feed-forward biases": {"feed_forward_bias": False},
     "pre-norm, layer": {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3},
     "pre-norm, without final norm": {"residual": "pre", "norm": "std"},
@@ -109,7 +113,7 @@ def test_every_choice_is_compared():
             assert {getattr(config, field) for config in made} == set(words)
     assert {case.smoothing[1] for case in cases.component_cases(made[0])} == (
         set(CHOICES["smoothing"]))
-    for field in ("tied", "final_norm"):
+    for field in ("tied", "final_norm", "gated", "feed_forward_bias"):
         assert {getattr(config, field) for config in made} == {True, False}
 
 

@@ -27,6 +27,10 @@ VARIANTS = {
                                      "activation": "gelu"}),
     "gelu by tanh": ("practical", {"activation": "gelu_tanh"}),
     "silu": ("practical", {"activation": "silu"}),
+    "gated": ("practical", {"gated": True, "activation": "silu"}),
+    "gated, no biases": ("lesson", {
+        "gated": True, "feed_forward_bias": False}),
+    "no feed-forward biases": ("practical", {"feed_forward_bias": False}),
     "pre-norm with layer norm": ("practical", {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3}),
     "KL from log-probabilities": ("lesson", {
@@ -240,7 +244,7 @@ def test_backward_steps_quote_the_forward_ones():
                 assert step.text.startswith(f"{forward[step.number]} = "), step
                 assert assigned(step) or "return" in step.code, step
                 count += 1
-    assert count == 45
+    assert count == 50
 
 
 def test_a_wrong_derivative_is_seen(port, monkeypatch):

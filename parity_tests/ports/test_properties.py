@@ -32,7 +32,8 @@ CONFIGS = {
 }
 VARIANTS = {
     **CONFIGS,
-    "silu": cases.test_size("practical").replace(activation="silu"),
+    "gated, silu": cases.test_size("practical").replace(
+        activation="silu", gated=True, feed_forward_bias=False),
     "gelu, halves": cases.test_size("practical").replace(
         activation="gelu", positions="halves"),
 }

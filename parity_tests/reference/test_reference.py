@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contract.config import CHOICES, PRESETS
 from contract.sinusoids import halves_table, interleaved_table
-from contract.weights import probe_weights
+from contract.weights import part, probe_weights
 from parity.check import cases, golden
 from reference_numpy import engine
 from reference_numpy.attention import (
@@ -125,6 +125,24 @@ def test_activations_against_mpmath(name):
     far = np.array([-1e100, -1e4, 1e4, 1e100])
     np.testing.assert_array_equal(
         ACTIVATIONS[name](far), [0, 0, *far[2:]])
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_gated_feed_forward(bias):
+    """As Llama writes it: down(silu(gate(x)) · up(x))  (R38, R39)."""
+    config = cases.test_size("practical").replace(
+        gated=True, activation="silu", feed_forward_bias=bias)
+    w = part(probe_weights(config), "encoder.layers.0.feed_forward.")
+    assert [*w] == [f"{name}.{leaf}" for name in ("gate", "inner", "outer")
+                    for leaf in ("kernel", "bias") if bias or leaf != "bias"]
+    x = cases.values("x", 2, 3, config.d_model)
+
+    def linear(x, name):
+        return x @ w[f"{name}.kernel"] + w.get(f"{name}.bias", 0.0)
+    gate, up = linear(x, "gate"), linear(x, "inner")
+    truth = linear(gate / (1 + np.exp(-gate)) * up, "outer")
+    found, _ = engine.build("feed_forward", config, w).forward(x)
+    np.testing.assert_allclose(found, truth, rtol=0, atol=1e-13)
 
 
 def norm_by_mpmath(kind, row, scale, bias, eps):

@@ -5,16 +5,17 @@ from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.fast import attention, layer_norm, linear, projection
 from reference_numpy.fast.search import Beam, Greedy, Sample
-from reference_numpy.fast.train import Trainer
+from reference_numpy.fast.train import Trainer, covers
 from reference_numpy.layer_norm import (
     LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
-from reference_numpy.linear import Linear
+from reference_numpy.linear import Linear, LinearWithoutBias
 from reference_numpy.parameters import PARAMETERS, modules
 from reference_numpy.projection import Projection
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
     Linear: linear.Linear,
+    LinearWithoutBias: linear.LinearWithoutBias,
     Projection: projection.Projection,
     MultiHeadAttention: attention.MultiHeadAttention,
     LayerNorm: layer_norm.LayerNorm,
@@ -40,7 +41,9 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 
 
 def trainer(model, training):
-    """A Trainer of a Transformer, at step 0."""
+    """A Trainer of a Transformer, at step 0; see the readable engine."""
+    if not covers(model.config):
+        return engine.trainer(model, training)
     return Trainer(model, training)
 
 

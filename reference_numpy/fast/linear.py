@@ -22,3 +22,18 @@ class Linear(linear.Linear):
         g = {"kernel": x.reshape(-1, x.shape[-1]).T @ flat,
              "bias": flat.sum(axis=0)}
         return (flat @ self.kernel.T).reshape(x.shape), g
+
+
+class LinearWithoutBias(linear.LinearWithoutBias):
+    """See reference_numpy.linear."""
+
+    def __call__(self, x):
+        """Map x [... in] to [... out]."""
+        y = x.reshape(-1, x.shape[-1]) @ self.kernel
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+
+    def backward(self, dy, x):
+        """From dy [... out] and the input x: dx and g, by parameter."""
+        flat = dy.reshape(-1, dy.shape[-1])
+        g = {"kernel": x.reshape(-1, x.shape[-1]).T @ flat}
+        return (flat @ self.kernel.T).reshape(x.shape), g

@@ -36,6 +36,19 @@ from reference_numpy.parameters import PARAMETERS, leaves, modules, paths
 #: Values that are worked on at once, so that they stay in the cache.
 BLOCK = 2**16
 
+#: The words that are written here, of fields that have more; the readable form
+#: trains the others.
+COVERED = {
+    "gated": (False,),
+    "feed_forward_bias": (True,),
+}
+
+
+def covers(config):
+    """Whether a model of this config can be trained here."""
+    return all(getattr(config, field) in words
+               for field, words in COVERED.items())
+
 
 def flat(x):
     """All axes but the last as one: [B T F] to [N F]."""

@@ -3,7 +3,8 @@
 import numpy as np
 
 from parity.causes.cause import ARRAYS, BETWEEN, OTHER, Cause
-from parity.causes.faults.putting import by_numpy, replaced, tabled, worded
+from parity.causes.faults.putting import (
+    by_numpy, made_with, numpy_of, replaced, tabled, tapped, worded)
 from parity.causes.formulas import activation
 
 #: Modules and places where one function of an array stands.
@@ -65,6 +66,47 @@ def _activations():
              "gelu by sigmoid", activation.gelu_sigmoid, "silu")
 
 
+def exchanged(config, weights):
+    """The kernels and biases of the gate for those of the inner vector."""
+    other = {"gate": "inner", "inner": "gate"}
+    return config, {
+        ".".join(other.get(part, part) for part in name.split(".")): array
+        for name, array in weights.items()}
+
+
+def gated_by(multiply):
+    """``multiply(activated, inner)`` in the place of their product."""
+    def make(old, port):
+        def made(self, x):
+            gate, inner = self.gate(x), self.inner(x)
+            activated = self.activation(gate)
+            gated = multiply(activated, inner, self.activation)
+            steps = {"gate": gate, "inner": inner, "activated": activated,
+                     "gated": gated, "output": self.outer(gated)}
+            return tapped(port, self, {
+                name: numpy_of(port, value) for name, value in steps.items()})
+        return made
+    return replaced("feed_forward", "GatedFeedForward.call", make)
+
+
+def _gates():
+    def of_gate(name, sentence, put, step, **more):
+        return Cause(name, "feed-forward", sentence, put=put,
+                     case="feed_forward", step=step,
+                     changes={"gated": True, "activation": "silu"}, **more)
+    inside = "the network's own modules are told apart, not what is between"
+    yield of_gate("gate and inner kernel exchanged",
+                  "f(x W₁) · (x W_g) for f(x W_g) · (x W₁).",
+                  made_with(exchanged), "gate", not_explained="they are told "
+                  "as two arrays, each another")
+    yield of_gate("gate added, not multiplied", "f(x W_g) + x W₁.",
+                  gated_by(lambda a, b, f: a + b), "gated",
+                  not_explained=inside)
+    yield of_gate("inner vector activated too", "f(x W_g) · f(x W₁).",
+                  gated_by(lambda a, b, f: a * f(b)), "gated",
+                  not_explained=inside)
+
+
 BELOW_6 = "no number of the cases is above 6"
 
 SOFTMAXES = ("no softmax of ours stands alone: it is told by its step, as "
@@ -92,7 +134,7 @@ PRE = "before the sub-layer"
 POST = "after the sum"
 
 CAUSES = (
-    *_activations(), *_softmaxes(),
+    *_activations(), *_gates(), *_softmaxes(),
     Cause("pre-norm, not post-norm", "residual", "x + Sublayer(norm(x)).",
           (BETWEEN,), {"norm's place": PRE}, put=worded(
               "residual", "RESIDUALS", "post", "pre"), case="residual",
