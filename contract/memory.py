@@ -1,7 +1,10 @@
-"""Freed memory that the C library keeps, so that passes are faster."""
+"""How much memory there is; and what is kept of it, for faster passes."""
 
 import contextlib
 import ctypes
+import os
+
+from contract.errors import InputError
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 
@@ -16,3 +19,12 @@ def keep_freed():
         library = ctypes.CDLL("libc.so.6")
         library.mallopt(M_MMAP_MAX, 0)
         library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def check_memory(size, what):
+    """Raise InputError where so many bytes are more than the memory."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > most:
+        raise InputError(
+            f"{str(what)!r} needs {size / 2**30:.1f} GiB, and this machine "
+            f"has {most / 2**30:.1f}; choose a smaller model or dtype.")
