@@ -13,8 +13,9 @@ import time
 
 import numpy as np
 
-from contract import layouts, weights
+from contract import weights
 from contract.components import WHOLE
+from contract.dialects import table
 from contract.errors import InputError
 from contract.training import TrainingConfig
 from contract.weights import finite, part
@@ -68,8 +69,8 @@ class Vector:
                 f"{str(path)!r} has no metadata key 'vector' that says in "
                 "JSON which layout it is, so it is not a vector file."
             ) from None
-        self.table = layouts.layout(self.layout)
-        self.config = layouts.config_of(self.layout, sizes)
+        self.table = table.dialect(self.layout)
+        self.config = self.table.config(sizes)
         weights.check_layers(self.config, len(arrays), str(path))
         self.input_arrays = part(arrays, "in.")
         self.answers = part(arrays, "out.")
@@ -80,7 +81,7 @@ class Vector:
         if "x" in self.answers:  # what a module was given, kept among answers
             self.input_arrays["x"] = self.answers.pop("x")
         self.weights = self._complete(
-            layouts.read(self.layout, weight_arrays, self.config))
+            self.table.read(weight_arrays, self.config))
 
     def _stale(self, first):
         """The names of final weights that are the first ones, to the bit.
@@ -138,7 +139,7 @@ class Vector:
         for name in self.answers:
             if name == "loss":
                 answers[name] = self._loss(engine, steps["output"])
-            elif step := layouts.step_of(self.layout, name, self.config):
+            elif step := self.table.step_of(name, self.config):
                 array = steps[step]
                 answers[name] = array[0] if self.unbatched else array
         return answers
@@ -146,7 +147,7 @@ class Vector:
     def names(self, prefix):
         """{our name of a weight: their name of an answer about it}."""
         return {ours: f"{prefix}{theirs}" for ours, theirs, _
-                in layouts.rows(self.layout, self.config)
+                in self.table.rows_of(self.config)
                 if f"{prefix}{theirs}" in self.answers}
 
     def gradient_names(self):
@@ -183,8 +184,7 @@ class Vector:
         truths = dict(self.answers)
         for prefix in ("grad.", "final."):
             if names := self.names(prefix):
-                ours_by_name = layouts.read(
-                    self.layout,
+                ours_by_name = self.table.read(
                     {theirs.removeprefix(prefix): self.answers[theirs]
                      for theirs in names.values()}, self.config)
                 truths |= {theirs: ours_by_name[ours]

@@ -6,7 +6,8 @@ import importlib
 import numpy as np
 
 from contract.config import PRESETS
-from contract.layouts import LAYOUTS, rows
+from contract.dialects.rows import names_of
+from contract.dialects.table import DIALECTS
 from parity.check import golden
 from parity.check.run import Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, ROW_SLACK, compare
@@ -318,15 +319,15 @@ def raw(parameter):
 
 def systems():
     """Yield what other systems call one kernel and one norm's scale."""
-    for name, layout in LAYOUTS.items():
-        config = PRESETS[layout.preset]
-        names = {ours: (theirs, how) for ours, theirs, how
-                 in rows(name, config)}
-        kernel = next((key for key in names
-                       if key.endswith("query.kernel")), None)
-        scale = next((key for key in names if key.endswith("scale")), None)
-        yield name, layout.preset, [
-            (key, *names[key]) for key in (kernel, scale) if key]
+    for name, dialect in DIALECTS.items():
+        rows = list(dialect.rows_of(dialect.config(
+            {"d_model": 512, "n_heads": 8})))
+        chosen = [next((row for row in rows if any(
+            each.endswith(end) for each in names_of(row.ours))), None)
+            for end in ("query.kernel", "scale")]
+        yield name, dialect.source, [
+            (", ".join(names_of(row.ours)), ", ".join(names_of(row.theirs)),
+             row.how.name) for row in chosen if row]
 
 
 # Errata, curves, and what match means

@@ -5,7 +5,9 @@ import shutil
 import numpy as np
 import pytest
 
-from contract import layouts, weights
+from contract import weights
+from contract.dialects.lessons import LESSONS
+from contract.dialects.rows import TRANSPOSED
 from contract.errors import InputError
 from parity import ports
 from parity.check import vectors
@@ -74,9 +76,9 @@ def trained_by_torch(arrays, sizes):
         ).backward()
         optimizer.step()
     found = engine.export(model)
-    for ours, theirs, how in layouts.rows(vector.layout, vector.config):
+    for ours, theirs, how in vector.table.rows_of(vector.config):
         arrays[f"out.final.{theirs}"] = (
-            found[ours].T if how == layouts.TRANSPOSED else found[ours])
+            found[ours].T if how == TRANSPOSED else found[ours])
 
 
 def test_final_weights_of_another_adam(engine, tmp_path):
@@ -102,7 +104,7 @@ def test_wandering_is_bounded():
 
 def test_every_layout_is_held_by_a_file():
     held = {vectors.Vector(path).layout for path in vectors.find([VECTORS])}
-    assert held == set(layouts.LAYOUTS)
+    assert held == set(LESSONS)
 
 
 def rewritten(tmp_path, change, name="practical_post_ln"):

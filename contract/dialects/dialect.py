@@ -1,0 +1,260 @@
+"""A Dialect: one system's configuration and names, read and written."""
+
+import dataclasses
+import re
+import typing
+
+import numpy as np
+
+from contract import weights
+from contract.config import TransformerConfig
+from contract.dialects.rows import names_of, numbered
+from contract.errors import InputError, one_of
+
+#: The components that have a whole model's names of weights.
+WHOLE = ("transformer", "stacks")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How one system stores and computes a model, or a component of one.
+
+    Attributes:
+        name: what commands call it.
+        source: where it can be read.
+        unlike: what it does unlike the paper, a sentence each.
+        fixed: the fields of our configuration that it fixes.
+        keys: their key -> the field, or fields, that have its value; or
+            {their value: the fields that it means}.
+        defaults: their configuration where a file leaves a key out.
+        required: the keys that a file must have.
+        only: {their key: the one value that can be computed here}.
+        rows: the weights, see ``rows.py``.
+        model_types: what a ``config.json`` calls it.
+        sign: a pattern of an array's name that only it has.
+        prefix: what stands before every name, unless a file leaves it out.
+        renamed: (pattern, replacement) of names in older files.
+        aliases: {name of a tied array: the name of the one it is}.
+        ignored: patterns of arrays that hold nothing to learn.
+        apart: patterns of arrays that are no part of the Transformer.
+        adjust: (fields, their configuration, arrays) -> fields, where a
+            table does not say all.
+        component: what the arrays belong to: "transformer"; "stacks", an
+            encoder and a decoder without embeddings and projection; or a
+            single component.
+        outputs: their output -> our step; ``{i}`` counts layers from
+            ``first_layer``.
+        first_layer: the number of their first layer in those names.
+        inputs: the names of the component's inputs, in order.
+    """
+
+    name: str
+    source: str
+    unlike: tuple = ()
+    fixed: dict = dataclasses.field(default_factory=dict)
+    keys: dict = dataclasses.field(default_factory=dict)
+    defaults: dict = dataclasses.field(default_factory=dict)
+    required: tuple = ()
+    only: dict = dataclasses.field(default_factory=dict)
+    rows: tuple = ()
+    model_types: tuple = ()
+    sign: str = ""
+    prefix: str = ""
+    renamed: tuple = ()
+    aliases: dict = dataclasses.field(default_factory=dict)
+    ignored: tuple = ()
+    apart: tuple = ()
+    adjust: typing.Callable = lambda fields, described, arrays: fields
+    component: str = "transformer"
+    outputs: dict = dataclasses.field(default_factory=dict)
+    first_layer: int = 0
+    inputs: tuple = ("src", "tgt", "src_mask", "tgt_mask")
+
+    # Configurations
+
+    def config(self, described, arrays=None):
+        """Our configuration of a model that they describe by a dict.
+
+        Raises:
+            InputError: a key is missing, or has a value that cannot be
+                computed here; it is named.
+        """
+        for key in self.required:
+            if key not in described:
+                raise InputError(
+                    f"the file's description lacks {key!r}; add it.")
+        for key, value in self.only.items():
+            if described.get(key, value) != value:
+                raise InputError(
+                    f"{key} is {described[key]!r}, which {self.name} has "
+                    f"no table for; it must be {value!r}.")
+        fields = dict(self.fixed)
+        given = {}
+        for key, value in {**self.defaults, **described}.items():
+            if key not in self.keys or value is None:
+                continue
+            for field, word in self._meaning(key, value).items():
+                if given.setdefault(field, (key, word))[1] != word:
+                    raise InputError(
+                        f"{key} is {value!r}, but {given[field][0]} says "
+                        f"otherwise; {self.name} has one {field}.")
+                fields[field] = word
+        fields = self.adjust(fields, described, arrays or {})
+        return TransformerConfig().replace(**fields)
+
+    def _meaning(self, key, value):
+        """The fields that their key sets where it has this value."""
+        means = self.keys[key]
+        if not isinstance(means, dict):
+            return {field: value for field in names_of(means)}
+        if not isinstance(value, (str, bool)) or value not in means:
+            one_of(value, [str(word) for word in means], key)
+        return means[value]
+
+    def describe(self, config):
+        """Their description of a model of ours, the inverse of ``config``.
+
+        Raises:
+            InputError: they have no word for a field; it is named.
+        """
+        described = dict(self.defaults)
+        for key, means in self.keys.items():
+            if isinstance(means, dict):
+                words = [word for word, fields in means.items() if all(
+                    getattr(config, field) == value
+                    for field, value in fields.items())]
+                described[key] = words[0] if words else described.get(key)
+            else:
+                described[key] = getattr(config, names_of(means)[0])
+        again = self.config(described)
+        for field, value in config.as_dict().items():
+            if getattr(again, field) != value and field not in UNTOLD:
+                raise InputError(
+                    f"{self.name} has no {field} {value!r}, only "
+                    f"{getattr(again, field)!r}; choose another dialect.")
+        return {**described, **self.only}
+
+    # Weights
+
+    def rows_of(self, config):
+        """Every row of a model of ``config``, once for each layer.
+
+        Rows of weights that such a model lacks are left out.
+        """
+        known = weights.schema(config) if self.component in WHOLE else None
+        for row in self.rows:
+            count = 1
+            if "{i}" in names_of(row.ours)[0]:
+                count = (config.n_decoder_layers
+                         if names_of(row.ours)[0].startswith("decoder")
+                         else config.n_encoder_layers)
+            for i in range(count):
+                one = numbered(row, i)
+                if known is None or names_of(one.ours)[0] in known:
+                    yield one
+
+    def read(self, arrays, config):
+        """Their arrays under our names, in our orientation; views if can be.
+
+        Raises:
+            InputError: an array is missing, surplus, of another shape, or
+                differs from the one that it is tied to.
+        """
+        left, weights_by_name = self.own(arrays), {}
+        for ours, theirs, how in self.rows_of(config):
+            for name in names_of(theirs):
+                if name not in left:
+                    raise InputError(
+                        f"the file lacks the array {name!r} that the layout "
+                        f"{self.name} asks for; check the layout and the "
+                        "number of layers.")
+            taken = [left.pop(name) for name in names_of(theirs)]
+            try:
+                made = how.read(config, *taken)
+            except ValueError:
+                raise InputError(
+                    f"the array {names_of(theirs)[0]!r} has shape "
+                    f"{list(taken[0].shape)}, which does not fit the layout "
+                    f"{self.name}; check the sizes.") from None
+            weights_by_name |= zip(
+                names_of(ours), (made,) if isinstance(ours, str) else made)
+        if left:
+            raise InputError(
+                f"the file holds an array {min(left)!r} that the layout "
+                f"{self.name} does not know; check the layout and the number "
+                "of layers.")
+        return weights_by_name
+
+    def own(self, arrays):
+        """The arrays of the Transformer, each once, under today's names."""
+        found = {self._today(name, arrays): array
+                 for name, array in arrays.items()
+                 if not self._any(self.ignored, name)}
+        found = {name: array for name, array in found.items()
+                 if not self._any(self.apart, name)}
+        for alias, name in self.aliases.items():
+            if alias not in found:
+                continue
+            array = found.pop(alias)
+            if array is not found.setdefault(name, array) and not (
+                    np.array_equal(found[name], array)):
+                raise InputError(
+                    f"the arrays {alias!r} and {name!r} differ, but are tied "
+                    f"in {self.name}; check the configuration.")
+        return found
+
+    def aside(self, arrays):
+        """The arrays that are no part of the Transformer, by today's names."""
+        found = {self._today(name, arrays): array
+                 for name, array in arrays.items()}
+        return {name: array for name, array in found.items()
+                if self._any(self.apart, name)}
+
+    def _today(self, name, arrays):
+        """A name as files of today have it."""
+        for pattern, replacement in self.renamed:
+            name = re.sub(pattern, replacement, name)
+        if (self.prefix and not self._any(self.apart, name)
+                and not any(each.startswith(self.prefix) for each in arrays)):
+            name = self.prefix + name
+        return name
+
+    @staticmethod
+    def _any(patterns, name):
+        return any(re.fullmatch(pattern, name) for pattern in patterns)
+
+    def write(self, weights_by_name, config):
+        """Our weights under their names, in their orientation.
+
+        Raises:
+            InputError: they have no name for one of ours.
+        """
+        left, arrays = dict(weights_by_name), {}
+        for ours, theirs, how in self.rows_of(config):
+            made = how.write(config, *(left.pop(name)
+                                       for name in names_of(ours)))
+            arrays |= zip(names_of(theirs),
+                          (made,) if isinstance(theirs, str) else made)
+        if left:
+            raise InputError(
+                f"{self.name} has no name for the array {min(left)!r}; choose "
+                "another dialect.")
+        return arrays
+
+    # Answers
+
+    def step_of(self, output, config):
+        """Our step of an output of theirs, or None if the table has none."""
+        for pattern, step in self.outputs.items():
+            layers = (range(config.n_encoder_layers) if "{i}" in pattern
+                      else [0])
+            for i in layers:
+                if output == pattern.replace(
+                        "{i}", str(i + self.first_layer)):
+                    return step.replace("{i}", str(i))
+        return None
+
+
+#: Fields that change no output of a model that is not being trained, and that
+#: a file of weights need not tell.
+UNTOLD = {"dropout", "label_smoothing", "smoothing"}

@@ -1,0 +1,46 @@
+"""Every dialect by its name, and which one a checkpoint is of."""
+
+import re
+
+from contract.dialects.lessons import LESSONS
+from contract.dialects.torch_nn import TORCH_NN
+from contract.errors import InputError, one_of
+
+#: Systems whose models have a configuration of their own.
+SYSTEMS = {dialect.name: dialect for dialect in (
+    TORCH_NN,
+)}
+
+#: All; the lessons' by the names that their files give themselves.
+DIALECTS = {**SYSTEMS, **LESSONS}
+
+
+def dialect(name):
+    """The dialect called ``name``; an unknown name raises InputError."""
+    return DIALECTS[one_of(name, DIALECTS, "layout")]
+
+
+def recognised(checkpoint):
+    """The dialect of a Checkpoint, by its configuration or its names.
+
+    Raises:
+        InputError: it is of none; what it calls itself is named.
+    """
+    described = checkpoint.config or {}
+    model_type = described.get("model_type")
+    for one in SYSTEMS.values():
+        if model_type is not None and model_type in one.model_types:
+            return one
+    if model_type is not None:
+        words = [word for one in SYSTEMS.values() for word in one.model_types]
+        raise InputError(
+            f"{str(checkpoint.path)!r} is a model of type {model_type!r}, "
+            f"which has no table; those that have one are {', '.join(words)}.")
+    for one in SYSTEMS.values():
+        if one.sign and any(re.fullmatch(one.sign, name)
+                            for name in checkpoint.arrays):
+            return one
+    raise InputError(
+        f"{str(checkpoint.path)!r} has no config.json that says which system "
+        "it is of, and its names are of none that has a table; name the "
+        f"system with --as: {', '.join(SYSTEMS)}.")

@@ -1,0 +1,100 @@
+"""Dialects: their words and names, there and back, equal to the bit."""
+
+import numpy as np
+import pytest
+
+from contract import weights
+from contract.config import TransformerConfig
+from contract.dialects.dialect import UNTOLD
+from contract.dialects.rows import names_of
+from contract.dialects.table import DIALECTS, SYSTEMS
+from contract.errors import InputError
+
+
+def small(dialect):
+    """Their configuration of a small model, no two sizes equal."""
+    sizes = {"d_model": 12, "n_heads": 2, "d_ff": 20, "source_vocab": 17,
+             "target_vocab": 17, "n_encoder_layers": 2, "n_decoder_layers": 3,
+             "max_length": 9}
+    described = {}
+    for key, means in dialect.keys.items():
+        if not isinstance(means, dict) and names_of(means)[0] in sizes:
+            described[key] = sizes[names_of(means)[0]]
+    return described
+
+
+@pytest.fixture(params=SYSTEMS)
+def system(request):
+    return SYSTEMS[request.param]
+
+
+def test_names_are_those_of_the_table():
+    assert all(name == dialect.name for name, dialect in DIALECTS.items())
+
+
+def test_a_system_says_where_it_is_read_and_what_it_does(system):
+    assert system.source
+    assert system.unlike and all(
+        line.endswith(".") for line in system.unlike)
+
+
+def test_a_description_comes_back(system):
+    """The default's, and that of a small model; but dropout and the like."""
+    for described in ({}, small(system)):
+        config = system.config(described)
+        again = system.config(system.describe(config))
+        assert again.replace(**{field: getattr(config, field)
+                                for field in UNTOLD}) == config
+        told = system.describe(config)
+        assert all(told[key] == value for key, value in described.items())
+
+
+def test_every_weight_has_a_name_and_comes_back(system):
+    """Each once; theirs made of ours, and ours of theirs, to the bit."""
+    config = system.config(small(system))
+    given = weights.probe_weights(config)
+    if system.component == "stacks":
+        given = {name: array for name, array in given.items()
+                 if name.startswith(("encoder", "decoder"))}
+    theirs = system.write(given, config)
+    found = system.read(theirs, config)
+    assert found.keys() == given.keys()
+    for name, array in given.items():
+        assert np.array_equal(found[name], array), name
+    again = system.write(found, config)
+    assert {name: array.tobytes() for name, array in again.items()} == {
+        name: array.tobytes() for name, array in theirs.items()}
+
+
+def test_a_missing_and_a_surplus_array_are_named(system):
+    config = system.config(small(system))
+    theirs = {name: np.zeros(3) for row in system.rows_of(config)
+              for name in names_of(row.theirs)}
+    name = min(theirs)
+    with pytest.raises(InputError, match="holds an array 'nobody"):
+        system.read({**system.write(every(system, config), config),
+                     "nobody's": np.zeros(1)}, config)
+    del theirs[name]
+    with pytest.raises(InputError, match="lacks the array|does not fit"):
+        system.read(theirs, config)
+
+
+def every(system, config):
+    return {name: np.zeros(shape)
+            for name, shape in weights.schema(config).items()
+            if any(name in names_of(row.ours)
+                   for row in system.rows_of(config))}
+
+
+def test_what_a_system_has_no_word_for_is_named(system):
+    """The paper's own model is in none of these systems' words."""
+    with pytest.raises(InputError, match=f"{system.name} has no|divide|tied"):
+        system.describe(TransformerConfig(
+            norm="std", output="log_probs", n_encoder_layers=4))
+
+
+def test_unknown_words_are_named(system):
+    for key, means in system.keys.items():
+        if isinstance(means, dict):
+            with pytest.raises(InputError, match=key):
+                system.config({key: "nobody's"})
