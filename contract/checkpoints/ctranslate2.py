@@ -34,7 +34,7 @@ def read(path):
 
     An alias is the array that it stands for.
     """
-    data = np.memmap(path, np.uint8, "r")
+    data = np.memmap(path, np.uint8, "c")
     reader = _Reader(data)
     try:
         version = reader.whole("I")

@@ -47,7 +47,7 @@ def read(path):
         raise InputError(
             f"{str(path)!r} cannot be read as safetensors ({error}); it is "
             "damaged or cut short, so fetch it again.") from None
-    data = np.memmap(path, np.uint8, "r")
+    data = np.memmap(path, np.uint8, "c")
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
     header = json.loads(data[8:start].tobytes())
     header.pop(METADATA, None)

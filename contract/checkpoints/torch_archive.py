@@ -41,7 +41,7 @@ def recognised(head, names):
 
 def read(path):
     """The tensors of a file as views of it, and no metadata."""
-    data = np.memmap(path, np.uint8, "r")
+    data = np.memmap(path, np.uint8, "c")
     try:
         old = data[:len(OLD)].tobytes() == OLD
         content = (_read_old if old else _read_zip)(path, data)
@@ -139,7 +139,7 @@ class _Tensor:
                              "storage.")
         return np.lib.stride_tricks.as_strided(
             numbers[self.offset:], self.shape,
-            [step * size for step in self.strides], writeable=False)
+            [step * size for step in self.strides])
 
 
 class _Unpickler(pickle.Unpickler):

@@ -25,11 +25,13 @@ class Dialect:
         unlike: what it does unlike the paper, a sentence each.
         fixed: the fields of our configuration that it fixes.
         keys: their key -> the field, or fields, that have its value; or
-            {their value: the fields that it means}.
+            {their value: the fields that it means}. Of a tuple of keys the
+            value is the tuple of theirs.
         defaults: their configuration where a file leaves a key out.
         required: the keys that a file must have.
         only: {their key: the one value that can be computed here}.
-        rows: the weights, see ``rows.py``.
+        rows: the weights, see ``rows.py``; or a function of our
+            configuration that makes them.
         model_types: what a ``config.json`` calls it.
         sign: a pattern of an array's name that only it has.
         prefix: what stands before every name, unless a file leaves it out.
@@ -56,7 +58,7 @@ class Dialect:
     defaults: dict = dataclasses.field(default_factory=dict)
     required: tuple = ()
     only: dict = dataclasses.field(default_factory=dict)
-    rows: tuple = ()
+    rows: tuple | typing.Callable = ()
     model_types: tuple = ()
     sign: str = ""
     prefix: str = ""
@@ -88,28 +90,21 @@ class Dialect:
                 raise InputError(
                     f"{key} is {described[key]!r}, which {self.name} has "
                     f"no table for; it must be {value!r}.")
-        fields = dict(self.fixed)
-        given = {}
-        for key, value in {**self.defaults, **described}.items():
-            if key not in self.keys or value is None:
+        theirs = {**self.defaults, **described}
+        fields, given = dict(self.fixed), {}
+        for key, means in self.keys.items():
+            value = (tuple(theirs.get(each) for each in key)
+                     if isinstance(key, tuple) else theirs.get(key))
+            if value is None:
                 continue
-            for field, word in self._meaning(key, value).items():
+            for field, word in meaning(key, value, means).items():
                 if given.setdefault(field, (key, word))[1] != word:
                     raise InputError(
                         f"{key} is {value!r}, but {given[field][0]} says "
                         f"otherwise; {self.name} has one {field}.")
                 fields[field] = word
-        fields = self.adjust(fields, described, arrays or {})
+        fields = self.adjust(fields, theirs, arrays or {})
         return TransformerConfig().replace(**fields)
-
-    def _meaning(self, key, value):
-        """The fields that their key sets where it has this value."""
-        means = self.keys[key]
-        if not isinstance(means, dict):
-            return {field: value for field in names_of(means)}
-        if not isinstance(value, (str, bool)) or value not in means:
-            one_of(value, [str(word) for word in means], key)
-        return means[value]
 
     def describe(self, config):
         """Their description of a model of ours, the inverse of ``config``.
@@ -123,7 +118,10 @@ class Dialect:
                 words = [word for word, fields in means.items() if all(
                     getattr(config, field) == value
                     for field, value in fields.items())]
-                described[key] = words[0] if words else described.get(key)
+                if isinstance(key, tuple):
+                    described |= zip(key, words[0] if words else ())
+                elif words:
+                    described[key] = words[0]
             else:
                 described[key] = getattr(config, names_of(means)[0])
         again = self.config(described)
@@ -142,7 +140,7 @@ class Dialect:
         Rows of weights that such a model lacks are left out.
         """
         known = weights.schema(config) if self.component in WHOLE else None
-        for row in self.rows:
+        for row in (self.rows(config) if callable(self.rows) else self.rows):
             count = 1
             if "{i}" in names_of(row.ours)[0]:
                 count = (config.n_decoder_layers
@@ -160,8 +158,11 @@ class Dialect:
             InputError: an array is missing, surplus, of another shape, or
                 differs from the one that it is tied to.
         """
-        left, weights_by_name = self.own(arrays), {}
-        for ours, theirs, how in self.rows_of(config):
+        rows = list(self.rows_of(config))
+        left = self._each_once(arrays, {
+            name for row in rows for name in names_of(row.theirs)})
+        weights_by_name = {}
+        for ours, theirs, how in rows:
             for name in names_of(theirs):
                 if name not in left:
                     raise InputError(
@@ -185,19 +186,18 @@ class Dialect:
                 "of layers.")
         return weights_by_name
 
-    def own(self, arrays):
-        """The arrays of the Transformer, each once, under today's names."""
+    def _each_once(self, arrays, wanted):
+        """The Transformer's arrays under today's names, a tied one once."""
         found = {self._today(name, arrays): array
                  for name, array in arrays.items()
                  if not self._any(self.ignored, name)}
         found = {name: array for name, array in found.items()
                  if not self._any(self.apart, name)}
         for alias, name in self.aliases.items():
-            if alias not in found:
+            if alias not in found or alias in wanted:
                 continue
             array = found.pop(alias)
-            if array is not found.setdefault(name, array) and not (
-                    np.array_equal(found[name], array)):
+            if not np.array_equal(found.setdefault(name, array), array):
                 raise InputError(
                     f"the arrays {alias!r} and {name!r} differ, but are tied "
                     f"in {self.name}; check the configuration.")
@@ -258,3 +258,15 @@ class Dialect:
 #: Fields that change no output of a model that is not being trained, and that
 #: a file of weights need not tell.
 UNTOLD = {"dropout", "label_smoothing", "smoothing"}
+
+
+def meaning(key, value, means):
+    """The fields that a key of theirs sets where it has this value.
+
+    ``means`` is as in a Dialect's keys.
+    """
+    if not isinstance(means, dict):
+        return {field: value for field in names_of(means)}
+    if not isinstance(value, (str, bool, tuple)) or value not in means:
+        one_of(value, [str(word) for word in means], key)
+    return means[value]

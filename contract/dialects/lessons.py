@@ -6,7 +6,7 @@ Each file says which it is by the name below, and its sizes.
 from contract.config import PRESETS
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
-    HEADS, PROJECTIONS, SAME, Row, attention, layer, linear, norm)
+    HEADS, PROJECTIONS, SAME, Entry, attention, layer, linear, norm)
 
 #: Their sizes -> ours; ``norm_eps`` overrides the epsilon of the residuals'
 #: norms (a lesson that hands d_model to it by accident is replayed as it is).
@@ -43,8 +43,8 @@ def _layers(encoder, decoder, attentions, cross, feed_forward, norms, names,
 
 
 _PRE_NORM_ROWS = (
-    Row("source_embedding.table", "src_embed.embedding.weight", SAME),
-    Row("target_embedding.table", "tgt_embed.embedding.weight", SAME),
+    Entry("source_embedding.table", "src_embed.embedding.weight", SAME),
+    Entry("target_embedding.table", "tgt_embed.embedding.weight", SAME),
     *_layers(
         "encoder.layers.{i}", "decoder.layers.{i}",
         ("self_attention_block",) * 2, "cross_attention_block",
@@ -57,8 +57,8 @@ _PRE_NORM_ROWS = (
 )
 
 _COMPLETE_ROWS = (
-    Row("source_embedding.table", "encoder.embedding.embedding.weight", SAME),
-    Row("target_embedding.table", "decoder.embedding.embedding.weight", SAME),
+    Entry("source_embedding.table", "encoder.embedding.embedding.weight", SAME),
+    Entry("target_embedding.table", "decoder.embedding.embedding.weight", SAME),
     *_layers(
         "encoder.encoder_layers.{i}", "decoder.decoder_layers.{i}",
         ("mha", "mha1"), "mha2", ("ff", "linear1", "linear2"),
@@ -67,8 +67,8 @@ _COMPLETE_ROWS = (
 )
 
 _PRACTICAL_ROWS = (
-    Row("source_embedding.table", "encoder_embedding.weight", SAME),
-    Row("target_embedding.table", "decoder_embedding.weight", SAME),
+    Entry("source_embedding.table", "encoder_embedding.weight", SAME),
+    Entry("target_embedding.table", "decoder_embedding.weight", SAME),
     *_layers(
         "encoder_layers.{i}", "decoder_layers.{i}", ("self_attn",) * 2,
         "cross_attn", ("feed_forward", "fc1", "fc2"), ("norm{n}", 1),
@@ -115,15 +115,15 @@ _FILES = {
         "notebook", (*linear("inner", "linear1"), *linear("outer", "linear2")),
         {"output": "output"}, component="feed_forward", inputs=("x",)),
     "notebook_single_head": _lesson(
-        "notebook", (Row(f"{name}.kernel", name, SAME)
+        "notebook", (Entry(f"{name}.kernel", name, SAME)
                      for name in PROJECTIONS[:3]),
         {"raw_scores": "raw_scores", "scaled_scores": "scores",
          "weights": "weights", "output": "context"},
         component="single_head_attention", inputs=("x",)),
     "notebook_numpy_multi_head": _lesson(
-        "notebook", (*(Row(f"{name}.kernel", name, HEADS)
+        "notebook", (*(Entry(f"{name}.kernel", name, HEADS)
                        for name in PROJECTIONS[:3]),
-                     Row("output.kernel", "output", SAME)),
+                     Entry("output.kernel", "output", SAME)),
         {"heads": "context", "output": "output"},
         component="multi_head_attention", inputs=("x", "x")),
 }

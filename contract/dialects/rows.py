@@ -1,7 +1,8 @@
 """Rows of a table of weights: our name, their name, how one becomes the other.
 
-``{i}`` stands for a layer's number. Where a system keeps several of our arrays
-in one, or one of ours in several, a row has a tuple of names.
+``{i}`` stands for a layer's number, ``{i+1}`` for the next. Where a system
+keeps several of our arrays in one, or one of ours in several, a row has a tuple
+of names.
 """
 
 import dataclasses
@@ -25,7 +26,7 @@ class How:
     write: typing.Callable
 
 
-class Row(typing.NamedTuple):
+class Entry(typing.NamedTuple):
     """A row; ``ours`` and ``theirs`` are a name each, or tuples of names."""
 
     ours: str | tuple
@@ -88,14 +89,14 @@ PROJECTIONS = ("query", "key", "value", "output")
 
 def linear(ours, theirs, kernel="weight", bias="bias", how=TRANSPOSED):
     """A Linear's two rows, by default those of torch."""
-    return (Row(f"{ours}.kernel", f"{theirs}.{kernel}", how),
-            Row(f"{ours}.bias", f"{theirs}.{bias}", SAME))
+    return (Entry(f"{ours}.kernel", f"{theirs}.{kernel}", how),
+            Entry(f"{ours}.bias", f"{theirs}.{bias}", SAME))
 
 
 def norm(ours, theirs, scale="weight", bias="bias"):
     """A norm's two rows."""
-    return (Row(f"{ours}.scale", f"{theirs}.{scale}", SAME),
-            Row(f"{ours}.bias", f"{theirs}.{bias}", SAME))
+    return (Entry(f"{ours}.scale", f"{theirs}.{scale}", SAME),
+            Entry(f"{ours}.bias", f"{theirs}.{bias}", SAME))
 
 
 def attention(ours, theirs, names, **words):
@@ -138,9 +139,9 @@ def names_of(side):
 
 
 def numbered(row, i):
-    """A row with a layer's number in place of ``{i}``."""
+    """A row with a layer's number in place of ``{i}`` and ``{i+1}``."""
     def put(side):
-        if isinstance(side, str):
-            return side.replace("{i}", str(i))
-        return tuple(name.replace("{i}", str(i)) for name in side)
-    return Row(put(row.ours), put(row.theirs), row.how)
+        if isinstance(side, tuple):
+            return tuple(map(put, side))
+        return side.replace("{i}", str(i)).replace("{i+1}", str(i + 1))
+    return Entry(put(row.ours), put(row.theirs), row.how)

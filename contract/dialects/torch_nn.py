@@ -2,7 +2,7 @@
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
-    Row, fused, fused_biases, layer, linear, norm)
+    Entry, fused, fused_biases, layer, linear, norm)
 
 _FEED_FORWARD = {"inner": "linear1", "outer": "linear2"}
 
@@ -10,10 +10,10 @@ _FEED_FORWARD = {"inner": "linear1", "outer": "linear2"}
 def _attention(ours, theirs):
     """q, k and v in one array; the output apart."""
     three = ("query", "key", "value")
-    return (Row(tuple(f"{ours}.{name}.kernel" for name in three),
-                f"{theirs}.in_proj_weight", fused(3, turned=True)),
-            Row(tuple(f"{ours}.{name}.bias" for name in three),
-                f"{theirs}.in_proj_bias", fused_biases(3)),
+    return (Entry(tuple(f"{ours}.{name}.kernel" for name in three),
+                  f"{theirs}.in_proj_weight", fused(3, turned=True)),
+            Entry(tuple(f"{ours}.{name}.bias" for name in three),
+                  f"{theirs}.in_proj_bias", fused_biases(3)),
             *linear(f"{ours}.output", f"{theirs}.out_proj"))
 
 

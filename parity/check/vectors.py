@@ -20,6 +20,7 @@ from contract.errors import InputError
 from contract.training import TrainingConfig
 from contract.weights import finite, part
 from parity import ports
+from parity.check.peers import IO, Peer
 from parity.check.report import Report, Row
 from parity.numerics import zero_gradients
 from parity.numerics.comparator import DIVERGENCE, Difference, compare, within
@@ -33,7 +34,10 @@ TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
 
 
 def find(paths):
-    """Every .safetensors file among the paths and in the folders there."""
+    """Every vector file among the paths and in the folders there.
+
+    A folder with an ``io.safetensors`` is one thing, see ``peers.py``.
+    """
     files = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
@@ -42,7 +46,9 @@ def find(paths):
                 raise InputError(
                     f"the folder {str(path)!r} holds no .safetensors file; "
                     "give a vector file or a folder of them.")
-            files += inside
+            folders = sorted(file.parent for file in inside if file.name == IO)
+            files += folders + [
+                file for file in inside if file.parent not in folders]
         else:
             files.append(path)
     return files
@@ -56,7 +62,11 @@ class Vector:
         config: the TransformerConfig that it describes.
         weights: the arrays under our names.
         answers: its ``out.*`` by their own names, without the prefix.
+        stale: the answers that say nothing, see _stale.
+        left_out: {answer: why it is not compared}: none.
     """
+
+    left_out: dict = {}
 
     def __init__(self, path):
         arrays, metadata = weights.load(path)
@@ -232,7 +242,8 @@ def replay(paths, port_names, on_file=lambda text: None):
         case.
     """
     start, report = time.perf_counter(), Report()
-    files = [Vector(path) for path in find(paths)]
+    files = [Peer(path) if path.is_dir() else Vector(path)
+             for path in find(paths)]
     engines = {"numpy": ports.engine("numpy"), **{
         name: port.bench.engine
         for name, port in report.open(port_names).items()}}
@@ -240,6 +251,9 @@ def replay(paths, port_names, on_file=lambda text: None):
     stale = 0
     for vector in files:
         on_file(vector.name)
+        report.not_done += [
+            f"{vector.name}'s {name} {why}"
+            for name, why in vector.left_out.items()]
         replayed = [n for n in vector.answers if n not in vector.stale]
         stale += len(vector.answers) - len(replayed)
         answers = {name: _answers(vector, engine)

@@ -68,15 +68,13 @@ def test_every_weight_has_a_name_and_comes_back(system):
 
 def test_a_missing_and_a_surplus_array_are_named(system):
     config = system.config(small(system))
-    theirs = {name: np.zeros(3) for row in system.rows_of(config)
-              for name in names_of(row.theirs)}
-    name = min(theirs)
-    with pytest.raises(InputError, match="holds an array 'nobody"):
-        system.read({**system.write(every(system, config), config),
-                     "nobody's": np.zeros(1)}, config)
-    del theirs[name]
-    with pytest.raises(InputError, match="lacks the array|does not fit"):
-        system.read(theirs, config)
+    theirs = system.write(every(system, config), config)
+    with pytest.raises(InputError, match="holds an array 'surplus'"):
+        system.read({**theirs, "surplus": np.zeros(1)}, config)
+    for name in (min(theirs), max(theirs)):
+        with pytest.raises(InputError, match=f"lacks the array '{name}'"):
+            system.read({n: a for n, a in theirs.items() if n != name},
+                        config)
 
 
 def every(system, config):

@@ -83,7 +83,7 @@ def defined(path):
 
 
 def test_there_are_rows():
-    assert len(where_things_are()) == 11
+    assert len(where_things_are()) == 13
 
 
 @pytest.mark.parametrize("what, files, names", where_things_are())

@@ -8,6 +8,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 ROOT = TESTS.parent
 DATA = TESTS / "data"
 VECTORS = DATA / "vectors"
+PEERS = DATA / "peers"
 
 REFERENCE = ROOT / "reference_numpy"
 PORTS = {name: ROOT / f"impl_{name}" for name in ports.known_ports()}

@@ -13,7 +13,7 @@ from parity import ports
 from parity.check import vectors
 from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, within
 from parity_tests.support.engines import usable
-from parity_tests.support.places import VECTORS
+from parity_tests.support.places import PEERS, VECTORS
 
 #: Answers that are compared now, by file.
 REPLAYED = {
@@ -40,6 +40,25 @@ def test_answers(port, name):
     """In the reference and in a port, at 1e-12, every answer of the file."""
     report = vectors.replay([VECTORS / f"{name}.safetensors"], [port.NAME])
     assert report.compared == 2 * REPLAYED[name]
+    assert report.verdict == MATCH, report.divergences()
+
+
+#: Steps that are compared now, by folder.
+PEER_STEPS = {
+    "torch_nn_transformer_post_gelu": 1, "torch_nn_transformer_post_relu": 1,
+    "torch_nn_transformer_pre_gelu": 1, "torch_nn_transformer_pre_relu": 1,
+}
+
+
+def test_every_peer_is_counted():
+    assert {path.name for path in vectors.find([PEERS])} == set(PEER_STEPS)
+
+
+@pytest.mark.parametrize("name", PEER_STEPS)
+def test_peers(port, name):
+    """What the original library computed, in the reference and in a port."""
+    report = vectors.replay([PEERS / name], [port.NAME])
+    assert report.compared == 2 * PEER_STEPS[name]
     assert report.verdict == MATCH, report.divergences()
 
 
@@ -146,6 +165,21 @@ def test_a_wrong_answer_is_a_divergence(tmp_path):
         arrays["out.logits"][0, 0, 0] *= 1 + 1e-10
     report = vectors.replay([rewritten(tmp_path, change)], [])
     assert report.status == 1
+
+
+def test_a_peer_that_lacks_something_is_refused(tmp_path):
+    """Its description, an input, its weights."""
+    from safetensors.numpy import save_file
+    arrays, metadata = weights.load(
+        PEERS / "torch_nn_transformer_pre_relu" / "io.safetensors")
+    for words, without, told in (
+            ("description", "", {}), ("in.src'", "in.src", metadata),
+            ("linear1.bias", "w.encoder.layers.0.linear1.bias", metadata)):
+        save_file({name: array for name, array in arrays.items()
+                   if name != without}, tmp_path / "io.safetensors",
+                  metadata=told)
+        with pytest.raises(InputError, match=words):
+            vectors.replay([tmp_path], [])
 
 
 def test_other_paths_are_refused(tmp_path):

@@ -1,0 +1,147 @@
+"""Models that the original libraries made and ran: a folder of each.
+
+``config.json`` and ``model.safetensors`` are the library's own; in
+``io.safetensors`` are the inputs, ``in.*``, and what it answered, ``out.*``, in
+float64. torch.nn's have their weights there too, as ``w.*``, and a metadata key
+``config``.
+"""
+
+import json
+
+import numpy as np
+
+from contract.checkpoints.folder import Checkpoint, read, read_file
+from contract.components import WHOLE
+from contract.dialects import table
+from contract.errors import InputError
+from contract.weights import finite, part
+from parity.numerics.tolerances import FLOAT64_LIMIT
+
+IO = "io.safetensors"
+
+#: What the metadata of torch.nn's call their sizes -> torch's own words.
+CALLED = {"n_heads": "nhead", "d_ff": "dim_feedforward",
+          "eps": "layer_norm_eps"}
+
+#: The answers of a search, whose rules are the original's.
+SEARCHES = ("greedy", "beam")
+
+
+class Peer:
+    """One folder, read and checked.
+
+    Attributes:
+        name: the folder's.
+        layout: its dialect's name.
+        config, weights: ours.
+        answers: its ``out.*`` that are steps of ours, without the prefix.
+        left_out: {answer: why it is not compared}.
+        stale: none.
+    """
+
+    stale = frozenset()
+
+    def __init__(self, folder):
+        self.name = folder.name
+        _, arrays, metadata = read_file(folder / IO)
+        checkpoint = _described(folder, arrays, metadata)
+        self.table = table.recognised(checkpoint)
+        self.layout = self.table.name
+        self.config = self.table.config(
+            checkpoint.config or {}, checkpoint.arrays)
+        self.weights = self.table.read(checkpoint.arrays, self.config)
+        self.given = part(arrays, "in.")
+        self.answers, self.left_out = {}, {}
+        for name, array in part(arrays, "out.").items():
+            if name.startswith(SEARCHES):
+                self.left_out[name] = "is a search by the original's rules"
+            elif self.table.step_of(name, self.config) is None:
+                self.left_out[name] = "is no step of the Transformer"
+            else:
+                finite(name, array, str(folder))
+                self.answers[name] = array
+
+    def truths(self):
+        """What each answer should be."""
+        return self.answers
+
+    def limit_and_scale(self, name, truths):
+        """The limit of an answer, and that it is not zero beside another."""
+        return FLOAT64_LIMIT, None
+
+    def replay(self, engine):
+        """Our answers under their names, as an engine computes them."""
+        try:
+            steps = RUNS[self.table.component](self, engine)
+        except KeyError as missing:
+            raise InputError(
+                f"the peer {self.name} lacks the input 'in.{missing.args[0]}'"
+                ".") from None
+        return {name: steps[self.table.step_of(name, self.config)]
+                for name in self.answers}
+
+    def _model(self, engine):
+        """The steps of a whole model, from ids."""
+        source, target = (self.given[name] for name in (
+            "input_ids", "decoder_input_ids"))
+        model = engine.build("transformer", self.config, self.weights)
+        return engine.forward(model, source, target,
+                              self._keep(source, "attention_mask"),
+                              earlier(target))
+
+    def _stacks(self, engine):
+        """The steps of both stacks, from vectors."""
+        source, target = self.given["src"], self.given["tgt"]
+        return run_stacks(engine, self.config, self.weights, source, target,
+                          self._keep(source, "src_keep"), earlier(target))
+
+    def _keep(self, source, name):
+        """bool [B 1 1 S], True where a key is not padding; all without one."""
+        keep = self.given.get(name, np.ones(source.shape[:2]))
+        return (keep != 0)[:, None, None, :]
+
+
+def run_stacks(engine, config, weights, source, target, source_mask,
+               target_mask):
+    """The steps of an encoder and of a decoder that reads its output.
+
+    Args:
+        source, target: vectors [B S D] and [B T D].
+    """
+    encoder = engine.build("encoder", config, part(weights, "encoder."))
+    decoder = engine.build("decoder", config, part(weights, "decoder."))
+    encoding = engine.run(encoder, source, source_mask)
+    memory = encoding["output"]
+    decoding = engine.run(decoder, target, memory, source_mask, target_mask,
+                          **WHOLE["decoder"])
+    return {"memory": memory, "decoded": decoding["output"],
+            **{f"encoder.{name}": step for name, step in encoding.items()},
+            **{f"decoder.{name}": step for name, step in decoding.items()}}
+
+
+RUNS = {"transformer": Peer._model, "stacks": Peer._stacks}
+
+
+def earlier(target):
+    """bool [B 1 T T], True where a key is not later than the query."""
+    batch, length = target.shape[:2]
+    return np.broadcast_to(np.tri(length, dtype=bool),
+                           (batch, 1, length, length)).copy()
+
+
+def _described(folder, arrays, metadata):
+    """The Checkpoint of a folder; torch.nn's is made of the one file."""
+    if (folder / "model.safetensors").is_file():
+        return read(folder)
+    try:
+        sizes = json.loads(metadata["config"])
+        described = {CALLED.get(name, name): value
+                     for name, value in sizes.items()}
+        layers = described["n_layers"]
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            f"the folder {str(folder)!r} holds no model.safetensors, nor a "
+            "description in the metadata of its io.safetensors.") from None
+    return Checkpoint(folder, "safetensors", part(arrays, "w."), metadata,
+                      {**described, "num_encoder_layers": layers,
+                       "num_decoder_layers": layers})
