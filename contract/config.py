@@ -12,6 +12,8 @@ CHOICES = {
     "norm": ("layer", "std", "scalar_std"),
     "positions": ("interleaved", "halves"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
+    "attention_bias": ("all", "none", "all_but_key"),
+    "attention_scale": ("root", "none"),
     "output": ("logits", "log_probs"),
     "smoothing": ("uniform", "others", "kl"),
 }
@@ -20,6 +22,9 @@ SIZES = (
     "source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
     "n_encoder_layers", "n_decoder_layers", "max_length",
 )
+
+#: Sizes that may be None, so that they follow from others.
+COUNTS = ("d_head",)
 
 
 #: The most numbers of a weight, and of the table of positions, which no file
@@ -38,7 +43,9 @@ class TransformerConfig:
     Attributes:
         source_vocab, target_vocab: V, rows of the embedding tables.
         d_model: D, the width of every vector between components.
-        n_heads: H, heads of each attention; divides d_model.
+        n_heads: H, heads of each attention; divides d_model, unless d_head is
+            given.
+        d_head: K, the width of a head; None for d_model / n_heads.
         d_ff: F, the width inside the feed-forward network.
         n_encoder_layers, n_decoder_layers: N of each stack.
         max_length: rows of the position table, the longest sequence.
@@ -63,6 +70,9 @@ class TransformerConfig:
         gated: whether the feed-forward network multiplies its inner vector by
             an activated gate, from a kernel of its own.
         feed_forward_bias: whether the feed-forward network has biases.
+        attention_bias: which projections of an attention have a bias: "all",
+            "none", or "all_but_key".
+        attention_scale: scores are divided by "root", √d_k, or by "none".
         output: "logits", or "log_probs" for their log-softmax.
         tied: both embeddings and the projection share one table.
         pad_id: the token id that is padding.
@@ -72,6 +82,7 @@ class TransformerConfig:
     target_vocab: int = 37_000
     d_model: int = 512
     n_heads: int = 8
+    d_head: int | None = None
     d_ff: int = 2048
     n_encoder_layers: int = 6
     n_decoder_layers: int = 6
@@ -88,6 +99,8 @@ class TransformerConfig:
     activation: str = "relu"
     gated: bool = False
     feed_forward_bias: bool = True
+    attention_bias: str = "all"
+    attention_scale: str = "root"
     output: str = "logits"
     tied: bool = False
     pad_id: int = 0
@@ -95,6 +108,9 @@ class TransformerConfig:
     def __post_init__(self):
         for field in SIZES:
             self._whole(field, smallest=1)
+        for field in COUNTS:
+            if getattr(self, field) is not None:
+                self._whole(field, smallest=1)
         self._whole("pad_id", smallest=0)
         self._tables()
         for field, allowed in CHOICES.items():
@@ -121,10 +137,11 @@ class TransformerConfig:
                 f"target_vocab is {self.target_vocab}; choose at least "
                 f"{least}."
             )
-        if self.d_model % self.n_heads:
+        if self.d_head is None and self.d_model % self.n_heads:
             raise InputError(
                 f"d_model {self.d_model} does not divide into n_heads "
-                f"{self.n_heads}; make d_model a multiple of n_heads."
+                f"{self.n_heads}; make d_model a multiple of n_heads, or give "
+                "d_head."
             )
         if self.d_model % 2:
             raise InputError(
@@ -154,6 +171,11 @@ class TransformerConfig:
                     f"{field} is {getattr(self, field)} and d_model "
                     f"{self.d_model}, which makes an array of more than "
                     f"{most} numbers; choose smaller sizes.")
+        if self.d_head and self.n_heads * self.d_head * self.d_model > LARGEST:
+            raise InputError(
+                f"n_heads is {self.n_heads}, d_head {self.d_head} and d_model "
+                f"{self.d_model}, which makes an array of more than {LARGEST} "
+                "numbers; choose smaller sizes.")
 
     def _whole(self, field, smallest):
         value = getattr(self, field)
@@ -172,8 +194,8 @@ class TransformerConfig:
 
     @property
     def d_k(self):
-        """K, the width of one head: d_model / n_heads."""
-        return self.d_model // self.n_heads
+        """K, the width of one head: d_head, or d_model / n_heads."""
+        return self.d_head or self.d_model // self.n_heads
 
     def replace(self, **changes):
         """A copy with some fields changed, checked again."""
@@ -224,10 +246,11 @@ def at_test_size(config):
 
     No two sizes are equal, so that every transposed or swapped axis shows,
     and neither d_model nor d_k is a power of 4, so that no root is
-    exact: D 48, H 6, K 8, F 80, V 37 and 41 (37 where tied), 2 and 3 layers.
+    exact: D 48, H 6, K 8 (10 where d_head is given), F 80, V 37 and 41 (37
+    where tied), 2 and 3 layers.
     """
     return config.replace(
         source_vocab=37, target_vocab=37 if config.tied else 41, d_model=48,
-        n_heads=6, d_ff=80, n_encoder_layers=2, n_decoder_layers=3,
-        max_length=64,
+        n_heads=6, d_head=config.d_head and 10, d_ff=80, n_encoder_layers=2,
+        n_decoder_layers=3, max_length=64,
     )

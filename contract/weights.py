@@ -33,6 +33,10 @@ FLOATS = ("float64", "float32", "float16", np.dtype(ml_dtypes.bfloat16).name)
 
 PROJECTIONS = ("query", "key", "value", "output")
 
+#: Which of them have a bias, by the config's ``attention_bias``.
+BIASED = {"all": PROJECTIONS, "none": (),
+          "all_but_key": ("query", "value", "output")}
+
 
 def _linear(d_in, d_out, bias=True):
     return {"kernel": (d_in, d_out), **({"bias": (d_out,)} if bias else {})}
@@ -44,8 +48,11 @@ def _norm(config):
 
 
 def _attention(config):
-    return {name: _linear(config.d_model, config.d_model)
-            for name in PROJECTIONS}
+    d, inside = config.d_model, config.n_heads * config.d_k
+    sizes = {"query": (d, inside), "key": (d, inside), "value": (d, inside),
+             "output": (inside, d)}
+    return {name: _linear(*size, name in BIASED[config.attention_bias])
+            for name, size in sizes.items()}
 
 
 def _feed_forward(config):

@@ -8,6 +8,7 @@ from flax import nnx
 
 from contract import checks
 from contract.trace import tap
+from contract.weights import BIASED
 from impl_jax.dropout import Dropout
 
 
@@ -22,11 +23,25 @@ def masked_softmax(scores, mask):
     return jnp.where(mask, softmax(jnp.where(mask, scores, lowest)), 0)
 
 
-def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
+def root(d_k):
+    """√d_k: scores of a query and a key of variance 1 have variance 1."""
+    return math.sqrt(d_k)
+
+
+def one(d_k):
+    """1, as in T5, whose first kernels are the smaller for it (R42)."""
+    return 1
+
+
+DIVISORS = {"root": root, "none": one}
+
+
+def scaled_dot_product_attention(
+        query, key, value, mask, divisor, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
-    scores = tap(owner, "scores", query @ key.mT / math.sqrt(query.shape[-1]))
+    scores = tap(owner, "scores", query @ key.mT / divisor)
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
@@ -66,18 +81,25 @@ class MultiHeadAttention(nnx.Module):
 
     def __init__(self, config, *, rngs):
         self.n_heads, self.d_k = config.n_heads, config.d_k
-        self.query = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
-        self.key = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
-        self.value = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
-        self.output = nnx.Linear(config.d_model, config.d_model, rngs=rngs)
+        d, inside = config.d_model, config.n_heads * config.d_k
+        biased = BIASED[config.attention_bias]
+        self.query = nnx.Linear(
+            d, inside, use_bias="query" in biased, rngs=rngs)
+        self.key = nnx.Linear(
+            d, inside, use_bias="key" in biased, rngs=rngs)
+        self.value = nnx.Linear(
+            d, inside, use_bias="value" in biased, rngs=rngs)
+        self.output = nnx.Linear(
+            inside, d, use_bias="output" in biased, rngs=rngs)
+        self.divisor = DIVISORS[config.attention_scale](config.d_k)
         self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
         """Give each head its features: [B T D] to [B H T K]."""
-        return x.reshape(*x.shape[:2], self.n_heads, self.d_k).swapaxes(1, 2)
+        return x.reshape(*x.shape[:2], -1, self.d_k).swapaxes(1, 2)
 
     def merge(self, x):
-        """Concatenate the heads: [B H T K] to [B T D]."""
+        """Concatenate the heads: [B H T K] to [B T H·K]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def __call__(self, x, memory, mask, cache):
@@ -91,7 +113,7 @@ class MultiHeadAttention(nnx.Module):
         if cache is not None:
             key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
-            query, key, value, mask, self.weights_dropout, self)
+            query, key, value, mask, self.divisor, self.weights_dropout, self)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output(self.merge(context)))
         return output

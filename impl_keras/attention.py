@@ -9,6 +9,7 @@ from keras import ops
 
 from contract import checks
 from contract.trace import tap
+from contract.weights import BIASED
 from impl_keras.dropout import Dropout
 
 
@@ -24,7 +25,21 @@ def masked_softmax(scores, mask):
     return ops.where(mask, softmax(ops.where(mask, scores, lowest)), 0)
 
 
-def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
+def root(d_k):
+    """√d_k: scores of a query and a key of variance 1 have variance 1."""
+    return math.sqrt(d_k)
+
+
+def one(d_k):
+    """1, as in T5, whose first kernels are the smaller for it (R42)."""
+    return 1
+
+
+DIVISORS = {"root": root, "none": one}
+
+
+def scaled_dot_product_attention(
+        query, key, value, mask, divisor, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
     Written out for readers and for fast/; MultiHeadAttention uses Keras'.
@@ -32,7 +47,7 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, owner):
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
     scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
-                 / math.sqrt(query.shape[-1]))
+                 / divisor)
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
@@ -78,21 +93,41 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
     - ``call``, so that a cache can come between the two, and every step can
       be recorded. Keras' own does the same after merging masks;
     - ``_masked_softmax``, to record scores and weights, and drop weights;
-    - ``build`` and ``compute_output_spec``, which take call's arguments.
+    - ``build``, since Keras' own gives all four projections a bias or none,
+      and ``compute_output_spec``; both take call's arguments.
     """
 
     def __init__(self, config):
         super().__init__(config.n_heads, config.d_k)
         self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.biased = BIASED[config.attention_bias]
+        self.divisor = DIVISORS[config.attention_scale](config.d_k)
         # keras: its own is a Python float, which reaches float64 by float32.
-        self._inverse_sqrt_key_dim = np.float64(1 / math.sqrt(config.d_k))
+        self._inverse_sqrt_key_dim = np.float64(1 / self.divisor)
         self.weights_dropout = Dropout(config.dropout)
         # keras: else a mask given by name would stick to the output.
         self.supports_masking = False
 
     def build(self, x_shape, memory_shape):
-        """Make the sub-layers (keras: named for the arguments of call)."""
-        super().build(x_shape, memory_shape)
+        """Make the sub-layers, as Keras' own does but for the biases."""
+        self._query_dense = self._projected("query", x_shape)
+        self._key_dense = self._projected("key", memory_shape)
+        self._value_dense = self._projected("value", memory_shape)
+        self._output_dense = keras.layers.EinsumDense(
+            "abcd,cde->abe", (None, x_shape[-1]),
+            bias_axes="e" if "output" in self.biased else None,
+            name="attention_output", **self._get_common_kwargs_for_sublayer())
+        self._output_dense.build((None, None, self.n_heads, self.d_k))
+        self._build_attention(4)
+
+    def _projected(self, name, shape):
+        """The sub-layer of a name, for inputs of a shape."""
+        dense = keras.layers.EinsumDense(
+            "abc,cde->abde", (None, self.n_heads, self.d_k),
+            bias_axes="de" if name in self.biased else None, name=name,
+            **self._get_common_kwargs_for_sublayer())
+        dense.build(shape)
+        return dense
 
     def compute_output_spec(self, x, memory, mask, cache):
         """What call returns (keras: as its own, but for the arguments)."""

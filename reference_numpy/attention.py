@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from contract import checks
+from contract.weights import BIASED
 from reference_numpy.dropout import Dropout
-from reference_numpy.linear import Linear, LinearWithoutBias, under
+from reference_numpy.linear import LINEARS, LinearWithoutBias, under
 
 
 def softmax(x):
@@ -33,6 +34,19 @@ def masked_softmax(scores, mask):
     return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
 
 
+def root(d_k):
+    """√d_k: scores of a query and a key of variance 1 have variance 1."""
+    return math.sqrt(d_k)
+
+
+def one(d_k):
+    """1, as in T5, whose first kernels are the smaller for it (R42)."""
+    return 1
+
+
+DIVISORS = {"root": root, "none": one}
+
+
 def softmax_backward(dweights, weights):
     """The gradient of the scores, from that of their softmax.
 
@@ -44,7 +58,8 @@ def softmax_backward(dweights, weights):
     return weights * (dweights - mean)
 
 
-def scaled_dot_product_attention(query, key, value, mask, dropout, c):
+def scaled_dot_product_attention(
+        query, key, value, mask, divisor, dropout, c):
     """Equation 1 for any number of leading axes.
 
     Args:
@@ -52,6 +67,7 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, c):
         key: [B H S K].
         value: [B H S K].
         mask: bool, each axis 1 or that of [B H T S].
+        divisor: what scores are divided by, √d_k.
         dropout: the weights' Dropout (R15).
         c: the cache that the steps are written to.
 
@@ -60,7 +76,7 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, c):
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
-    scores = c["scores"] = query @ key.mT / math.sqrt(query.shape[-1])
+    scores = c["scores"] = query @ key.mT / divisor
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = c["weights"] = masked_softmax(scores, mask)
     dropped, c["weights_dropout"] = dropout.forward(weights)
@@ -70,9 +86,8 @@ def scaled_dot_product_attention(query, key, value, mask, dropout, c):
 
 
 def scaled_dot_product_attention_backward(
-        dcontext, query, key, value, dropout, c, g):
+        dcontext, query, key, value, divisor, dropout, c, g):
     """From dcontext [B H T K]: dquery, dkey, dvalue; steps are put into g."""
-    root = math.sqrt(query.shape[-1])
     g["context"] = dcontext
     dropped, _ = c["weights_dropout"]
     # [3'] weights, value: context = weights V
@@ -82,8 +97,8 @@ def scaled_dot_product_attention_backward(
     # [2'] scores: weights = softmax(scores), 0 where masked
     dscores = g["scores"] = softmax_backward(dweights, c["weights"])
     # [1'] query, key: scores = Q Kᵀ / √d_k
-    dquery = dscores @ key / root
-    dkey = dscores.mT @ query / root
+    dquery = dscores @ key / divisor
+    dkey = dscores.mT @ query / divisor
     return dquery, dkey, dvalue
 
 
@@ -145,25 +160,29 @@ class SingleHeadAttention:
 class MultiHeadAttention:
     """H heads at once. Self-attention when ``memory`` is ``x``.
 
-    Parameters: ``query``, ``key``, ``value`` and ``output``, each with
-    ``kernel`` [D D] and ``bias`` [D]. Columns of the first three are grouped
-    by head: head h owns columns h·K to (h + 1)·K (R14).
+    Parameters: ``query``, ``key`` and ``value``, each with ``kernel`` [D H·K]
+    and ``bias`` [H·K], and ``output``, with ``kernel`` [H·K D] and ``bias``
+    [D]; which have a bias the config says (R42). Columns of the first three
+    are grouped by head: head h owns columns h·K to (h + 1)·K (R14).
     """
 
     def __init__(self, config):
         self.n_heads, self.d_k = config.n_heads, config.d_k
-        self.query = Linear(config.d_model, config.d_model)
-        self.key = Linear(config.d_model, config.d_model)
-        self.value = Linear(config.d_model, config.d_model)
-        self.output = Linear(config.d_model, config.d_model)
+        d, inside = config.d_model, config.n_heads * config.d_k
+        biased = BIASED[config.attention_bias]
+        self.query = LINEARS["query" in biased](d, inside)
+        self.key = LINEARS["key" in biased](d, inside)
+        self.value = LINEARS["value" in biased](d, inside)
+        self.output = LINEARS["output" in biased](inside, d)
+        self.divisor = DIVISORS[config.attention_scale](config.d_k)
         self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
         """Give each head its features: [B T D] to [B H T K]."""
-        return x.reshape(*x.shape[:2], self.n_heads, self.d_k).swapaxes(1, 2)
+        return x.reshape(*x.shape[:2], -1, self.d_k).swapaxes(1, 2)
 
     def merge(self, x):
-        """Concatenate the heads: [B H T K] to [B T D]."""
+        """Concatenate the heads: [B H T K] to [B T H·K]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def forward(self, x, memory, mask, cache):
@@ -183,7 +202,7 @@ class MultiHeadAttention:
         if cache is not None:
             key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
-            query, key, value, mask, self.weights_dropout, c)
+            query, key, value, mask, self.divisor, self.weights_dropout, c)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = c["output"] = self.output(self.merge(context))
         return output, c
@@ -201,7 +220,7 @@ class MultiHeadAttention:
         g |= under("output", gradients)
         dquery, dkey, dvalue = scaled_dot_product_attention_backward(
             self.split(dmerged), c["query"], c["key"], c["value"],
-            self.weights_dropout, c, g)
+            self.divisor, self.weights_dropout, c, g)
         g |= {"query": dquery, "key": dkey, "value": dvalue}
         # [3'] memory, W_V, b_V: value = memory W_V + b_V, split into heads
         dmemory, gradients = self.value.backward(self.merge(dvalue), memory)

@@ -47,6 +47,7 @@ class LinearWithoutBias:
         return dy @ self.kernel.T, {"kernel": rows.T @ drows}
 
 
+#: By whether there is a bias.
 LINEARS = {True: Linear, False: LinearWithoutBias}
 
 

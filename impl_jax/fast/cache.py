@@ -29,7 +29,8 @@ def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query(x))
     context = scaled_dot_product_attention(
-        _joined(query), key, value, mask, attention.weights_dropout, attention)
+        _joined(query), key, value, mask, attention.divisor,
+        attention.weights_dropout, attention)
     return attention.output(attention.merge(context.reshape(query.shape)))
 
 

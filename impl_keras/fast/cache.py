@@ -20,7 +20,8 @@ def attend(attention, x, key, value, mask):
     query = attention.split(attention.query_dense(x))
     # Keras' own would transpose the whole cache for every token.
     context = scaled_dot_product_attention(
-        query, key, value, mask, attention.weights_dropout, attention)
+        query, key, value, mask, attention.divisor, attention.weights_dropout,
+        attention)
     return attention.output_dense(attention.merge(context))
 
 

@@ -20,7 +20,8 @@ def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query(x))
     context = scaled_dot_product_attention(
-        query, key, value, mask, attention.weights_dropout, attention)
+        query, key, value, mask, attention.divisor, attention.weights_dropout,
+        attention)
     return attention.output(attention.merge(context))
 
 

@@ -221,10 +221,15 @@ def gradients_case(batch, pad_id):
 
 
 def weights_of(case, weights):
-    """The arrays that a case's component holds when it is built alone."""
+    """The arrays that a case's component holds when it is built alone.
+
+    One head's kernels are square: numbers of the model's, in their order.
+    """
     if case.component == "single_head_attention":
-        return {f"{name}.kernel": weights[f"{case.path}.{name}.kernel"]
-                for name in ("query", "key", "value")}
+        kernels = {f"{name}.kernel": weights[f"{case.path}.{name}.kernel"]
+                   for name in ("query", "key", "value")}
+        return {name: np.resize(kernel, (len(kernel), len(kernel)))
+                for name, kernel in kernels.items()}
     return part(weights, f"{case.path}.") if case.path else {}
 
 

@@ -156,6 +156,11 @@ def forward_conditions():
             one.case.kind == "masks" and len(one.case.inputs[0]) == 1),
         "H = 1": on_config(lambda c: c.n_heads == 1),
         "H > 1": on_config(lambda c: c.n_heads > 1),
+        "d_k = d_model / H": on_config(lambda c: c.d_head is None),
+        "H · d_k < d_model": on_config(
+            lambda c: c.n_heads * c.d_k < c.d_model),
+        "H · d_k > d_model": on_config(
+            lambda c: c.n_heads * c.d_k > c.d_model),
         "d_model > 512": on_config(lambda c: c.d_model > 512),
         "d_ff < d_model": on_config(lambda c: c.d_ff < c.d_model),
         "fewer encoder layers than decoder layers": on_config(

@@ -196,7 +196,7 @@ def attention(engine):
         given = [engine.to_native(array, "cpu")
                  for array in (query, key, value, mask)]
         call = functools.partial(
-            theirs.scaled_dot_product_attention, *given,
+            theirs.scaled_dot_product_attention, *given, 5**0.5,
             lambda weights: weights * 2, None)
         if shape[-2:] in ((6, 6), (4, 4)):
             yield f"mask {shape}", raises(InputError, call)

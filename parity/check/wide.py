@@ -32,18 +32,19 @@ from parity.check.cases import Case
 #: What is compared in: float64, which alone tells any error from rounding.
 TIERS = ("float64",)
 
-#: The sizes of models, in turn. No two numbers of one are equal, but d_k and
-#: d_model where there is one head. "batches" are [B, S, T]; "width" is d_model.
+#: The sizes of models, in turn. No two numbers of one are equal. "batches" are
+#: [B, S, T]; "width" is d_model.
 SIZES = (
     {"batches": ((4, 13, 17), (1, 16, 16)), "width": 42, "n_heads": 3,
-     "d_ff": 26, "layers": (1, 2), "vocabs": (29, 31), "max_length": 19},
+     "d_head": None, "d_ff": 26, "layers": (1, 2), "vocabs": (29, 31),
+     "max_length": 19},
     {"batches": ((2, 7, 5), (2, 1, 5), (2, 7, 1), (12, 1, 1)), "width": 30,
-     "n_heads": 1, "d_ff": 22, "layers": (3, 4), "vocabs": (23, 19),
-     "max_length": 9},
-    {"batches": ((3, 131, 67),), "width": 28, "n_heads": 2, "d_ff": 18,
-     "layers": (1, 4), "vocabs": (43, 47), "max_length": 149},
-    {"batches": ((11, 6, 8),), "width": 520, "n_heads": 5, "d_ff": 24,
-     "layers": (1, 2), "vocabs": (15, 17), "max_length": 21},
+     "n_heads": 1, "d_head": 34, "d_ff": 22, "layers": (3, 4),
+     "vocabs": (23, 19), "max_length": 9},
+    {"batches": ((3, 131, 67),), "width": 28, "n_heads": 2, "d_head": 10,
+     "d_ff": 18, "layers": (1, 4), "vocabs": (43, 47), "max_length": 149},
+    {"batches": ((11, 6, 8),), "width": 520, "n_heads": 5, "d_head": None,
+     "d_ff": 24, "layers": (1, 2), "vocabs": (15, 17), "max_length": 21},
 )
 
 #: pad_id, bos_id and eos_id of models, in turn; -1 is the highest id.
@@ -146,7 +147,8 @@ def model(number, words):
     dropout, label_smoothing = turn(RATES)
     config = TransformerConfig(
         source_vocab=source_vocab, target_vocab=target_vocab,
-        d_model=sizes["width"], n_heads=sizes["n_heads"], d_ff=sizes["d_ff"],
+        d_model=sizes["width"], n_heads=sizes["n_heads"],
+        d_head=sizes["d_head"], d_ff=sizes["d_ff"],
         n_encoder_layers=sizes["layers"][0],
         n_decoder_layers=sizes["layers"][1], max_length=sizes["max_length"],
         pad_id=pad_id, norm_eps=norm_eps, final_norm_eps=final_norm_eps,

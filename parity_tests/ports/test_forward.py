@@ -92,6 +92,10 @@ VARIANTS = {
     "tied, halves, log-probabilities": {
         "tied": True, "positions": "halves", "output": "log_probs"},
     "one head, another padding": {"n_heads": 1, "pad_id": 7},
+    "no attention biases, scores not divided": {
+        "attention_bias": "none", "attention_scale": "none"},
+    "no key bias, heads of their own width": {
+        "attention_bias": "all_but_key", "d_head": 10},
     "everything": {
         "positions": "halves", "activation": "gelu", "residual": "pre",
         "final_norm": True, "tied": True, "output": "log_probs"},

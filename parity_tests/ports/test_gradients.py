@@ -35,6 +35,10 @@ VARIANTS = {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3}),
     "KL from log-probabilities": ("lesson", {
         "label_smoothing": 0.1, "smoothing": "kl"}),
+    "no attention biases, scores not divided": ("practical", {
+        "attention_bias": "none", "attention_scale": "none"}),
+    "no key bias, heads of their own width": ("lesson", {
+        "attention_bias": "all_but_key", "d_head": 10}),
     "smoothing over others": ("practical", {
         "label_smoothing": 0.2, "smoothing": "others"}),
     "tied log-probabilities": ("vaswani2017_base", {"output": "log_probs"}),

@@ -25,6 +25,8 @@ VARIANTS = {
     "no dropout": ("vaswani2017_base", {"dropout": 0.0}),
     "others": ("notebook", {"smoothing": "others"}),
     "kl": ("lesson", {"smoothing": "kl"}),
+    "attention without biases": ("lesson", {"attention_bias": "none"}),
+    "wider heads": ("practical", {"d_head": 10, "attention_scale": "none"}),
 }
 
 

@@ -4,6 +4,8 @@ mpmath with 50 digits for scalar functions, long double for attention, formulas
 written out a second time for what is put together from parts.
 """
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -286,7 +288,7 @@ def test_attention_in_long_double():
     mask = causal_mask(5)
     c = {}
     found = scaled_dot_product_attention(
-        q, k, v, mask, Dropout(0.0), c)
+        q, k, v, mask, math.sqrt(8), Dropout(0.0), c)
     q, k, v = (a.astype(np.longdouble) for a in (q, k, v))
     scores = np.einsum("bhtk,bhsk->bhts", q, k) / np.sqrt(np.longdouble(8))
     e = np.where(mask, np.exp(scores), 0)
@@ -294,9 +296,12 @@ def test_attention_in_long_double():
     assert np.abs(found - truth).max() < 4 * EPS
 
 
-def test_heads_are_column_slices():
-    """Head h is one head on columns h·K to (h + 1)·K (R14)."""
-    config = cases.test_size("complete")
+@pytest.mark.parametrize("changes", [
+    {}, {"d_head": 10}, {"attention_bias": "all_but_key"},
+    {"attention_bias": "none", "attention_scale": "none"}])
+def test_heads_are_column_slices(changes):
+    """Head h is one head on columns h·K to (h + 1)·K (R14, R42)."""
+    config = cases.test_size("complete").replace(**changes)
     module = MultiHeadAttention(config)
     for name, owner, leaf in engine.leaves(module):
         setattr(owner, leaf, cases.values(name, *getattr(owner, leaf).shape))
@@ -307,16 +312,22 @@ def test_heads_are_column_slices():
     heads = []
     for h in range(config.n_heads):
         own = slice(h * config.d_k, (h + 1) * config.d_k)
-        q, k, v = (data @ part.kernel[:, own] + part.bias[own]
+        q, k, v = (data @ part.kernel[:, own] + biases(part)[own]
                    for data, part in ((x, module.query), (memory, module.key),
                                       (memory, module.value)))
-        weights = softmax(q @ k.mT / config.d_k**0.5)
+        divided = config.attention_scale == "root"
+        weights = softmax(q @ k.mT / (config.d_k**0.5 if divided else 1))
         heads.append(weights @ v)
         np.testing.assert_allclose(
             c["weights"][:, h], weights, rtol=0, atol=1e-14)
     truth = np.concatenate(heads, -1) @ module.output.kernel
     np.testing.assert_allclose(
-        y, truth + module.output.bias, rtol=0, atol=1e-12)
+        y, truth + biases(module.output), rtol=0, atol=1e-12)
+
+
+def biases(part):
+    """A linear map's bias, or zeros where it has none."""
+    return getattr(part, "bias", np.zeros(part.kernel.shape[1]))
 
 
 def test_linear_is_a_sum_of_products():

@@ -1,7 +1,5 @@
 """Attention whose softmax overwrites what it no longer needs."""
 
-import math
-
 import numpy as np
 
 from contract import checks
@@ -18,11 +16,12 @@ def masked_softmax(scores, mask):
     return weights
 
 
-def scaled_dot_product_attention(query, key, value, mask, dropout, c):
+def scaled_dot_product_attention(
+        query, key, value, mask, divisor, dropout, c):
     """Equation 1; see reference_numpy.attention."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     scores = c["scores"] = query @ key.mT
-    scores /= math.sqrt(query.shape[-1])
+    scores /= divisor
     weights = c["weights"] = masked_softmax(scores, mask)
     dropped, c["weights_dropout"] = dropout.forward(weights)
     context = c["context"] = dropped @ value
@@ -41,6 +40,6 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         if cache is not None:
             key, value = cache.extend(key, value)
         context = scaled_dot_product_attention(
-            query, key, value, mask, self.weights_dropout, c)
+            query, key, value, mask, self.divisor, self.weights_dropout, c)
         output = c["output"] = self.output(self.merge(context))
         return output, c

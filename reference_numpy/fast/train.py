@@ -36,18 +36,30 @@ from reference_numpy.parameters import PARAMETERS, leaves, modules, paths
 #: Values that are worked on at once, so that they stay in the cache.
 BLOCK = 2**16
 
-#: The words that are written here, of fields that have more; the readable form
-#: trains the others.
-COVERED = {
-    "gated": (False,),
-    "feed_forward_bias": (True,),
+#: The values of a config's fields that are computed here. A field that is not
+#: among them has to have its default, or be one of ANY.
+KNOWN = {
+    "residual": ("pre", "post"),
+    "norm": ("layer", "std", "scalar_std"),
+    "final_norm": (False, True),
+    "positions": ("interleaved", "halves"),
+    "activation": ("relu", "gelu", "gelu_tanh", "silu"),
+    "output": ("logits", "log_probs"),
+    "smoothing": ("uniform", "others", "kl"),
+    "tied": (False, True),
 }
+
+#: The fields whose every value is computed here.
+ANY = {"source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
+       "n_encoder_layers", "n_decoder_layers", "max_length", "dropout",
+       "label_smoothing", "norm_eps", "final_norm_eps", "pad_id"}
 
 
 def covers(config):
-    """Whether a model of this config can be trained here."""
-    return all(getattr(config, field) in words
-               for field, words in COVERED.items())
+    """Whether all that a config says is computed here."""
+    return all(
+        getattr(config, field.name) in KNOWN.get(field.name, (field.default,))
+        for field in dataclasses.fields(config) if field.name not in ANY)
 
 
 def flat(x):

@@ -132,6 +132,12 @@ def _projections():
         yield of(f"{which}'s bias missing", f"b_{which[0].upper()} is 0.",
                  without(of_attention(which, "bias")), which,
                  {f"{which} bias": "ignored"}, "self_attention")
+    yield of("all biases missing", "The four projections are made without.",
+             without(lambda name: any(
+                 of_attention(which, "bias")(name) for which in names)),
+             "query",
+             {f"{which} bias": "ignored" for which in names},
+             "self_attention")
 
 
 def _dtypes():

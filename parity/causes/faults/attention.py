@@ -141,6 +141,22 @@ def _scaled():
                     put=scored(word), case=case, step="scores")
 
 
+def _of_sizes():
+    """Another divisor in models whose config says otherwise than the paper."""
+    yield Cause("scores divided that are not", "attention", "Q Kᵀ / √d_k, "
+                "where the kernels were made for Q Kᵀ, as in T5.", ATTENTION,
+                {"scale": "1/√d_k"}, put=made_with(lambda config, weights: (
+                    config.replace(attention_scale="root"), weights)),
+                case="self_attention", step="scores",
+                changes={"attention_scale": "none"})
+    yield Cause("scores over √(d_model / heads)", "attention", "The root is of "
+                "a width that heads do not have.", put=root_is(
+                    "attention", lambda size: math.sqrt(
+                        WIDTH / 6 if size < WIDTH else size)),
+                case="self_attention", step="scores", changes={"d_head": 10},
+                not_explained="d_model is not known of what was projected")
+
+
 HIDDEN, EMPTY = "hidden scores", "a query that sees nothing"
 NAN = {EMPTY: "gives NaN"}  # nothing is done about it
 
@@ -148,7 +164,7 @@ NO_HEADS = ("Keras' own layer has heads as an axis of its kernels, and nothing "
             "to cut or to merge")
 
 CAUSES = (
-    *_scaled(),
+    *_scaled(), *_of_sizes(),
     of_weights("softmax over queries", "Weights of one key add up to 1.",
                settings={"softmax over": "queries"}),
     of_weights("softmax over heads", "Weights of one query and one key add up "
