@@ -164,12 +164,19 @@ def finite(name, array, what):
         )
 
 
+def _share(name, config):
+    """What a weight is multiplied by: 1/√d_k, if scores are not."""
+    undivided = config.attention_scale == "none" and re.search(
+        r"attention\.query\.(kernel|bias)$", name)
+    return 1 / math.sqrt(config.d_k) if undivided else 1
+
+
 def initial_weights(config, seed=0, generator=random):
     """Initial weights for training, the same on every machine; float64.
 
-    Glorot uniform kernels, tables uniform with variance 1/D (so that
-    embeddings times sqrt(D) have variance 1 at first), scales one, biases zero.
-    Each array has its own key, named by its canonical name, so that its values
+    Glorot uniform kernels (a query's over √d_k where scores are not, as in T5,
+    R42), tables uniform with variance 1/D (so that embeddings times sqrt(D)
+    have variance 1 at first), scales one, biases zero. Each array has its own key, named by its canonical name, so that its values
     do not depend on the model's other arrays.
 
     Args:
@@ -187,7 +194,8 @@ def initial_weights(config, seed=0, generator=random):
         match name.rpartition(".")[2]:
             case "kernel":  # Glorot and Bengio 2010, eq. 16
                 weights[name] = uniform(
-                    name, shape, math.sqrt(6 / sum(shape)))
+                    name, shape, _share(name, config)
+                    * math.sqrt(6 / sum(shape)))
             case "table":
                 weights[name] = uniform(name, shape, math.sqrt(3 / shape[1]))
             case "scale":
@@ -210,7 +218,9 @@ def probe_weights(config, seed=0):
             case "scale":
                 weights[name] = random.uniform(key, array.shape, 0.5, 1.5)
             case "bias":
-                weights[name] = random.uniform(key, array.shape, -0.5, 0.5)
+                bound = _share(name, config) / 2
+                weights[name] = random.uniform(
+                    key, array.shape, -bound, bound)
     return weights
 
 
