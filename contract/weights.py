@@ -176,8 +176,9 @@ def initial_weights(config, seed=0, generator=random):
 
     Glorot uniform kernels (a query's over √d_k where scores are not, as in T5,
     R42), tables uniform with variance 1/D (so that embeddings times sqrt(D)
-    have variance 1 at first), scales one, biases zero. Each array has its own key, named by its canonical name, so that its values
-    do not depend on the model's other arrays.
+    have variance 1 at first), scales one, biases zero. Each array
+    has its own key, named by its canonical name, so that its values do not
+    depend on the model's other arrays.
 
     Args:
         config: a TransformerConfig.
