@@ -12,7 +12,7 @@ COMPONENTS = {
                         lambda c: (c.source_vocab, c.d_model)),
     "positional_encoding": ("positional", "PositionalEncoding",
                             lambda c: (c,)),
-    "norm": ("layer_norm", ("NORMS", "norm"),
+    "norm": ("layer_norm", ("NORMS", "norm_form"),
              lambda c: (c.d_model, c.norm_eps)),
     "single_head_attention": ("attention", "SingleHeadAttention",
                               lambda c: (c.d_model,)),

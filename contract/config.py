@@ -9,13 +9,18 @@ from contract.errors import InputError, one_of
 #: The allowed words of every field that chooses a variant.
 CHOICES = {
     "residual": ("pre", "post"),
-    "norm": ("layer", "std", "scalar_std"),
+    "norm": ("layer", "std", "scalar_std", "rms"),
     "positions": ("interleaved", "halves"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "attention_bias": ("all", "none", "all_but_key"),
     "attention_scale": ("root", "none"),
     "output": ("logits", "log_probs"),
     "smoothing": ("uniform", "others", "kl"),
+}
+
+#: The same, of fields that go with one word of another field.
+DEPENDENT = {
+    "norm_rounding": ("none", "float32"),
 }
 
 SIZES = (
@@ -58,9 +63,12 @@ class TransformerConfig:
             x + f(norm(x)).
         norm: "layer", the usual layer norm; "std", divided by the unbiased
             standard deviation; "scalar_std", the same with one scale and one
-            bias for all features.
-        norm_eps: the norm's epsilon; inside the root for "layer", added to the
-            standard deviation for the other two.
+            bias for all features; "rms", divided by the root mean square, with
+            a scale alone.
+        norm_rounding: "none"; or "float32", to which the mean square of "rms"
+            is rounded, whatever the model computes in.
+        norm_eps: the norm's epsilon; inside the root for "layer" and "rms",
+            added to the standard deviation for the other two.
         final_norm: whether each stack ends in a norm of its own.
         final_norm_eps: that norm's epsilon.
         positions: "interleaved", sine on even and cosine on odd features, or
@@ -92,6 +100,7 @@ class TransformerConfig:
     smoothing: str = "uniform"
     residual: str = "post"
     norm: str = "layer"
+    norm_rounding: str = "none"
     norm_eps: float = 1e-6
     final_norm: bool = False
     final_norm_eps: float = 1e-6
@@ -113,8 +122,12 @@ class TransformerConfig:
                 self._whole(field, smallest=1)
         self._whole("pad_id", smallest=0)
         self._tables()
-        for field, allowed in CHOICES.items():
+        for field, allowed in (CHOICES | DEPENDENT).items():
             one_of(getattr(self, field), allowed, field)
+        if self.norm_rounding != "none" and self.norm != "rms":
+            raise InputError(
+                f"norm_rounding {self.norm_rounding!r} is of norm 'rms' alone, "
+                f"and norm is {self.norm!r}; set norm_rounding='none'.")
         for field in ("final_norm", "gated", "feed_forward_bias", "tied"):
             if not isinstance(getattr(self, field), bool):
                 raise InputError(f"{field} must be True or False.")
@@ -196,6 +209,12 @@ class TransformerConfig:
     def d_k(self):
         """K, the width of one head: d_head, or d_model / n_heads."""
         return self.d_head or self.d_model // self.n_heads
+
+    @property
+    def norm_form(self):
+        """Which of NORMS: the norm's word, and what it rounds to."""
+        return (self.norm if self.norm_rounding == "none"
+                else f"{self.norm}_{self.norm_rounding}")
 
     def replace(self, **changes):
         """A copy with some fields changed, checked again."""

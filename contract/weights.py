@@ -44,7 +44,7 @@ def _linear(d_in, d_out, bias=True):
 
 def _norm(config):
     shape = (1,) if config.norm == "scalar_std" else (config.d_model,)
-    return {"scale": shape, "bias": shape}
+    return {"scale": shape, **({"bias": shape} if config.norm != "rms" else {})}
 
 
 def _attention(config):

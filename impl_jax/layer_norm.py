@@ -1,5 +1,6 @@
-"""Three normalisations; test_native.py shows what nnx.LayerNorm equals."""
+"""Four normalisations; test_native.py shows what nnx.LayerNorm equals."""
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 
@@ -62,10 +63,52 @@ class ScalarStdLayerNorm(StdLayerNorm):
         super().__init__(d_model=1, eps=eps)
 
 
+def unrounded(x):
+    """x, where nothing is rounded."""
+    return x
+
+
+def in_float32(x):
+    """x rounded to float32, in its own dtype (R41); its gradient is x's."""
+    # nnx: XLA may leave out a cast there and back; this it keeps.
+    rounded = jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=23)
+    return x + jax.lax.stop_gradient(rounded - x)
+
+
+class RMSNorm(nnx.Module):
+    """Zhang and Sennrich 2019: no mean, no bias. Parameter: ``scale`` [D]."""
+
+    rounded = staticmethod(unrounded)
+
+    def __init__(self, d_model, eps):
+        self.eps = eps
+        self.scale = nnx.Param(jnp.ones(d_model))
+
+    def __call__(self, x):
+        """Normalise x [B T D] over D."""
+        # [1] mean_square [B T 1]: Σ x² / D, rounded where R41 says so  (R40)
+        mean_square = tap(self, "mean_square", self.rounded(
+            jnp.mean(x * x, axis=-1, keepdims=True)))
+        # [2] normalized [B T D]: x / √(mean_square + ε)  (R40)
+        normalized = tap(self, "normalized",
+                         x / jnp.sqrt(mean_square + self.eps))
+        # [3] output [B T D]: normalized · scale
+        output = tap(self, "output", normalized * self.scale)
+        return output
+
+
+class Float32RMSNorm(RMSNorm):
+    """RMSNorm whose mean square is rounded to float32 (R41)."""
+
+    rounded = staticmethod(in_float32)
+
+
 NORMS = {
     "layer": LayerNorm,
     "std": StdLayerNorm,
     "scalar_std": ScalarStdLayerNorm,
+    "rms": RMSNorm,
+    "rms_float32": Float32RMSNorm,
 }
 
 

@@ -2,11 +2,13 @@
 
 from flax import nnx
 
-from impl_jax.layer_norm import LayerNorm, ScalarStdLayerNorm, StdLayerNorm
+from impl_jax.layer_norm import (
+    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_jax.projection import Projection
 
 _LINEAR = {"kernel": "kernel", "bias": "bias"}
 _NORM = {"scale": "scale", "bias": "bias"}
+_RMS_NORM = {"scale": "scale"}
 
 #: The arrays that a module of each type holds: canonical leaf -> attribute.
 #: NNX stores every one in our shape.
@@ -17,6 +19,8 @@ PARAMETERS = {
     LayerNorm: _NORM,
     StdLayerNorm: _NORM,
     ScalarStdLayerNorm: _NORM,
+    RMSNorm: _RMS_NORM,
+    Float32RMSNorm: _RMS_NORM,
 }
 
 

@@ -11,7 +11,7 @@ class PreNorm(nnx.Module):
     """x + Sublayer(norm(x)). Parameters: those of ``norm``."""
 
     def __init__(self, config):
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
@@ -29,7 +29,7 @@ class PostNorm(nnx.Module):
     """norm(x + Sublayer(x)). Parameters: those of ``norm``."""
 
     def __init__(self, config):
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):

@@ -44,8 +44,9 @@ class Encoder(keras.layers.Layer):
         self.built = True  # keras: nothing of its own to build
         self.layers = [
             EncoderLayer(config) for _ in range(config.n_encoder_layers)]
-        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
-                     if config.final_norm else NoNorm())
+        self.norm = (
+            NORMS[config.norm_form](config.d_model, config.final_norm_eps)
+            if config.final_norm else NoNorm())
 
     def call(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""

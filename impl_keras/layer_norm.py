@@ -1,4 +1,4 @@
-"""Three normalisations; test_native.py shows what Keras' own equals."""
+"""Four normalisations; test_native.py shows what Keras' own equals."""
 
 import keras
 from keras import ops
@@ -73,10 +73,53 @@ class ScalarStdLayerNorm(StdLayerNorm):
         super().__init__(d_model=1, eps=eps)
 
 
+def unrounded(x):
+    """x, where nothing is rounded."""
+    return x
+
+
+def in_float32(x):
+    """x rounded to float32, in its own dtype (R41); its gradient is x's."""
+    rounded = ops.cast(ops.cast(x, "float32"), x.dtype)
+    return x + ops.stop_gradient(rounded - x)
+
+
+class RMSNorm(keras.layers.Layer):
+    """Zhang and Sennrich 2019: no mean, no bias. Parameter: ``scale`` [D]."""
+
+    rounded = staticmethod(unrounded)
+
+    def __init__(self, d_model, eps):
+        super().__init__()
+        self.eps = eps
+        self.scale = self.add_weight((d_model,), "ones", name="scale")
+        self.built = True  # keras: nothing is left to build
+
+    def call(self, x):
+        """Normalise x [B T D] over D."""
+        # [1] mean_square [B T 1]: Σ x² / D, rounded where R41 says so  (R40)
+        mean_square = tap(self, "mean_square", self.rounded(
+            _average(x * x)))
+        # [2] normalized [B T D]: x / √(mean_square + ε)  (R40)
+        normalized = tap(self, "normalized",
+                         x / ops.sqrt(mean_square + self.eps))
+        # [3] output [B T D]: normalized · scale
+        output = tap(self, "output", normalized * self.scale)
+        return output
+
+
+class Float32RMSNorm(RMSNorm):
+    """RMSNorm whose mean square is rounded to float32 (R41)."""
+
+    rounded = staticmethod(in_float32)
+
+
 NORMS = {
     "layer": LayerNorm,
     "std": StdLayerNorm,
     "scalar_std": ScalarStdLayerNorm,
+    "rms": RMSNorm,
+    "rms_float32": Float32RMSNorm,
 }
 
 

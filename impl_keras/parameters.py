@@ -6,7 +6,8 @@ import keras
 import numpy as np
 
 from impl_keras.attention import MultiHeadAttention
-from impl_keras.layer_norm import LayerNorm, ScalarStdLayerNorm, StdLayerNorm
+from impl_keras.layer_norm import (
+    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_keras.projection import Projection
 
 
@@ -22,6 +23,7 @@ def _join_first(array):
 
 _DENSE = {"kernel": ("kernel", np.asarray), "bias": ("bias", np.asarray)}
 _NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
+_RMS_NORM = {"scale": ("scale", np.asarray)}
 
 #: The arrays that a layer of each type holds: canonical leaf -> attribute, and
 #: what turns theirs into ours; ours is reshaped into theirs.
@@ -42,6 +44,8 @@ PARAMETERS = {
     LayerNorm: _NORM,
     StdLayerNorm: _NORM,
     ScalarStdLayerNorm: _NORM,
+    RMSNorm: _RMS_NORM,
+    Float32RMSNorm: _RMS_NORM,
 }
 
 

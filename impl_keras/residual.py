@@ -13,7 +13,7 @@ class PreNorm(keras.layers.Layer):
     def __init__(self, config):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
@@ -33,7 +33,7 @@ class PostNorm(keras.layers.Layer):
     def __init__(self, config):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):

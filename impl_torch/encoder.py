@@ -42,8 +42,9 @@ class Encoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(
             EncoderLayer(config) for _ in range(config.n_encoder_layers))
-        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
-                     if config.final_norm else NoNorm())
+        self.norm = (
+            NORMS[config.norm_form](config.d_model, config.final_norm_eps)
+            if config.final_norm else NoNorm())
 
     def forward(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""

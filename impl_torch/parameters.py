@@ -3,11 +3,13 @@
 import numpy as np
 from torch import nn
 
-from impl_torch.layer_norm import LayerNorm, ScalarStdLayerNorm, StdLayerNorm
+from impl_torch.layer_norm import (
+    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_torch.projection import Projection
 
 _LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
 _NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
+_RMS_NORM = {"scale": ("scale", np.asarray)}
 
 #: The arrays that a module of each type holds: canonical leaf -> attribute,
 #: and what turns ours into theirs (and, being its own inverse, back).
@@ -18,6 +20,8 @@ PARAMETERS = {
     LayerNorm: _NORM,
     StdLayerNorm: _NORM,
     ScalarStdLayerNorm: _NORM,
+    RMSNorm: _RMS_NORM,
+    Float32RMSNorm: _RMS_NORM,
 }
 
 

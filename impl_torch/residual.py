@@ -12,7 +12,7 @@ class PreNorm(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
@@ -31,7 +31,7 @@ class PostNorm(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):

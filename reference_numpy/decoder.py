@@ -93,8 +93,9 @@ class Decoder:
     def __init__(self, config):
         self.layers = [
             DecoderLayer(config) for _ in range(config.n_decoder_layers)]
-        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
-                     if config.final_norm else NoNorm())
+        self.norm = (
+            NORMS[config.norm_form](config.d_model, config.final_norm_eps)
+            if config.final_norm else NoNorm())
 
     def forward(self, x, memory, memory_mask, mask, caches):
         """Map x [B T D], reading memory [B S D]; masks as in a layer.

@@ -69,8 +69,9 @@ class Encoder:
     def __init__(self, config):
         self.layers = [
             EncoderLayer(config) for _ in range(config.n_encoder_layers)]
-        self.norm = (NORMS[config.norm](config.d_model, config.final_norm_eps)
-                     if config.final_norm else NoNorm())
+        self.norm = (
+            NORMS[config.norm_form](config.d_model, config.final_norm_eps)
+            if config.final_norm else NoNorm())
 
     def forward(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""

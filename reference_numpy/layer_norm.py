@@ -1,4 +1,4 @@
-"""Three normalisations over the last axis, D features each.
+"""Four normalisations over the last axis, D features each.
 
 The frameworks' defaults disagree on epsilon, and lessons disagree with the
 frameworks on the variance, so each form is written out (R3 to R5)::
@@ -6,6 +6,7 @@ frameworks on the variance, so each form is written out (R3 to R5)::
     LayerNorm           (x - mean) / √(variance + ε) · scale + bias
     StdLayerNorm        (x - mean) / (std + ε) · scale + bias
     ScalarStdLayerNorm  the same, one scale and one bias for all features
+    RMSNorm             x / √(mean(x²) + ε) · scale
 
 ``variance`` divides by D (biased); ``std`` is the root of the sum of squares
 over D - 1 (unbiased). The mean is subtracted before squaring: the other way,
@@ -128,10 +129,65 @@ class ScalarStdLayerNorm(StdLayerNorm):
         super().__init__(d_model=1, eps=eps)
 
 
+def unrounded(x):
+    """x, where nothing is rounded."""
+    return x
+
+
+def in_float32(x):
+    """x rounded to float32, in its own dtype (R41)."""
+    return x.astype(np.float32).astype(x.dtype)
+
+
+class RMSNorm:
+    """Zhang and Sennrich 2019: no mean, no bias. Parameter: ``scale`` [D]."""
+
+    rounded = staticmethod(unrounded)
+
+    def __init__(self, d_model, eps):
+        self.eps = eps
+        self.scale = np.ones(d_model)
+
+    def forward(self, x):
+        """Normalise x [B T D] over D."""
+        c = {"inputs": (x,)}
+        # [1] mean_square [B T 1]: Σ x² / D, rounded where R41 says so  (R40)
+        mean_square = c["mean_square"] = self.rounded(
+            np.mean(x * x, axis=-1, keepdims=True))
+        # [2] normalized [B T D]: x / √(mean_square + ε)  (R40)
+        normalized = c["normalized"] = x / np.sqrt(mean_square + self.eps)
+        # [3] output [B T D]: normalized · scale
+        output = c["output"] = normalized * self.scale
+        return output, c
+
+    def backward(self, doutput, c):
+        """From doutput [B T D]: dx and g; what is rounded passes it on."""
+        (x,), g = c["inputs"], {"output": doutput}
+        root = np.sqrt(c["mean_square"] + self.eps)
+        # [3'] normalized, scale: output = normalized · scale
+        dnormalized = g["normalized"] = doutput * self.scale
+        g["scale"] = sum_to(self.scale.shape, doutput * c["normalized"])
+        # [2'] x, mean_square: normalized = x / √(mean_square + ε)
+        dx = dnormalized / root
+        dmean_square = g["mean_square"] = -np.sum(
+            dnormalized * x, axis=-1, keepdims=True) / (2 * root**3)
+        # [1'] x: mean_square = Σ x² / D
+        dx = dx + 2 * x * dmean_square / x.shape[-1]
+        return dx, g
+
+
+class Float32RMSNorm(RMSNorm):
+    """RMSNorm whose mean square is rounded to float32 (R41)."""
+
+    rounded = staticmethod(in_float32)
+
+
 NORMS = {
     "layer": LayerNorm,
     "std": StdLayerNorm,
     "scalar_std": ScalarStdLayerNorm,
+    "rms": RMSNorm,
+    "rms_float32": Float32RMSNorm,
 }
 
 

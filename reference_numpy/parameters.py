@@ -4,7 +4,7 @@ import numpy as np
 
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.layer_norm import (
-    LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
+    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
 from reference_numpy.projection import Projection
 
@@ -18,6 +18,8 @@ PARAMETERS = {
     LayerNorm: ("scale", "bias"),
     StdLayerNorm: ("scale", "bias"),
     ScalarStdLayerNorm: ("scale", "bias"),
+    RMSNorm: ("scale",),
+    Float32RMSNorm: ("scale",),
 }
 
 

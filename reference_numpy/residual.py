@@ -17,7 +17,7 @@ class PreNorm:
     """x + Sublayer(norm(x)). Parameters: those of ``norm``."""
 
     def __init__(self, config):
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):
@@ -54,7 +54,7 @@ class PostNorm:
     """norm(x + Sublayer(x)). Parameters: those of ``norm``."""
 
     def __init__(self, config):
-        self.norm = NORMS[config.norm](config.d_model, config.norm_eps)
+        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def before(self, x):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from contract.config import DEPENDENT
 from contract.generation import CHOICES
 from parity.check import (
     calls, covering, face, search_runs, training_runs, wide)
@@ -171,6 +172,9 @@ def forward_conditions():
             lambda c: c.source_vocab < c.target_vocab),
         **{f"a second width of norm {norm}": two_widths(norm)
            for norm in covering.choices()["norm"]},
+        **{f"norm_rounding {word}": on_config(
+            lambda c, word=word: (c.norm, c.norm_rounding) == ("rms", word))
+           for word in DEPENDENT["norm_rounding"]},
         "final_norm_eps > norm_eps": on_config(
             lambda c: c.final_norm and c.final_norm_eps > c.norm_eps),
         "final_norm_eps < norm_eps": on_config(

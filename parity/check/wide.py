@@ -24,7 +24,7 @@ import numpy as np
 
 from contract import random
 from contract.batch import Batch
-from contract.config import CHOICES, TransformerConfig
+from contract.config import CHOICES, DEPENDENT, TransformerConfig
 from contract.weights import probe_weights
 from parity.check import cases, covering
 from parity.check.cases import Case
@@ -145,6 +145,8 @@ def model(number, words):
         i % min(source_vocab, target_vocab) for i in turn(SPECIAL))
     norm_eps, final_norm_eps = turn(EPSILONS)
     dropout, label_smoothing = turn(RATES)
+    rounding = DEPENDENT["norm_rounding"] if words["norm"] == "rms" else (
+        "none",)
     config = TransformerConfig(
         source_vocab=source_vocab, target_vocab=target_vocab,
         d_model=sizes["width"], n_heads=sizes["n_heads"],
@@ -152,7 +154,8 @@ def model(number, words):
         n_encoder_layers=sizes["layers"][0],
         n_decoder_layers=sizes["layers"][1], max_length=sizes["max_length"],
         pad_id=pad_id, norm_eps=norm_eps, final_norm_eps=final_norm_eps,
-        dropout=dropout, label_smoothing=label_smoothing, **words)
+        dropout=dropout, label_smoothing=label_smoothing,
+        norm_rounding=turn(rounding), **words)
     return WideModel(f"wide {number + 1}", number, config, bos_id, eos_id,
                      sizes["batches"])
 

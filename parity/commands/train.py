@@ -146,8 +146,9 @@ def settings_from(arguments, name, task):
     if "preset" in arguments:
         variant = preset(arguments["preset"])
         config = config.replace(**{field: getattr(variant, field) for field in (
-            "residual", "norm", "norm_eps", "final_norm", "final_norm_eps",
-            "positions", "activation", "output", "tied", "label_smoothing",
+            "residual", "norm", "norm_rounding", "norm_eps", "final_norm",
+            "final_norm_eps", "positions", "activation", "gated",
+            "feed_forward_bias", "output", "tied", "label_smoothing",
             "dropout")})
     config = config.replace(**{
         sizes[option]: value for option, value in arguments.items()

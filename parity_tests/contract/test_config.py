@@ -57,6 +57,13 @@ def test_frozen():
         TransformerConfig().d_model = 8
 
 
+def test_a_rounding_goes_with_its_norm():
+    assert preset("practical").replace(
+        norm="rms", norm_rounding="float32").norm_form == "rms_float32"
+    with pytest.raises(InputError, match="norm_rounding='none'"):
+        preset("practical").replace(norm_rounding="float32")
+
+
 def test_unknown_preset():
     with pytest.raises(InputError, match="lesson, components"):
         preset("annotated")

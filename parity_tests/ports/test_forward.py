@@ -84,6 +84,10 @@ VARIANTS = {
     "gated, silu, no biases": {
         "gated": True, "activation": "silu", "feed_forward_bias": False},
     "no feed-forward biases": {"feed_forward_bias": False},
+    "RMS norm": {"norm": "rms"},
+    "RMS norm, a final one, in float32": {
+        "norm": "rms", "norm_rounding": "float32", "residual": "pre",
+        "final_norm": True},
     "pre-norm, layer": {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3},
     "pre-norm, without final norm": {"residual": "pre", "norm": "std"},

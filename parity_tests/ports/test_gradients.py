@@ -15,7 +15,7 @@ from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, golden
 from parity.check.run import Check
-from parity.numerics.comparator import MATCH
+from parity.numerics.comparator import MATCH, relative_error
 from parity_tests.support.places import READ_SIDE_BY_SIDE, REFERENCE
 from reference_numpy import engine as reference
 from reference_numpy.layer_norm import NORMS
@@ -31,6 +31,8 @@ VARIANTS = {
     "gated, no biases": ("lesson", {
         "gated": True, "feed_forward_bias": False}),
     "no feed-forward biases": ("practical", {"feed_forward_bias": False}),
+    "pre-norm with RMS norm": ("lesson", {"norm": "rms"}),
+    "post-norm with RMS norm": ("practical", {"norm": "rms"}),
     "pre-norm with layer norm": ("practical", {
         "residual": "pre", "final_norm": True, "final_norm_eps": 1e-3}),
     "KL from log-probabilities": ("lesson", {
@@ -96,7 +98,20 @@ def case_of(component, config):
     return build, x, memory, mask
 
 
-@pytest.mark.parametrize("norm", NORMS)
+def test_what_is_rounded_passes_its_gradient_on():
+    """As if it were not rounded, to float32's rounding (R41)."""
+    x = cases.values("x", 2, 4, 6)
+    dy = cases.values("dy", *x.shape)
+    plain, rounded = (NORMS[name](6, 1e-6) for name in ("rms", "rms_float32"))
+    (_, one), (_, other) = plain.forward(x), rounded.forward(x)
+    assert 1e-9 < relative_error(
+        other["mean_square"], one["mean_square"])[0] < 6e-8
+    assert 1e-9 < relative_error(rounded.backward(dy, other)[0],
+                                 plain.backward(dy, one)[0])[0] < 2e-7
+
+
+@pytest.mark.parametrize("norm", [
+    name for name in NORMS if name != "rms_float32"])  # it has steps
 def test_norms_one_by_one(norm):
     """By each element of x, at rows of deviation 1 to 1e-3 off the origin."""
     module = NORMS[norm](6, 1e-6)
@@ -248,7 +263,7 @@ def test_backward_steps_quote_the_forward_ones():
                 assert step.text.startswith(f"{forward[step.number]} = "), step
                 assert assigned(step) or "return" in step.code, step
                 count += 1
-    assert count == 50
+    assert count == 53
 
 
 def test_a_wrong_derivative_is_seen(port, monkeypatch):

@@ -127,6 +127,43 @@ def test_layer_norm(port, norm, default, eps):
         assert equal(norm(x, **arrays, eps=eps), truth)
 
 
+def torch_rms_norm(x, scale, eps):
+    import torch
+    return torch.nn.functional.rms_norm(
+        torch.from_numpy(x), (D,), torch.from_numpy(scale), eps)
+
+
+def keras_rms_norm(x, scale, eps):
+    import keras
+    on_tensorflow()
+    norm = keras.layers.RMSNormalization(epsilon=eps, dtype="float64")
+    norm.build(x.shape)
+    norm.set_weights([scale])
+    return keras.ops.convert_to_numpy(norm(x))
+
+
+def nnx_rms_norm(x, scale, eps):
+    import jax.numpy as jnp
+    from flax import nnx
+    norm = nnx.RMSNorm(x.shape[-1], epsilon=eps, dtype=x.dtype,
+                       param_dtype=x.dtype, rngs=nnx.Rngs(0))
+    norm.scale.set_value(jnp.asarray(scale))
+    return norm(jnp.asarray(x))
+
+
+@pytest.mark.parametrize("port, norm", [
+    ("torch", torch_rms_norm), ("keras", keras_rms_norm),
+    ("jax", nnx_rms_norm)], indirect=["port"])
+@pytest.mark.parametrize("eps", EPSILONS)
+def test_rms_norm(port, norm, eps):
+    """Each framework's is ours (R40)."""
+    arrays = {"scale": cases.values("scale", D)}
+    config = CONFIG.replace(norm="rms", norm_eps=eps)
+    for x in (X, NARROW, X + 100):
+        truth = reference("norm", x, config=config, arrays=arrays)["output"]
+        assert equal(norm(x, **arrays, eps=eps), truth)
+
+
 @by_norm
 def test_layer_norm_by_default(port, norm, default):
     """Each has another epsilon, and it shows where rows are narrow (R3)."""

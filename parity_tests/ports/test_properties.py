@@ -32,8 +32,8 @@ CONFIGS = {
 }
 VARIANTS = {
     **CONFIGS,
-    "gated, silu": cases.test_size("practical").replace(
-        activation="silu", gated=True, feed_forward_bias=False),
+    "gated, silu, RMS": cases.test_size("practical").replace(
+        activation="silu", gated=True, feed_forward_bias=False, norm="rms"),
     "gelu, halves": cases.test_size("practical").replace(
         activation="gelu", positions="halves"),
 }

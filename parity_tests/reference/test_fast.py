@@ -21,6 +21,7 @@ VARIANTS = {
     **{name: (name, {}) for name in PRESETS},
     "gelu": ("practical", {"activation": "gelu"}),
     "silu": ("practical", {"activation": "silu"}),
+    "RMS norm": ("practical", {"norm": "rms"}),
     "gated": ("practical", {"gated": True, "feed_forward_bias": False}),
     "no dropout": ("vaswani2017_base", {"dropout": 0.0}),
     "others": ("notebook", {"smoothing": "others"}),

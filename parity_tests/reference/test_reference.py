@@ -149,10 +149,13 @@ def test_gated_feed_forward(bias):
 
 def norm_by_mpmath(kind, row, scale, bias, eps):
     row = exactly(row)
-    mean = sum(row) / len(row)
+    rms = kind.startswith("rms")
+    mean = 0 if rms else sum(row) / len(row)
     squares = sum((v - mean)**2 for v in row)
     eps = mpmath.mpf(eps)
-    spread = (mpmath.sqrt(squares / len(row) + eps) if kind == "layer"
+    if kind == "rms_float32":
+        squares = np.float32(float(squares / len(row))).item() * len(row)
+    spread = (mpmath.sqrt(squares / len(row) + eps) if rms or kind == "layer"
               else mpmath.sqrt(squares / (len(row) - 1)) + eps)
     return [(v - mean) / spread * float(s) + float(b)
             for v, s, b in zip(row, scale, bias)]
@@ -166,11 +169,48 @@ def test_norms_against_mpmath(kind, deviation, ratio):
     row = deviation * (cases.values("row", d) + ratio)
     norm = NORMS[kind](d, eps)
     norm.scale = cases.values("scale", *norm.scale.shape)
-    norm.bias = cases.values("bias", *norm.bias.shape)
+    norm.bias = (cases.values("bias", *norm.scale.shape)
+                 if hasattr(norm, "bias") else np.zeros(d))
     scale, bias = (np.broadcast_to(a, d) for a in (norm.scale, norm.bias))
     found, _ = norm.forward(row[None, None])
     truth = norm_by_mpmath(kind, row, scale, bias, eps)
     assert off(found[0, 0], truth, scale=1) < 10 * EPS * (1 + ratio)
+
+
+@pytest.mark.parametrize("eps, first", [
+    (1e-3, 0.1373606), (1e-5, 0.2731792), (1e-6, 0.2769244),
+    (1e-12, 0.2773501)])
+def test_what_epsilon_does_to_a_small_row(eps, first):
+    """Such rows leave the first layers of trained models (R3)."""
+    found, _ = NORMS["layer"](4, eps).forward(
+        np.array([[[0.01, -0.02, 0.03, 0.0]]]))
+    assert found[0, 0, 0] == pytest.approx(first, abs=5e-8)
+
+
+def t5_norm(x, scale, eps):
+    """T5's, word by word; all of ``variance`` is float32."""
+    variance = np.square(x.astype(np.float32)).mean(-1, keepdims=True)
+    return scale * (x * (1 / np.sqrt(variance + np.float32(eps))))
+
+
+def llama_norm(x, scale, eps):
+    """Llama's, word by word; all but the scale is float32."""
+    x = x.astype(np.float32)
+    variance = np.square(x).mean(-1, keepdims=True)
+    return scale * (x * (1 / np.sqrt(variance + np.float32(eps)))).astype(
+        np.float64)
+
+
+@pytest.mark.parametrize("original", [t5_norm, llama_norm])
+def test_rms_norms_of_others_round_to_float32(original):
+    """In an order of their own: ours is as near as float32 can tell (R41)."""
+    x, scale = cases.values("x", 50, 9, 48), cases.values("scale", 48)
+    truth = original(x, scale, 1e-6)
+    for name in "rms", "rms_float32":
+        norm = NORMS[name](48, 1e-6)
+        norm.scale = scale
+        gap = np.abs(norm.forward(x)[0] / truth - 1).max(axis=-1)
+        assert np.median(gap) > 1e-9 and gap.max() < 4 * 2.0**-23
 
 
 def test_the_three_norms_are_three_functions():

@@ -13,8 +13,19 @@ EPSILONS = 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 1e-4
 #: formula is set, and how it begins up to ε.
 LAYER = ("layer norm", "LayerNorm", "vaswani2017_base", norm.LAYER,
          "(x - mean) / √(variance")
+RMS = ("RMS norm", "RMSNorm", "vaswani2017_base", norm.RMS,
+       "x / √(mean(x²)")
 DEVIATION = ("deviation norm", "StdLayerNorm", "complete", norm.DEVIATION,
              "(x - mean) / (std")
+
+#: The steps of each kind: what we call them, and what the formula does.
+NAMES = {
+    **{kind: {name: name for name in (
+        "mean", "centered", spread, "normalized", "output")}
+       for kind, spread in ((LAYER[0], "variance"), (DEVIATION[0], "std"))},
+    RMS[0]: {"mean_square": "variance", "normalized": "normalized",
+             "output": "output"},
+}
 
 ROUNDING = ("what it loses is rounding, which no replay repeats; where the "
             "module says use_fast_variance, that is told")
@@ -25,32 +36,35 @@ def in_norm(kind, settings):
     _, cls, _, sound, _ = kind
 
     def make(old, port):
-        names = ("mean", "centered",
-                 "std" if kind is DEVIATION else "variance", "normalized",
-                 "output")
+        names = NAMES[kind[0]]
 
         def made(self, x):
+            bias = None if kind is RMS else numpy_of(port, self.bias)
             steps = norm.steps(
-                *(numpy_of(port, value)
-                  for value in (x, self.scale, self.bias)),
+                numpy_of(port, x), numpy_of(port, self.scale), bias,
                 sound | {"epsilon": self.eps} | settings)
-            return tapped(port, self, {name: steps[name] for name in names})
+            return tapped(port, self, {
+                name: steps[step] for name, step in names.items()})
         return made
     return replaced("layer_norm", f"{cls}.call", make)
 
 
 def of(kind, name, sentence, step, settings, **more):
     """The Cause of a norm that computes otherwise."""
-    names = {"variance", "epsilon's place"} & kind[3].keys() - settings.keys()
+    names = {"variance", "epsilon's place"} | (
+        {"mean"} if kind is RMS else set())
+    if kind is RMS:
+        more = {"changes": {"norm": "rms"}} | more
     return Cause(name, "norm", sentence, ("norm",), settings,
-                 {key: kind[3][key] for key in names}, preset=kind[2],
+                 {key: kind[3][key] for key in sorted(names)
+                  if key not in settings}, preset=kind[2],
                  **{"put": in_norm(kind, settings), "case": "norm",
                     "step": step, **more})
 
 
 def _epsilons():
     for eps in EPSILONS:
-        for kind in LAYER, DEVIATION:
+        for kind in LAYER, DEVIATION, RMS:
             more = {"put": None, "not_put": "the presets that have such a "
                     "norm have this ε"} if eps == 1e-6 else {}
             yield of(kind, f"{kind[0]}'s ε is {eps:g}",
@@ -98,6 +112,22 @@ CAUSES = (
     of(LAYER, "a norm over positions, not features",
        "Mean and variance are of the second axis.", "mean",
        {"axes": "second"}),
+    of(RMS, "layer norm, not RMS norm", "The mean is subtracted.",
+       "mean_square", {"mean": "subtracted"}),
+    of(RMS, "RMS norm's ε outside the root", "x / (√mean(x²) + ε).",
+       "normalized", {"epsilon's place": "outside the root"}),
+    of(RMS, "RMS norm's scale is stored less 1",
+       "normalized · (1 + scale), as Gemma has it.", "output",
+       {"scale": "1 is added"}),
+    of(RMS, "RMS norm's mean square over D - 1", "Σ x² / (D - 1).",
+       "mean_square", {"variance": "over D - 1"},
+       factor=lambda d: (1 - 1 / d)**0.5),
+    Cause("RMS norm's mean square in float32", "norm",
+          "mean(x²) is rounded to float32, as T5 and Llama have it.",
+          put=worded("layer_norm", "NORMS", "rms", "rms_float32"),
+          preset=RMS[2], changes={"norm": "rms"}, case="norm",
+          step="mean_square", not_explained="theirs is a sum in float32, "
+          "whose last bit depends on its order"),
     of(DEVIATION, "deviation norm's ε inside the root",
        "(x - mean) / √(std² + ε).", "normalized",
        {"epsilon's place": "inside the root"}),

@@ -10,10 +10,12 @@ SCALES = {"scale": ("weight", "scale", "gamma", "a_2", "alpha", "g", "w",
 
 AXES = {"last": -1, "last two": (-2, -1), "second": 1}
 
-#: A LayerNorm as it should be, and a norm by the unbiased deviation.
+#: A LayerNorm as it should be, an RMSNorm, and a norm by the unbiased
+#: deviation.
 LAYER = {"mean": "subtracted", "epsilon's place": "inside the root",
          "variance": "over D", "axes": "last", "scale": "used",
          "bias": "used"}
+RMS = LAYER | {"mean": "ignored", "bias": "ignored"}
 DEVIATION = LAYER | {"epsilon's place": "outside the root",
                      "variance": "over D - 1"}
 
