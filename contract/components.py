@@ -6,12 +6,13 @@ chooses the class), and the class's arguments.
 
 import importlib
 
-#: Component -> file, class or (table, field of the config), and arguments.
+#: Component -> file, class or (table, fields of the config), and arguments.
 COMPONENTS = {
     "token_embedding": ("embedding", "TokenEmbedding",
-                        lambda c: (c.source_vocab, c.d_model)),
-    "positional_encoding": ("positional", "PositionalEncoding",
-                            lambda c: (c,)),
+                        lambda c: (c, c.source_vocab)),
+    "positional_encoding": (
+        "positional", ("ENCODINGS", "position_padding", "positions"),
+        lambda c: (c, c.max_length)),
     "norm": ("layer_norm", ("NORMS", "norm_form"),
              lambda c: (c.d_model, c.norm_eps)),
     "single_head_attention": ("attention", "SingleHeadAttention",
@@ -57,6 +58,8 @@ def component(package, name, config):
     if isinstance(choice, str):
         kind = getattr(module, choice)
     else:
-        table, field = choice
-        kind = getattr(module, table)[getattr(config, field)]
+        table, *fields = choice
+        kind = getattr(module, table)
+        for field in fields:
+            kind = kind[getattr(config, field)]
     return kind, arguments(config)

@@ -10,7 +10,10 @@ from contract.errors import InputError, one_of
 CHOICES = {
     "residual": ("pre", "post"),
     "norm": ("layer", "std", "scalar_std", "rms"),
-    "positions": ("interleaved", "halves"),
+    "positions": ("interleaved", "halves", "learned", "none"),
+    "position_divisor": ("half", "half_less_one"),
+    "position_rounding": ("none", "float32"),
+    "embedding_scale": ("root", "none"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "attention_bias": ("all", "none", "all_but_key"),
     "attention_scale": ("root", "none"),
@@ -29,7 +32,7 @@ SIZES = (
 )
 
 #: Sizes that may be None, so that they follow from others.
-COUNTS = ("d_head",)
+COUNTS = ("d_head", "source_max_length")
 
 
 #: The most numbers of a weight, and of the table of positions, which no file
@@ -71,8 +74,19 @@ class TransformerConfig:
             added to the standard deviation for the other two.
         final_norm: whether each stack ends in a norm of its own.
         final_norm_eps: that norm's epsilon.
-        positions: "interleaved", sine on even and cosine on odd features, or
-            "halves", sines first.
+        positions: "interleaved", sine on even and cosine on odd features;
+            "halves", sines first; "learned", a table of weights; or "none".
+        position_divisor: pair i's wavelength is 2π · 10000^(i / "half"), d/2,
+            or "half_less_one", d/2 - 1.
+        position_start: the row of the table that the first position has.
+        position_rounding: "none", or "float32", to which the table of sines
+            and cosines is rounded once, whatever the model computes in.
+        position_padding: whether only tokens that are not padding count, and
+            padding has the position 0, all zeros.
+        source_max_length: rows of the source's own table; None, max_length.
+        embedding_scale: embeddings times √d_model, "root", or "none".
+        embedding_norm: whether the sum of embeddings and positions is
+            normalised, before dropout, with norm_eps.
         activation: "relu"; "gelu" in its exact form; "gelu_tanh", its
             approximation by tanh; or "silu", x σ(x).
         gated: whether the feed-forward network multiplies its inner vector by
@@ -105,6 +119,13 @@ class TransformerConfig:
     final_norm: bool = False
     final_norm_eps: float = 1e-6
     positions: str = "interleaved"
+    position_divisor: str = "half"
+    position_start: int = 0
+    position_rounding: str = "none"
+    position_padding: bool = False
+    source_max_length: int | None = None
+    embedding_scale: str = "root"
+    embedding_norm: bool = False
     activation: str = "relu"
     gated: bool = False
     feed_forward_bias: bool = True
@@ -120,7 +141,8 @@ class TransformerConfig:
         for field in COUNTS:
             if getattr(self, field) is not None:
                 self._whole(field, smallest=1)
-        self._whole("pad_id", smallest=0)
+        for field in ("pad_id", "position_start"):
+            self._whole(field, smallest=0)
         self._tables()
         for field, allowed in (CHOICES | DEPENDENT).items():
             one_of(getattr(self, field), allowed, field)
@@ -128,7 +150,8 @@ class TransformerConfig:
             raise InputError(
                 f"norm_rounding {self.norm_rounding!r} is of norm 'rms' alone, "
                 f"and norm is {self.norm!r}; set norm_rounding='none'.")
-        for field in ("final_norm", "gated", "feed_forward_bias", "tied"):
+        for field in (field.name for field in dataclasses.fields(self)
+                      if field.type is bool):
             if not isinstance(getattr(self, field), bool):
                 raise InputError(f"{field} must be True or False.")
         for field in ("dropout", "label_smoothing"):
@@ -178,8 +201,10 @@ class TransformerConfig:
         for field, most in (
                 ("source_vocab", LARGEST), ("target_vocab", LARGEST),
                 ("d_model", LARGEST), ("d_ff", LARGEST),
-                ("max_length", LARGEST_POSITIONS)):
-            if getattr(self, field) * self.d_model > most:
+                ("max_length", LARGEST_POSITIONS),
+                ("source_max_length", LARGEST_POSITIONS),
+                ("position_start", LARGEST_POSITIONS)):
+            if (getattr(self, field) or 0) * self.d_model > most:
                 raise InputError(
                     f"{field} is {getattr(self, field)} and d_model "
                     f"{self.d_model}, which makes an array of more than "
@@ -204,6 +229,11 @@ class TransformerConfig:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise InputError(f"{field} is {value!r}; choose a number.")
         return value
+
+    @property
+    def source_length(self):
+        """The longest source: source_max_length, or else max_length."""
+        return self.source_max_length or self.max_length
 
     @property
     def d_k(self):
@@ -272,4 +302,5 @@ def at_test_size(config):
         source_vocab=37, target_vocab=37 if config.tied else 41, d_model=48,
         n_heads=6, d_head=config.d_head and 10, d_ff=80, n_encoder_layers=2,
         n_decoder_layers=3, max_length=64,
+        source_max_length=config.source_max_length and 72,
     )

@@ -72,6 +72,16 @@ def _layer(config, attentions):
     return layer
 
 
+def _positions(config, max_length):
+    weights = {}
+    if config.positions == "learned":
+        weights["table"] = (
+            config.position_start + max_length, config.d_model)
+    if config.embedding_norm:
+        weights["norm"] = _norm(config)
+    return weights
+
+
 def _stack(config, n_layers, attentions):
     stack = {"layers": {i: _layer(config, attentions)
                         for i in range(n_layers)}}
@@ -92,9 +102,11 @@ def schema(config):
     """Every weight of a model: canonical name -> shape, in reading order."""
     tree = {"source_embedding": {
         "table": (config.source_vocab, config.d_model)}}
+    tree["source_positions"] = _positions(config, config.source_length)
     if not config.tied:
         tree["target_embedding"] = {
             "table": (config.target_vocab, config.d_model)}
+    tree["target_positions"] = _positions(config, config.max_length)
     tree["encoder"] = _stack(
         config, config.n_encoder_layers, ["self_attention"])
     tree["decoder"] = _stack(

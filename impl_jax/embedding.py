@@ -12,21 +12,34 @@ def as_stored(arrays, **_):
     return arrays
 
 
-class TokenEmbedding(nnx.Module):
-    """Rows of a table, times √d_model."""
+def root(d_model):
+    """√d_model, by which the paper multiplies embeddings."""
+    return math.sqrt(d_model)
 
-    def __init__(self, vocab, d_model, *, rngs):
-        self.d_model = d_model
+
+def one(d_model):
+    """1, for embeddings as they are."""
+    return 1
+
+
+FACTORS = {"root": root, "none": one}
+
+
+class TokenEmbedding(nnx.Module):
+    """Rows of a table, times √d_model or as they are."""
+
+    def __init__(self, config, vocab, *, rngs):
+        self.factor = FACTORS[config.embedding_scale](config.d_model)
         self.table = nnx.Embed(
-            vocab, d_model,
+            vocab, config.d_model,
             promote_dtype=as_stored,  # nnx: else loaded float64 turns float32
             rngs=rngs)
 
     def __call__(self, tokens):
         """Look up tokens, int [B T]."""
-        # [1] embedded [B T D]: E[tokens] · √d_model  (§3.4, R8)
+        # [1] embedded [B T D]: E[tokens] · √d_model, or · 1  (§3.4, R8)
         embedded = tap(self, "embedded",
-                       self.table(tokens) * math.sqrt(self.d_model))
+                       self.table(tokens) * self.factor)
         return embedded
 
 
@@ -34,5 +47,5 @@ class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
     def __init__(self, embedding):
-        self.d_model = embedding.d_model
+        self.factor = embedding.factor
         self.table = embedding.table

@@ -4,9 +4,11 @@ from flax import nnx
 
 from impl_jax.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_jax.positional import LearnedPositions, UnpaddedPositions
 from impl_jax.projection import Projection
 
 _LINEAR = {"kernel": "kernel", "bias": "bias"}
+_TABLE = {"table": "weight"}
 _NORM = {"scale": "scale", "bias": "bias"}
 _RMS_NORM = {"scale": "scale"}
 
@@ -16,6 +18,8 @@ PARAMETERS = {
     nnx.Linear: _LINEAR,
     Projection: _LINEAR,
     nnx.Embed: {"": "embedding"},
+    LearnedPositions: _TABLE,
+    UnpaddedPositions: _TABLE,
     LayerNorm: _NORM,
     StdLayerNorm: _NORM,
     ScalarStdLayerNorm: _NORM,

@@ -8,6 +8,7 @@ import numpy as np
 from impl_keras.attention import MultiHeadAttention
 from impl_keras.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_keras.positional import LearnedPositions, UnpaddedPositions
 from impl_keras.projection import Projection
 
 
@@ -22,6 +23,7 @@ def _join_first(array):
 
 
 _DENSE = {"kernel": ("kernel", np.asarray), "bias": ("bias", np.asarray)}
+_TABLE = {"table": ("table", np.asarray)}
 _NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
 _RMS_NORM = {"scale": ("scale", np.asarray)}
 
@@ -31,6 +33,8 @@ PARAMETERS = {
     keras.layers.Dense: _DENSE,
     Projection: _DENSE,
     keras.layers.Embedding: {"": ("embeddings", np.asarray)},
+    LearnedPositions: _TABLE,
+    UnpaddedPositions: _TABLE,
     MultiHeadAttention: {
         "query.kernel": ("query_dense.kernel", _join_last),
         "query.bias": ("query_dense.bias", np.ravel),

@@ -6,7 +6,7 @@ from contract.trace import tap
 from impl_keras.decoder import Decoder
 from impl_keras.embedding import TiedEmbedding, TokenEmbedding
 from impl_keras.encoder import Encoder
-from impl_keras.positional import PositionalEncoding
+from impl_keras.positional import ENCODINGS
 from impl_keras.projection import OUTPUTS, Projection, TiedProjection
 
 
@@ -17,13 +17,14 @@ class Transformer(keras.Model):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
         self.config = config
+        Positions = ENCODINGS[config.position_padding][config.positions]
         self.source_embedding = TokenEmbedding(
-            config.source_vocab, config.d_model)
-        self.source_positions = PositionalEncoding(config)
+            config, config.source_vocab)
+        self.source_positions = Positions(config, config.source_length)
         self.target_embedding = (
             TiedEmbedding(self.source_embedding) if config.tied
-            else TokenEmbedding(config.target_vocab, config.d_model))
-        self.target_positions = PositionalEncoding(config)
+            else TokenEmbedding(config, config.target_vocab))
+        self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.projection = (
@@ -35,7 +36,7 @@ class Transformer(keras.Model):
         """Source tokens [B S] to the memory, [B S D]."""
         x = self.source_embedding(source)
         # keras: what is no tensor goes by name
-        x = self.source_positions(x, start=0)
+        x = self.source_positions(x, source, start=0)
         # [1] memory [B S D]: the encoder's output
         memory = tap(self, "memory", self.encoder(x, source_mask))
         return memory
@@ -44,7 +45,7 @@ class Transformer(keras.Model):
         """Target tokens [B T], reading the memory, to vectors [B T D]."""
         start = 0 if caches is None else caches[0].written
         x = self.target_embedding(target)
-        x = self.target_positions(x, start=start)
+        x = self.target_positions(x, target, start=start)
         # [2] decoded [B T D]: the decoder's output
         decoded = tap(self, "decoded", self.decoder(
             x, memory, source_mask, target_mask, caches=caches))

@@ -7,19 +7,32 @@ from torch import nn
 from contract.trace import tap
 
 
-class TokenEmbedding(nn.Module):
-    """Rows of a table, times √d_model."""
+def root(d_model):
+    """√d_model, by which the paper multiplies embeddings."""
+    return math.sqrt(d_model)
 
-    def __init__(self, vocab, d_model):
+
+def one(d_model):
+    """1, for embeddings as they are."""
+    return 1
+
+
+FACTORS = {"root": root, "none": one}
+
+
+class TokenEmbedding(nn.Module):
+    """Rows of a table, times √d_model or as they are."""
+
+    def __init__(self, config, vocab):
         super().__init__()
-        self.d_model = d_model
-        self.table = nn.Embedding(vocab, d_model)
+        self.factor = FACTORS[config.embedding_scale](config.d_model)
+        self.table = nn.Embedding(vocab, config.d_model)
 
     def forward(self, tokens):
         """Look up tokens, int [B T]."""
-        # [1] embedded [B T D]: E[tokens] · √d_model  (§3.4, R8)
+        # [1] embedded [B T D]: E[tokens] · √d_model, or · 1  (§3.4, R8)
         embedded = tap(self, "embedded",
-                       self.table(tokens) * math.sqrt(self.d_model))
+                       self.table(tokens) * self.factor)
         return embedded
 
 
@@ -28,5 +41,5 @@ class TiedEmbedding(TokenEmbedding):
 
     def __init__(self, embedding):
         nn.Module.__init__(self)  # torch: no table of its own
-        self.d_model = embedding.d_model
+        self.factor = embedding.factor
         self.table = embedding.table

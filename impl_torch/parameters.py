@@ -5,9 +5,11 @@ from torch import nn
 
 from impl_torch.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
+from impl_torch.positional import LearnedPositions, UnpaddedPositions
 from impl_torch.projection import Projection
 
 _LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
+_TABLE = {"table": ("table", np.asarray)}
 _NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
 _RMS_NORM = {"scale": ("scale", np.asarray)}
 
@@ -17,6 +19,8 @@ PARAMETERS = {
     nn.Linear: _LINEAR,
     Projection: _LINEAR,
     nn.Embedding: {"": ("weight", np.asarray)},
+    LearnedPositions: _TABLE,
+    UnpaddedPositions: _TABLE,
     LayerNorm: _NORM,
     StdLayerNorm: _NORM,
     ScalarStdLayerNorm: _NORM,

@@ -6,7 +6,7 @@ from contract.trace import tap
 from impl_torch.decoder import Decoder
 from impl_torch.embedding import TiedEmbedding, TokenEmbedding
 from impl_torch.encoder import Encoder
-from impl_torch.positional import PositionalEncoding
+from impl_torch.positional import ENCODINGS
 from impl_torch.projection import OUTPUTS, Projection, TiedProjection
 
 
@@ -16,13 +16,14 @@ class Transformer(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
+        Positions = ENCODINGS[config.position_padding][config.positions]
         self.source_embedding = TokenEmbedding(
-            config.source_vocab, config.d_model)
-        self.source_positions = PositionalEncoding(config)
+            config, config.source_vocab)
+        self.source_positions = Positions(config, config.source_length)
         self.target_embedding = (
             TiedEmbedding(self.source_embedding) if config.tied
-            else TokenEmbedding(config.target_vocab, config.d_model))
-        self.target_positions = PositionalEncoding(config)
+            else TokenEmbedding(config, config.target_vocab))
+        self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.projection = (
@@ -33,7 +34,7 @@ class Transformer(nn.Module):
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
         x = self.source_embedding(source)
-        x = self.source_positions(x, 0)
+        x = self.source_positions(x, source, 0)
         # [1] memory [B S D]: the encoder's output
         memory = tap(self, "memory", self.encoder(x, source_mask))
         return memory
@@ -42,7 +43,7 @@ class Transformer(nn.Module):
         """Target tokens [B T], reading the memory, to vectors [B T D]."""
         start = 0 if caches is None else caches[0].written
         x = self.target_embedding(target)
-        x = self.target_positions(x, start)
+        x = self.target_positions(x, target, start)
         # [2] decoded [B T D]: the decoder's output
         decoded = tap(self, "decoded", self.decoder(
             x, memory, source_mask, target_mask, caches))

@@ -10,18 +10,34 @@ import math
 import numpy as np
 
 
-class TokenEmbedding:
-    """Rows of a table, times √d_model. Parameter: ``table`` [V D]."""
+def root(d_model):
+    """√d_model, by which the paper multiplies embeddings."""
+    return math.sqrt(d_model)
 
-    def __init__(self, vocab, d_model):
-        self.d_model = d_model
-        self.table = np.zeros((vocab, d_model))
+
+def one(d_model):
+    """1, for embeddings as they are."""
+    return 1
+
+
+FACTORS = {"root": root, "none": one}
+
+
+class TokenEmbedding:
+    """Rows of a table, times √d_model or as they are.
+
+    Parameter: ``table`` [V D].
+    """
+
+    def __init__(self, config, vocab):
+        self.factor = FACTORS[config.embedding_scale](config.d_model)
+        self.table = np.zeros((vocab, config.d_model))
 
     def forward(self, tokens):
         """Look up tokens, int [B T]."""
         c = {"inputs": (tokens,)}
-        # [1] embedded [B T D]: E[tokens] · √d_model  (§3.4, R8)
-        embedded = c["embedded"] = self.table[tokens] * math.sqrt(self.d_model)
+        # [1] embedded [B T D]: E[tokens] · √d_model, or · 1  (§3.4, R8)
+        embedded = c["embedded"] = self.table[tokens] * self.factor
         return embedded, c
 
     def backward(self, dembedded, c):
@@ -30,9 +46,9 @@ class TokenEmbedding:
         A row's gradient is the sum over all places where its token stood.
         """
         (tokens,), g = c["inputs"], {"embedded": dembedded}
-        # [1'] table: embedded = E[tokens] · √d_model
+        # [1'] table: embedded = E[tokens] · √d_model, or · 1
         dtable = g["table"] = np.zeros_like(self.table)
-        np.add.at(dtable, tokens, dembedded * math.sqrt(self.d_model))
+        np.add.at(dtable, tokens, dembedded * self.factor)
         return g
 
 
@@ -40,7 +56,7 @@ class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
     def __init__(self, embedding):
-        self.d_model = embedding.d_model
+        self.factor = embedding.factor
         self.embedding = embedding
 
     @property

@@ -6,6 +6,7 @@ from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
+from reference_numpy.positional import LearnedPositions, UnpaddedPositions
 from reference_numpy.projection import Projection
 
 #: The arrays that a module of each type holds: canonical leaf -> attribute.
@@ -15,6 +16,8 @@ PARAMETERS = {
     LinearWithoutBias: ("kernel",),
     Projection: ("kernel", "bias"),
     TokenEmbedding: ("table",),
+    LearnedPositions: ("table",),
+    UnpaddedPositions: ("table",),
     LayerNorm: ("scale", "bias"),
     StdLayerNorm: ("scale", "bias"),
     ScalarStdLayerNorm: ("scale", "bias"),

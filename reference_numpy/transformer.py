@@ -3,7 +3,7 @@
 from reference_numpy.decoder import Decoder
 from reference_numpy.embedding import TiedEmbedding, TokenEmbedding
 from reference_numpy.encoder import Encoder
-from reference_numpy.positional import PositionalEncoding
+from reference_numpy.positional import ENCODINGS
 from reference_numpy.projection import (
     OUTPUTS, OUTPUTS_BACKWARD, Projection, TiedProjection)
 
@@ -18,13 +18,14 @@ class Transformer:
 
     def __init__(self, config):
         self.config = config
+        Positions = ENCODINGS[config.position_padding][config.positions]
         self.source_embedding = TokenEmbedding(
-            config.source_vocab, config.d_model)
-        self.source_positions = PositionalEncoding(config)
+            config, config.source_vocab)
+        self.source_positions = Positions(config, config.source_length)
         self.target_embedding = (
             TiedEmbedding(self.source_embedding) if config.tied
-            else TokenEmbedding(config.target_vocab, config.d_model))
-        self.target_positions = PositionalEncoding(config)
+            else TokenEmbedding(config, config.target_vocab))
+        self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.projection = (
@@ -37,7 +38,7 @@ class Transformer:
         """Source tokens [B S] to the memory, [B S D]."""
         c = {}
         x, c["source_embedding"] = self.source_embedding.forward(source)
-        x, c["source_positions"] = self.source_positions.forward(x, 0)
+        x, c["source_positions"] = self.source_positions.forward(x, source, 0)
         # [1] memory [B S D]: the encoder's output
         memory, c["encoder"] = self.encoder.forward(x, source_mask)
         c["memory"] = memory
@@ -52,7 +53,8 @@ class Transformer:
         c = {}
         start = 0 if caches is None else caches[0].written
         x, c["target_embedding"] = self.target_embedding.forward(target)
-        x, c["target_positions"] = self.target_positions.forward(x, start)
+        x, c["target_positions"] = self.target_positions.forward(
+            x, target, start)
         # [2] decoded [B T D]: the decoder's output
         decoded, c["decoder"] = self.decoder.forward(
             x, memory, source_mask, target_mask, caches)

@@ -47,8 +47,10 @@ def decode_one(model, token, position, cache, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D]."""
     embedded = model.target_embedding(token[:, None])
     length = cache[0][0][0].shape[1]
+    positions = model.target_positions
     table = jnp.asarray(
-        model.target_positions.table[:length].astype(embedded.dtype))
+        positions.table[positions.first:positions.first + length].astype(
+            embedded.dtype))
     x = embedded + table[position]
     mask = (jnp.arange(length) <= position)[None, None]
     memory_mask = jnp.repeat(

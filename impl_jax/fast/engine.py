@@ -2,6 +2,7 @@
 
 import jax
 
+from contract import fast_forms
 from contract.batch import check_search
 from impl_jax import engine
 from impl_jax.fast.search import SEARCHES
@@ -18,7 +19,9 @@ def trainer(model, training):
 
 
 def generate(model, source, settings, rows=None):
-    """Find targets of sources; see the reference's engine."""
+    """Find targets of sources; the readable form's search if need be."""
+    if not fast_forms.searches(model.config):
+        return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with jax.enable_x64(True):  # scores are float64, the model's dtype or not
         tokens, scores = SEARCHES[settings.method](

@@ -46,8 +46,10 @@ def decode_one(model, token, position, cache, source_mask):
     """
     embedded = model.target_embedding(token[:, None])
     length = cache[0][0][0].shape[2]
+    positions = model.target_positions
     table = ops.convert_to_tensor(
-        model.target_positions.table[:length], embedded.dtype)
+        positions.table[positions.first:positions.first + length],
+        embedded.dtype)
     x = embedded + ops.take(table, position, axis=0)
     written = (ops.arange(length, dtype="int32") <= position)[None, None, None]
     new = []

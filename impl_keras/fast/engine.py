@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from contract import fast_forms
 from contract.batch import check_search
 from impl_keras import engine
 from impl_keras.engine import on, to_native, to_numpy
@@ -31,7 +32,9 @@ def resume(trainer, step, moments):
 
 
 def generate(model, source, settings, rows=None):
-    """Find targets of sources; see the reference's engine."""
+    """Find targets of sources; the readable form's search if need be."""
+    if not fast_forms.searches(model.config):
+        return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with on(model.home):
         tokens, scores = search.run(

@@ -39,7 +39,8 @@ def decode_one(model, token, position, cache, source_mask):
     Its key and value are written into the cache.
     """
     embedded = model.target_embedding(token[:, None])
-    x = embedded + model.target_positions.table[position].to(embedded)
+    positions = model.target_positions
+    x = embedded + positions.table[positions.first + position].to(embedded)
     everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
     written = slice(position + 1)
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):

@@ -2,6 +2,7 @@
 
 import torch
 
+from contract import fast_forms
 from contract.batch import check_search
 from impl_torch import engine
 from impl_torch.engine import on, to_native, to_numpy
@@ -23,9 +24,10 @@ def trainer(model, training):
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine.
 
-    Without a cache it is the readable form's own search.
+    Without a cache, or for a model that it does not know, it is the readable
+    form's own search.
     """
-    if not settings.cached:
+    if not (settings.cached and fast_forms.searches(model.config)):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with torch.no_grad(), on(model.home):

@@ -17,6 +17,7 @@ from contract.batch import Batch
 from contract.components import WHOLE
 from contract.config import (
     CHOICES, PRESETS, TransformerConfig, at_test_size)
+from contract.sinusoids import TABLES
 from contract.training import TrainingConfig
 from contract.weights import part
 
@@ -131,11 +132,14 @@ def component_cases(config, batch=None):
     yield Case("masks", "masks", (batch.source, batch.target), kind="masks")
     yield Case("token_embedding", "token_embedding", (batch.source,),
                path="source_embedding")
-    yield Case("positional_encoding", "positional_encoding", (x,),
-               path="target_positions")
-    yield Case("positional_encoding, 5000 positions", "positional_encoding",
-               (values("long", 1, 5000, d),), alone=True,
-               config=config.replace(max_length=5000))
+    yield Case("positional_encoding", "positional_encoding",
+               (x, batch.target), path="target_positions")
+    if config.positions in TABLES and not config.embedding_norm:
+        yield Case(
+            "positional_encoding, 5000 positions", "positional_encoding",
+            (values("long", 1, 5000, d),
+             ids("long", 1, 5000, config.target_vocab)), alone=True,
+            config=config.replace(max_length=5000))
     yield norm("norm", inputs=(spread,))
     for ratio in (10, 100):
         yield norm(f"norm, mean {ratio} deviations",

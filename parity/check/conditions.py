@@ -179,6 +179,14 @@ def forward_conditions():
             lambda c: c.final_norm and c.final_norm_eps > c.norm_eps),
         "final_norm_eps < norm_eps": on_config(
             lambda c: c.final_norm and c.final_norm_eps < c.norm_eps),
+        **{f"position_start {start}": on_config(
+            lambda c, start=start: c.position_start == start)
+           for start in (0, 1, 2)},
+        **{f"learned positions from {start}": on_config(
+            lambda c, start=start: (c.positions, c.position_start) == (
+                "learned", start)) for start in (0, 2)},
+        "a longer table of positions for the source": on_config(
+            lambda c: c.source_length > c.max_length),
         "large activations": named(", large"),
         "exact zeros": named(", zeros"),
         "ties": named(", ties"),

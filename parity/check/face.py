@@ -295,8 +295,10 @@ def refused_by_components(engine, weights):
     for length, start in ((rows + 1, 0), (2, rows - 1)):
         yield f"positions: {length} from {start}", raises(
             InputError, engine.run, positions,
-            np.ones((1, length, CONFIG.d_model)), start=start)
-    engine.run(positions, np.ones((1, 2, CONFIG.d_model)), start=rows - 2)
+            np.ones((1, length, CONFIG.d_model)),
+            np.ones((1, length), int), start=start)
+    engine.run(positions, np.ones((1, 2, CONFIG.d_model)),
+               np.ones((1, 2), int), start=rows - 2)
     path = "encoder.layers.0.self_attention."
     attention = engine.build("multi_head_attention", CONFIG, {
         name.removeprefix(path): array for name, array in weights.items()

@@ -56,6 +56,9 @@ EPSILONS = ((1e-6, 1e-2), (3e-2, 4e-3), (1e-3, 2e-1))
 #: (dropout, label_smoothing), in turn.
 RATES = ((0.1, 0.25), (0.37, 0.1), (0.5, 0.03))
 
+#: (position_start, rows of the source's table beside the target's), in turn.
+STARTS = ((0, None), (2, 3), (0, 7), (1, None), (2, None))
+
 #: What (kernels, tables) are multiplied by, in turn.
 SCALES = ((1, 1), (2, 0.2), (0.3, 7))
 
@@ -147,6 +150,7 @@ def model(number, words):
     dropout, label_smoothing = turn(RATES)
     rounding = DEPENDENT["norm_rounding"] if words["norm"] == "rms" else (
         "none",)
+    start, more = turn(STARTS)
     config = TransformerConfig(
         source_vocab=source_vocab, target_vocab=target_vocab,
         d_model=sizes["width"], n_heads=sizes["n_heads"],
@@ -155,7 +159,9 @@ def model(number, words):
         n_decoder_layers=sizes["layers"][1], max_length=sizes["max_length"],
         pad_id=pad_id, norm_eps=norm_eps, final_norm_eps=final_norm_eps,
         dropout=dropout, label_smoothing=label_smoothing,
-        norm_rounding=turn(rounding), **words)
+        norm_rounding=turn(rounding),
+        position_start=start,
+        source_max_length=more and sizes["max_length"] + more, **words)
     return WideModel(f"wide {number + 1}", number, config, bos_id, eos_id,
                      sizes["batches"])
 

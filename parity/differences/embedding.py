@@ -48,7 +48,8 @@ def _reference_layout(layout):
     config = preset("practical").replace(
         d_model=8, n_heads=2, max_length=4, positions=layout)
     model = engine.build("positional_encoding", config, {})
-    steps = engine.run(model, np.zeros((1, 4, 8)), start=0)
+    steps = engine.run(
+        model, np.zeros((1, 4, 8)), np.ones((1, 4), int), start=0)
     second = steps["positions"][1, 1]
     return word(abs(second - math.cos(1)) < 1e-6, "sine, cosine, sine, …",
                 "sines, then cosines")

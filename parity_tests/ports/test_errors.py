@@ -61,7 +61,8 @@ def test_a_sequence_longer_than_the_position_table(engine):
         engine.forward(model(engine), *long)
     module = engine.build("positional_encoding", CONFIG, {})
     with pytest.raises(InputError, match="65 tokens.*64 rows"):
-        engine.run(module, np.ones((1, 65, CONFIG.d_model)), start=0)
+        engine.run(module, np.ones((1, 65, CONFIG.d_model)),
+                   np.ones((1, 65), int), start=0)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])

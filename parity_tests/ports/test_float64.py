@@ -202,7 +202,7 @@ def test_position_table_is_rounded_once(port):
     config = cases.test_size("complete").replace(max_length=5000)
     x = np.zeros((1, 5000, config.d_model), np.float32)
     module = port.build("positional_encoding", config, {}, "float32")
-    found = port.run(module, x, start=0)["positions"]
+    found = port.run(module, x, np.ones((1, 5000), int), start=0)["positions"]
     place, pair = np.arange(5000), np.arange(0, config.d_model, 2)
     angle = place[:, None] / 10000.0 ** (pair / config.d_model)
     truth = np.stack([np.sin(angle), np.cos(angle)], -1).reshape(x.shape[1:])
@@ -225,7 +225,7 @@ def test_positions_that_a_dtype_cannot_hold(port, dtype, first_wrong):
     assert (held != np.arange(5000)).argmax() == first_wrong
     module = port.build("positional_encoding", config, {}, dtype)
     x = np.zeros((1, 5000, config.d_model), kind)
-    found = port.run(module, x, start=0)["positions"]
+    found = port.run(module, x, np.ones((1, 5000), int), start=0)["positions"]
     angle = np.arange(5000.0)
     assert found.dtype == kind
     truth = np.stack([np.sin(angle), np.cos(angle)], -1)

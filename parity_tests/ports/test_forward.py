@@ -5,6 +5,8 @@ reference, at the limits of parity/numerics/tolerances.py: the same check that
 ``parity check`` makes, and then the variants that no preset has.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,20 @@ VARIANTS = {
         "attention_bias": "none", "attention_scale": "none"},
     "no key bias, heads of their own width": {
         "attention_bias": "all_but_key", "d_head": 10},
+    "halves, d/2 - 1, from 2, in float32": {
+        "positions": "halves", "position_divisor": "half_less_one",
+        "position_start": 2, "position_rounding": "float32"},
+    "learned, embeddings not scaled": {
+        "positions": "learned", "embedding_scale": "none",
+        "source_max_length": 70},
+    "learned from 2, normalised": {
+        "positions": "learned", "position_start": 2, "embedding_norm": True},
+    "without positions": {"positions": "none", "embedding_norm": True},
+    "halves that padding has not": {
+        "positions": "halves", "position_padding": True, "pad_id": 5},
+    "learned without padding": {
+        "positions": "learned", "position_padding": True,
+        "position_start": 1},
     "everything": {
         "positions": "halves", "activation": "gelu", "residual": "pre",
         "final_norm": True, "tied": True, "output": "log_probs"},
@@ -121,8 +137,10 @@ def test_every_choice_is_compared():
             assert {getattr(config, field) for config in made} == set(words)
     assert {case.smoothing[1] for case in cases.component_cases(made[0])} == (
         set(CHOICES["smoothing"]))
-    for field in ("tied", "final_norm", "gated", "feed_forward_bias"):
-        assert {getattr(config, field) for config in made} == {True, False}
+    for field in dataclasses.fields(TransformerConfig):
+        if field.type is bool:
+            assert {getattr(config, field.name) for config in made} == {
+                True, False}
 
 
 @pytest.mark.parametrize("name", VARIANTS)

@@ -43,6 +43,13 @@ VARIANTS = {
         "attention_bias": "all_but_key", "d_head": 10}),
     "smoothing over others": ("practical", {
         "label_smoothing": 0.2, "smoothing": "others"}),
+    "learned from 2, normalised": ("practical", {
+        "positions": "learned", "position_start": 2, "embedding_norm": True,
+        "embedding_scale": "none"}),
+    "learned without padding": ("complete", {
+        "positions": "learned", "position_padding": True}),
+    "sinusoids without padding, normalised": ("complete", {
+        "position_padding": True, "embedding_norm": True}),
     "tied log-probabilities": ("vaswani2017_base", {"output": "log_probs"}),
 }
 

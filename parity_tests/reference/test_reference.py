@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.config import CHOICES, PRESETS
+from contract.config import CHOICES, PRESETS, TransformerConfig
 from contract.sinusoids import halves_table, interleaved_table
 from contract.weights import part, probe_weights
 from parity.check import cases, golden
@@ -244,7 +244,7 @@ def test_why_position_tables_are_not_computed_in_float32():
 
 
 def test_embedding_is_scaled():
-    module = TokenEmbedding(5, 6)
+    module = TokenEmbedding(TransformerConfig(d_model=6, n_heads=2), 5)
     module.table = cases.values("table", 5, 6)
     found, _ = module.forward(np.array([[3, 0, 3]]))
     truth = [v * mpmath.sqrt(6) for v in exactly(module.table[3])]

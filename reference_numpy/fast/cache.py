@@ -44,7 +44,9 @@ def decode_one(model, token, position, cache, source_mask):
     Its key and value are written into the cache; returns its vector [R 1 D].
     """
     embedded, _ = model.target_embedding.forward(token[:, None])
-    x = embedded + model.target_positions.table[position].astype(embedded.dtype)
+    positions = model.target_positions
+    x = embedded + positions.table[positions.first + position].astype(
+        embedded.dtype)
     written = slice(position + 1)
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
         y, _ = layer.self_attention_residual.before(x)

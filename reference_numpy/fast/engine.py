@@ -1,5 +1,6 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
+from contract import fast_forms
 from contract.batch import check_search
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
@@ -50,9 +51,10 @@ def trainer(model, training):
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the readable engine.
 
-    Without a cache it is the readable form's own search.
+    Without a cache, or for a model that fast/ does not know, it is the
+    readable form's own search.
     """
-    if not settings.cached:
+    if not (settings.cached and fast_forms.searches(model.config)):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     tokens, scores = SEARCHES[settings.method](

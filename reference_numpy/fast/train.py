@@ -43,6 +43,9 @@ KNOWN = {
     "norm": ("layer", "std", "scalar_std"),
     "final_norm": (False, True),
     "positions": ("interleaved", "halves"),
+    "position_divisor": ("half", "half_less_one"),
+    "position_rounding": ("none", "float32"),
+    "embedding_scale": ("root", "none"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "output": ("logits", "log_probs"),
     "smoothing": ("uniform", "others", "kl"),
@@ -52,7 +55,8 @@ KNOWN = {
 #: The fields whose every value is computed here.
 ANY = {"source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
        "n_encoder_layers", "n_decoder_layers", "max_length", "dropout",
-       "label_smoothing", "norm_eps", "final_norm_eps", "pad_id"}
+       "label_smoothing", "norm_eps", "final_norm_eps", "pad_id",
+       "position_start", "source_max_length"}
 
 
 def covers(config):
@@ -357,15 +361,16 @@ class Rows:
         """Rows of a table for tokens, int [B T], and their positions."""
         owner = getattr(embedding, "embedding", embedding)
         table = self.blocks[owner, "table"]
-        root = math.sqrt(self.config.d_model)
+        factor = embedding.factor
         x = self.take(tokens.shape[1], self.config.d_model)
-        np.multiply(table[0][tokens[self.rows]], root, out=x)
-        x += positions.table[:tokens.shape[1]].astype(x.dtype)
+        np.multiply(table[0][tokens[self.rows]], factor, out=x)
+        x += positions.table[positions.first:][:tokens.shape[1]].astype(
+            x.dtype)
         dropped, drop = self.dropout(x, positions.dropout)
 
         def backward(ddropped):
             dx = np.multiply(
-                drop(ddropped), root, out=self.take(*x.shape[1:]))
+                drop(ddropped), factor, out=self.take(*x.shape[1:]))
             self.lookups.append((table[1], tokens, dx.base))
 
         return dropped, backward

@@ -4,7 +4,8 @@ import numpy as np
 
 from parity.causes.cause import BETWEEN, Cause
 from parity.causes.faults.attention import root_is
-from parity.causes.faults.putting import native_of, tabled, weights_by
+from parity.causes.faults.putting import (
+    after_init, native_of, replaced, tabled, weights_by, worded)
 from parity.causes.formulas.family import Sized
 from parity.causes.formulas.tables import ROWS, SINUSOIDS, sinusoids
 
@@ -30,9 +31,9 @@ def _rows(step):
 def positions_by(function):
     """Another table of positions: ``function(length, d_model)``."""
     def make(old, port):
-        def table(max_length, d_model):
+        def table(max_length, d_model, *settings):
             array = function(max_length, d_model)
-            original = old["interleaved"](max_length, d_model)
+            original = old["interleaved"](max_length, d_model, *settings)
             return array if isinstance(original, np.ndarray) else (
                 native_of(port, array))
         return {"interleaved": table}
@@ -119,12 +120,59 @@ def _sinusoids():
                     **POSITIONS)
 
 
+def _row_further(positions):
+    positions.first += 1
+
+
+def _padding_counted(positions):
+    positions.pad_id = -1
+
+
+def _without_norm(old, port):
+    def finish(self, x, *c):
+        if not c:
+            return self.dropout(x)
+        dropped, c[0]["dropout"] = self.dropout.forward(x)
+        return dropped, c[0]
+    return finish
+
+
+def _of_variants():
+    """What goes wrong with positions that the paper does not have."""
+    yield Cause(
+        "learned positions a row further", "positions", "The table's row t + 1 "
+        "for the token at t.", put=after_init(
+            "positional", "LearnedPositions", _row_further),
+        changes={"positions": "learned"}, not_explained="it is told as "
+        "positions that begin at 1", **POSITIONS)
+    yield Cause(
+        "padding counts as a position", "positions", "Tokens are counted from "
+        "the left edge, padding among them.", put=after_init(
+            "positional", "NoPositions", _padding_counted),
+        changes={"position_padding": True}, not_explained="it takes the ids, "
+        "which the traced module may not be given", **POSITIONS)
+    yield Cause(
+        "embeddings not normalised", "embedding", "The norm of the sum of "
+        "embeddings and positions is left out.", put=replaced(
+            "positional", "NoPositions.finish", _without_norm),
+        changes={"embedding_norm": True}, not_explained="a norm that one model "
+        "lacks is a step without a partner", case="positional_encoding",
+        step="norm.mean")
+
+
 CAUSES = (
     *_scaled(), *_taken(),
+    Cause("embedding scaled by √d_model", "embedding", "The rows times "
+          "√d_model, in a model that takes them as they are.",
+          ("embedding", "position encoding", BETWEEN),
+          {"factor": "√d"}, {"factor": "1"}, put=worded(
+              "embedding", "FACTORS", "none", "root"),
+          factor=lambda size: size**0.5,
+          changes={"embedding_scale": "none"}, **EMBEDDED),
     Cause("padding's embedding is zero", "embedding", "As torch's padding_idx "
           "makes it.", ("embedding", BETWEEN), {"padding": "zero"},
           put=embedded_with(_padding_zeroed), **EMBEDDED),
-    *_sinusoids(),
+    *_sinusoids(), *_of_variants(),
     Cause("positions computed in float32", "positions", "Angles are numbers "
           "of float32.", put=positions_by(in_float32),
           not_explained="each framework's float32 sine rounds in its own way",
