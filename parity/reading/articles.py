@@ -15,7 +15,7 @@ from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import errata, rulings, teaching, tree
 from parity.reading.known import of_causes, of_known
-from parity.reading.values import MAPS, OTHER, ModelRun, reread
+from parity.reading.values import MAPS, ModelRun, reread
 from parity.render import pictures
 from parity.render.maps import figures
 
@@ -74,7 +74,7 @@ VAGUE = "2 april"
 
 def of_index(site):
     """The front page: what there is, and how far the ports are off."""
-    return {
+    return {"models": len(site.values.runs), 
         "example": site.example(),
         "counts": {name: sum(row.kind == "step" for row in page_rows)
                    for name, page_rows in site.rows.items()},
@@ -168,7 +168,7 @@ def of_variants(site):
     """Each choice of a config, and where it is seen in numbers."""
     values = site.values
     number = pictures.number
-    base, other = values.dates, values.other
+    base, other = values.dates, values.others[0]
     steps, others = base.steps["numpy"], other.steps["numpy"]
     stream = [name for name in steps if name.endswith(".output")
               and name.count(".") == 3 and "layers" in name]
@@ -361,7 +361,7 @@ def of_match(site):
         "limit": pictures.number(FLOAT64_LIMIT),
         "rule": {dtype: rule(dtype) for dtype in ("float32", "bfloat16")},
         "worst": worst_of(values), "spread": spread_of(values),
-        "fault": fault(values), "other": OTHER}
+        "fault": fault(values)}
 
 
 def rule(dtype):

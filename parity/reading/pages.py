@@ -11,6 +11,7 @@ from contract.errors import InputError
 from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import articles, formulas, listing, rulings, sources
+from parity.reading.values import OTHERS
 from parity.render import markup, pictures
 from parity.runs.dates import LOCALES
 
@@ -281,10 +282,10 @@ class Site:
             return ("One bias of the model, moved by the gradients of two "
                     "dates, one after the other.")
         place = self.values.place(owner)
-        if place and place[0] is self.values.other:
+        if place and place[0] in self.values.others:
+            words = OTHERS[self.values.others.index(place[0])][1]
             return ("The shipped model has no use for this: its weights are "
-                    "read as those of a pre-norm model with unbiased "
-                    "deviations, final norms and a projection of its own.")
+                    f"read as those of {words}.")
         return ""
 
     def cell(self, name, row, column):

@@ -2,8 +2,8 @@
 
 The model reads a real date and answers it. Every step of every port is
 compared with the reference's, and so is the gradient of each, all in float64.
-What the model has no use for (another norm, another residual, a projection of
-its own) is seen in the same weights, read as such a model.
+What the model has no use for (another norm, another residual, a gate) is seen
+in the same weights, read as such a model.
 """
 
 import dataclasses
@@ -33,8 +33,15 @@ EXAMPLE, MAPS = "vendredi 19 avril 2047", (
     "vendredi 19 avril 2047", "Thursday, January 26, 1989",
     "2039年11月6日日曜日")
 
-#: The model that is seen beside the shipped one.
-OTHER = {"norm": "std", "residual": "pre", "final_norm": True, "tied": False}
+#: The models that are seen beside the shipped one, and what they are.
+OTHERS = (
+    ({"norm": "std", "residual": "pre", "final_norm": True, "tied": False},
+     "a pre-norm model with unbiased deviations, final norms and a projection "
+     "of its own"),
+    ({"norm": "rms", "residual": "pre", "final_norm": True, "gated": True,
+      "activation": "silu"},
+     "a pre-norm model with RMS norms and gated feed-forward networks"),
+)
 
 #: Names in the backward markers -> the canonical names of their weights.
 WEIGHTS = {
@@ -42,6 +49,7 @@ WEIGHTS = {
     "b_K": "key.bias", "W_V": "value.kernel", "b_V": "value.bias",
     "W_O": "output.kernel", "b_O": "output.bias", "W₁": "inner.kernel",
     "b₁": "inner.bias", "W₂": "outer.kernel", "b₂": "outer.bias",
+    "W_g": "gate.kernel", "b_g": "gate.bias",
     "W": "kernel", "b": "bias",
 }
 
@@ -202,7 +210,8 @@ class Values:
     Attributes:
         engines: column -> engine, the reference's first.
         not_checked: column -> why a port was not run.
-        dates, other, maps: Runs.
+        dates, maps: ModelRuns of the shipped model.
+        others: ModelRuns of OTHERS.
     """
 
     def __init__(self, port_names, on_part=lambda text: None):
@@ -228,9 +237,9 @@ class Values:
             on_part("the shipped model")
             self.dates = self._run(config, self.weights, EXAMPLE)
             on_part("its other variants")
-            other = config.replace(**OTHER)
-            self.other = self._run(
-                other, reread(self.weights, other), EXAMPLE)
+            self.others = [
+                self._run(other, reread(self.weights, other), EXAMPLE)
+                for other in (config.replace(**words) for words, _ in OTHERS)]
             on_part("attention")
             self.maps = ModelRun(self.engines, config, self.weights,
                                  self.pairs_batch(MAPS)[0])
@@ -274,8 +283,8 @@ class Values:
 
     @functools.cached_property
     def runs(self):
-        """Both runs, the shipped model first."""
-        return self.dates, self.other
+        """Every run, the shipped model first."""
+        return self.dates, *self.others
 
     def place(self, owner):
         """(ModelRun, path) where an owner is looked at; None if nowhere."""
@@ -448,7 +457,7 @@ def reread(weights, config):
     """The shipped weights as those of another variant of the model.
 
     Norms that it has besides begin as the identity; the tied table serves
-    three times.
+    three times, and the inner kernel as a gate's too.
     """
     table = weights["source_embedding.table"]
     arrays = {}
@@ -457,6 +466,8 @@ def reread(weights, config):
             arrays[name] = weights[name]
         elif name.endswith("table"):
             arrays[name] = table
+        elif (other := name.replace(".gate.", ".inner.")) in weights:
+            arrays[name] = weights[other]
         elif name == "projection.kernel":
             arrays[name] = np.ascontiguousarray(table.T)
         elif name.endswith("scale"):
