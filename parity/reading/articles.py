@@ -74,7 +74,8 @@ VAGUE = "2 april"
 
 def of_index(site):
     """The front page: what there is, and how far the ports are off."""
-    return {"models": len(site.values.runs), 
+    return {
+        "models": len(site.values.runs),
         "example": site.example(),
         "counts": {name: sum(row.kind == "step" for row in page_rows)
                    for name, page_rows in site.rows.items()},
