@@ -45,9 +45,11 @@ class Tokenizer:
             their other names in CALLED.
         unknown_id: the fourth's; None if no text is unknown.
         vocab_size: V.
+        framed: whether a text is encoded with the special tokens that its
+            ``tokenizer.json`` puts around it, as others' models are used.
     """
 
-    def __init__(self, inner):
+    def __init__(self, inner, framed=False):
         ids = [_id_of(inner, token) for token in SPECIAL]
         if None in ids[:3]:
             token = SPECIAL[ids.index(None)]
@@ -57,13 +59,13 @@ class Tokenizer:
         inner.encode_special_tokens = True  # "<s>" in a text is text
         inner.no_padding()
         inner.no_truncation()
-        self.inner = inner
+        self.inner, self.framed = inner, framed
         self.pad_id, self.bos_id, self.eos_id, self.unknown_id = ids
         self.vocab_size = inner.get_vocab_size()
         self._special = {i: inner.id_to_token(i) for i in ids if i is not None}
 
     @classmethod
-    def load(cls, path=None):
+    def load(cls, path=None, framed=False):
         """Read a ``tokenizer.json``, by default the committed one.
 
         Raises:
@@ -72,7 +74,7 @@ class Tokenizer:
         path = sound(TOKENIZER.name, DATA) if path is None else path
         check_ordinary(path)
         try:
-            return cls(tokenizers.Tokenizer.from_file(str(path)))
+            return cls(tokenizers.Tokenizer.from_file(str(path)), framed)
         except InputError:
             raise
         except Exception as error:  # the library raises Exception itself
@@ -136,8 +138,11 @@ class Tokenizer:
         write_whole(path, self.inner.to_str(pretty=True) + "\n")
 
     def encode(self, text):
-        """The ids of a text, without bos or eos; never a special token."""
-        return self.inner.encode(text, add_special_tokens=False).ids
+        """The ids of a text, in which no special token is meant.
+
+        Without bos or eos, unless the tokenizer frames a text by them.
+        """
+        return self.inner.encode(text, add_special_tokens=self.framed).ids
 
     def decode(self, ids):
         """The text of ids; special tokens are left out."""

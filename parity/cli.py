@@ -18,8 +18,8 @@ from contract.errors import InputError
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands import (
-    compare, differences, doctor, faults, ledger, lesson, mutate, read,
-    translate)
+    compare, dialects, differences, doctor, faults, ledger, lesson, mutate,
+    read, translate)
 from parity.commands import train as training
 from parity.commands.seeds import check_seeds
 from parity.commands.shell import MISSING, Commands, told_plainly
@@ -255,6 +255,10 @@ app.command()(translate.tokenizer)
 app.command()(faults.faults)
 app.command()(mutate.mutate)
 app.command()(differences.differences)
+app.command()(dialects.dialects)
+app.command("import")(dialects.import_)
+app.command()(dialects.export)
+app.command()(dialects.fetch)
 app.command()(read.read)
 app.command()(lesson.lesson)
 app.command()(compare.dump)

@@ -175,6 +175,19 @@ class _Unpickler(pickle.Unpickler):
         return self.storage(STORAGES[kind], key, count)
 
 
+def plain(path):
+    """What a pickle of plain values holds; every class is refused by name."""
+    try:
+        with open(path, "rb") as file:
+            return _Unpickler(file, None).load()
+    except InputError as error:
+        raise InputError(f"{str(path)!r} {error}") from None
+    except Exception as error:  # whatever damage makes of a pickle
+        raise InputError(
+            f"{str(path)!r} cannot be read as a pickle "
+            f"({type(error).__name__}); fetch it again.") from None
+
+
 def _tensors(content):
     """The tensors by name, of a dict of them or of the one inside it."""
     if isinstance(content, dict):

@@ -41,6 +41,9 @@ class Dialect:
         apart: patterns of arrays that are no part of the Transformer.
         adjust: (fields, their configuration, arrays) -> fields, where a
             table does not say all.
+        asked: the keys that a file without a configuration does not tell.
+        told: (Checkpoint) -> their configuration, where a file tells it in a
+            way of its own.
         component: what the arrays belong to: "transformer"; "stacks", an
             encoder and a decoder without embeddings and projection; or a
             single component.
@@ -67,6 +70,8 @@ class Dialect:
     ignored: tuple = ()
     apart: tuple = ()
     adjust: typing.Callable = lambda fields, described, arrays: fields
+    asked: tuple = ()
+    told: typing.Callable = lambda checkpoint: checkpoint.config or {}
     component: str = "transformer"
     outputs: dict = dataclasses.field(default_factory=dict)
     first_layer: int = 0
@@ -214,10 +219,13 @@ class Dialect:
         """A name as files of today have it."""
         for pattern, replacement in self.renamed:
             name = re.sub(pattern, replacement, name)
-        if (self.prefix and not self._any(self.apart, name)
-                and not any(each.startswith(self.prefix) for each in arrays)):
+        if not self._any(self.apart, name) and self.is_bare(arrays):
             name = self.prefix + name
         return name
+
+    def is_bare(self, arrays):
+        """Whether these names lack the prefix."""
+        return not any(name.startswith(self.prefix) for name in arrays)
 
     @staticmethod
     def _any(patterns, name):

@@ -145,3 +145,9 @@ def numbered(row, i):
             return tuple(map(put, side))
         return side.replace("{i}", str(i)).replace("{i+1}", str(i + 1))
     return Entry(put(row.ours), put(row.theirs), row.how)
+
+
+def count_layers(arrays, prefix):
+    """How many layers have arrays whose names begin with ``prefix``."""
+    return len({name.removeprefix(prefix).partition(".")[0]
+                for name in arrays if name.startswith(prefix)})

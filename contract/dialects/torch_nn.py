@@ -2,7 +2,7 @@
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
-    Entry, fused, fused_biases, layer, linear, norm)
+    Entry, count_layers, fused, fused_biases, layer, linear, norm)
 
 _FEED_FORWARD = {"inner": "linear1", "outer": "linear2"}
 
@@ -25,6 +25,17 @@ def _layer(stack, attentions):
     for n, mine in enumerate((*attentions, "feed_forward"), start=1):
         rows += norm(f"{ours}.{mine}_residual.norm", f"{theirs}.norm{n}")
     return rows
+
+
+def _sizes(fields, described, arrays):
+    """The sizes from the shapes of arrays, but for the number of heads."""
+    if "encoder.layers.0.linear1.weight" in arrays:
+        inner = arrays["encoder.layers.0.linear1.weight"]
+        fields |= {"d_ff": inner.shape[0], "d_model": inner.shape[1]}
+        for stack in ("encoder", "decoder"):
+            fields[f"n_{stack}_layers"] = count_layers(
+                arrays, f"{stack}.layers.")
+    return fields
 
 
 TORCH_NN = Dialect(
@@ -54,6 +65,8 @@ TORCH_NN = Dialect(
         "activation": "relu", "norm_first": False, "layer_norm_eps": 1e-5,
     },
     only={"bias": True},
+    adjust=_sizes,
+    asked=("nhead",),
     sign=r"encoder\.layers\.0\.self_attn\.in_proj_weight",
     rows=(
         *_layer("encoder", {"self_attention": "self_attn"}),

@@ -60,7 +60,8 @@ class Model:
         weights.check_layers(config, len(arrays), str(path))
         weights.check(arrays, weights.schema(config), str(path))
         tokenizer_path = tokenizer_path or beside(path)
-        tokenizer = Tokenizer.load(tokenizer_path)
+        tokenizer = Tokenizer.load(
+            tokenizer_path, description.get("framed") is True)
         sizes = {config.source_vocab, config.target_vocab}
         mismatch = (sizes != {tokenizer.vocab_size}
                  or tokenizer.pad_id != config.pad_id

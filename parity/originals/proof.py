@@ -1,0 +1,155 @@
+"""Whether a dialect is what its original computes, on drawn models.
+
+Theirs in ours: outputs, every layer's attention weights, the gradient of the
+loss by every weight, and the loss and weights after a step of Adam. Ours in
+theirs: outputs, after their library took our weights under its names.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.dialects.rows import names_of
+from contract.training import TrainingConfig
+from contract.weights import probe_weights
+from parity.check.peers import earlier
+from parity.numerics import zero_gradients
+from parity.numerics.comparator import MATCH, ZERO, compare
+from parity.numerics.tolerances import (
+    FLOAT64_LIMIT, gradient_limit)
+from parity.originals import sizes
+
+#: ε is large, so that a step is no more ill-conditioned than the gradient.
+TRAINING = TrainingConfig(
+    schedule="constant", learning_rate=0.1, eps=1.0, beta2=0.98)
+
+#: What is compared, in the order of the table.
+KINDS = ("outputs", "gradients", "training step", "ours in theirs")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One array of one drawn model, compared in one port.
+
+    Attributes:
+        kind: one of KINDS.
+        name: of our step, or of our weight.
+        error: the relative error; None where none can be computed.
+        matches: whether it is within the limit.
+    """
+
+    dialect: str
+    seed: int
+    port: str
+    kind: str
+    name: str
+    error: float | None
+    matches: bool
+
+
+def prove(dialect, original_class, seed, engines):
+    """Findings on the model that a seed draws, in every engine.
+
+    Args:
+        dialect: a Dialect.
+        original_class: (dialect, described) -> their model.
+        seed: from which sizes, weights and inputs follow.
+        engines: port -> engine.
+    """
+    described = sizes.described(dialect, seed)
+    original = original_class(dialect, described)
+    original.load(random_state(dialect, original, seed))
+    arrays = original.arrays()
+    config = dialect.config(described, arrays)
+    weights = dialect.read(arrays, config)
+    question = sizes.question(config, seed)
+    answers = original.run(question)
+    trains = question.labels is not None
+    loss, grads = original.gradients(question) if trains else (None, {})
+    if trains:
+        stepped_loss = original.step(question, TRAINING)
+        stepped = dialect.read(original.arrays(), config)
+    probes = probe_weights(config, seed)
+    original.load(dialect.write(probes, config))
+    again = original.run(question)
+
+    def found(port, kind, name, actual, expected, limit=FLOAT64_LIMIT,
+              scale=None):
+        difference = compare(np.asarray(actual, np.float64),
+                             np.asarray(expected, np.float64), limit,
+                             zero_scale=scale)
+        return Finding(dialect.name, seed, port, kind, name, difference.error,
+                       difference.verdict in (MATCH, ZERO))
+
+    for port, engine in engines.items():
+        steps = forward(engine, config, weights, question)
+        for name, answer in answers.items():
+            if step := dialect.step_of(name, config):
+                yield found(port, "outputs", step, steps[step], answer)
+        if trains:
+            yield from _gradients(found, port, engine, dialect, config,
+                                  weights, question, loss, grads)
+            yield from _step(found, port, engine, config, weights, question,
+                             stepped_loss, stepped)
+        steps = forward(engine, config, probes, question)
+        for name, answer in again.items():
+            if step := dialect.step_of(name, config):
+                yield found(port, "ours in theirs", step, steps[step], answer)
+
+
+def random_state(dialect, original, seed):
+    """Random values of their arrays, a tied one under one name alone."""
+    arrays = {name: array for name, array in original.arrays().items()
+              if name not in dialect.aliases}
+    return sizes.random_arrays(arrays, seed)
+
+
+def forward(engine, config, weights, question):
+    """Every step of our model on a question."""
+    model = engine.build("transformer", config, weights)
+    return engine.forward(model, *inputs(config, question))
+
+
+def inputs(config, question):
+    """A question as our models are asked it: ids and masks."""
+    source, target = question.source, question.target
+    return (source, target, None if source is None else
+            (source != config.pad_id)[:, None, None, :],
+            None if target is None else earlier(target))
+
+
+def _gradients(found, port, engine, dialect, config, weights, question, loss,
+               grads):
+    """The loss, and its gradient by every weight that theirs has one for."""
+    model = engine.build("transformer", config, weights)
+    our_loss, our_grads = engine.gradients(
+        model, *inputs(config, question), question.labels)
+    yield found(port, "gradients", "loss", our_loss, loss)
+    limit = gradient_limit("float64", 0.0, of_one=True)
+    for row in dialect.rows_of(config):
+        if not all(name in grads for name in names_of(row.theirs)):
+            continue  # a buffer, which is not learned there
+        made = row.how.read(config, *(grads[name]
+                                      for name in names_of(row.theirs)))
+        parts = (made,) if isinstance(row.ours, str) else made
+        for name, part in zip(names_of(row.ours), parts):
+            scale = (float(np.abs(our_grads[zero_gradients.beside(name)]
+                                  ).max())
+                     if zero_gradients.is_zero(name) else None)
+            yield found(port, "gradients", name, our_grads[name], part, limit,
+                        scale)
+
+
+def _step(found, port, engine, config, weights, question, loss, stepped):
+    """The loss of a step of Adam, and every weight after it."""
+    model = engine.build("transformer", config, weights)
+    trainer = engine.trainer(model, TRAINING)
+    last = question.labels[:, -1:]
+    source = question.target if question.source is None else question.source
+    result = engine.train_step(
+        trainer, source[None],
+        np.concatenate([question.target, last], axis=1)[None])
+    yield found(port, "training step", "loss", result["loss"], loss)
+    after = engine.export(model)
+    for name, array in stepped.items():
+        yield found(port, "training step", name, after[name], array)

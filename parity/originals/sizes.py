@@ -1,0 +1,90 @@
+"""Small models of a dialect, drawn from a seed: sizes, words and inputs."""
+
+import dataclasses
+
+import numpy as np
+
+from contract.dialects.rows import names_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What a model is asked: ids without padding in the target.
+
+    Attributes:
+        source: int64 [B S], padded at the right; in a decoder alone None.
+        target: int64 [B T], what the decoder reads; in an encoder alone None.
+        labels: int64 [B T], the next tokens.
+        types: int64 [B S], segments, or None.
+    """
+
+    source: np.ndarray | None
+    target: np.ndarray | None
+    labels: np.ndarray | None
+    types: np.ndarray | None = None
+
+
+def described(dialect, seed):
+    """A small model in the dialect's own words."""
+    draw = np.random.default_rng([7, seed])
+    heads, width = int(draw.integers(1, 4)), 2 * int(draw.integers(2, 6))
+    fields = {
+        "n_heads": heads, "d_model": heads * width,
+        "d_ff": int(draw.integers(5, 40)), "d_head": 2 * int(
+            draw.integers(2, 6)),
+        "n_kv_heads": heads if draw.integers(2) else 1,
+        "n_encoder_layers": int(draw.integers(1, 4)),
+        "n_decoder_layers": int(draw.integers(1, 4)),
+        "source_vocab": int(draw.integers(11, 60)), "dropout": 0.0,
+        "max_length": int(draw.integers(18, 40)),
+        "token_types": int(draw.integers(2, 4)),
+    }
+    fields["target_vocab"] = fields["source_vocab"]
+    fields["pad_id"] = int(draw.integers(fields["source_vocab"]))
+    words = dict(dialect.defaults)
+    for key, means in dialect.keys.items():
+        if isinstance(means, dict):
+            choice = list(means)[int(draw.integers(len(means)))]
+            words |= zip(key, choice) if isinstance(key, tuple) else {
+                key: choice}
+        elif names_of(means)[0] in fields:
+            words[key] = fields[names_of(means)[0]]
+    return {**words, **dialect.only}
+
+
+def question(config, seed):
+    """Token ids for a model of a configuration, without its padding's id."""
+    draw = np.random.default_rng([11, seed])
+    batch, longest = int(draw.integers(1, 4)), config.max_length - 1
+
+    def ids(vocab, length):
+        tokens = draw.integers(0, vocab - 1, (batch, length))
+        return tokens + (tokens >= config.pad_id)
+
+    source = ids(config.source_vocab, int(draw.integers(2, longest)))
+    for row in source[1:]:
+        row[int(draw.integers(1, len(row))):] = config.pad_id
+    target = ids(config.target_vocab, int(draw.integers(2, longest)) + 1)
+    types = draw.integers(0, max(1, config.token_types), source.shape)
+    return Question(
+        None if config.stacks == "decoder" else source,
+        None if config.stacks == "encoder" else target[:, :-1],
+        None if config.stacks == "encoder" else target[:, 1:],
+        types if config.token_types else None)
+
+
+def random_arrays(arrays, seed):
+    """Arrays of these shapes that hide nothing: no scale 1, no bias 0."""
+    draw = np.random.default_rng([13, seed])
+    made = {}
+    for name in sorted(arrays):
+        array = arrays[name]
+        values = draw.normal(size=array.shape)
+        if array.ndim > 1 and min(array.shape) > 1:
+            values *= (3 / sum(array.shape[-2:]))**0.5
+        elif "orm" in name and not name.endswith(("bias", "beta")):
+            values = 1 + values / 4
+        else:
+            values /= 4
+        made[name] = values
+    return made

@@ -1,0 +1,112 @@
+"""Tables of dialects: what each does unlike the paper, and how it was proved.
+"""
+
+from rich.table import Table
+
+from contract.config import TransformerConfig, preset
+from contract.dialects.table import SYSTEMS
+from contract.files import write_whole
+from parity.numerics.words import number
+
+#: Fields that are sizes or of training, in which every model differs.
+SIZES = {
+    "source_vocab", "target_vocab", "d_model", "n_heads", "d_ff", "dropout",
+    "n_encoder_layers", "n_decoder_layers", "max_length", "pad_id",
+    "label_smoothing", "smoothing", "source_max_length", "d_head",
+    "n_kv_heads", "token_types",
+}
+
+#: What the original of this project is.
+PAPER = preset("vaswani2017_base")
+
+
+def fields(config):
+    """{field: value} in which a model's maths is not the paper's."""
+    paper = PAPER.as_dict()
+    return {field: value for field, value in config.as_dict().items()
+            if field not in SIZES and value != paper[field]}
+
+
+def overview():
+    """A line a dialect."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("dialect", no_wrap=True)
+    table.add_column("unlike the paper")
+    for dialect in SYSTEMS.values():
+        table.add_row(dialect.name, ", ".join(
+            f"{field} {value}" for field, value
+            in fields(dialect.config({})).items()))
+    return table
+
+
+def beside(one, other):
+    """The fields in which two dialects differ, their default sizes apart."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("field", one.name, other.name):
+        table.add_column(title)
+    first, second = (each.config({}).as_dict() for each in (one, other))
+    for field in TransformerConfig().as_dict():
+        if field not in SIZES and first[field] != second[field]:
+            table.add_row(field, str(first[field]), str(second[field]))
+    return table
+
+
+def worst(findings):
+    """{(dialect, kind): {port: the largest error, or None}}, and models."""
+    errors, models = {}, {}
+    for one in findings:
+        row = errors.setdefault((one.dialect, one.kind), {})
+        if one.port not in row or row[one.port] is not None:
+            row[one.port] = (None if one.error is None else max(
+                one.error, row.get(one.port) or 0.0))
+        models.setdefault(one.dialect, set()).add(one.seed)
+    return errors, {name: len(seeds) for name, seeds in models.items()}
+
+
+def proofs(findings):
+    """A row for each dialect and kind, a column for each port."""
+    errors, models = worst(findings)
+    ports = list(dict.fromkeys(one.port for one in findings))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("dialect", "models", "compared"):
+        table.add_column(title)
+    for port in ports:
+        table.add_column(port, justify="right")
+    for (dialect, kind), row in errors.items():
+        table.add_row(dialect, str(models[dialect]), kind, *(
+            "" if port not in row else "divergence" if row[port] is None
+            else number(row[port]) for port in ports))
+    return table
+
+
+def write(path, findings=()):
+    """Write the page of dialects as Markdown, with a proof's table."""
+    lines = ["# Dialects", "", INTRODUCTION]
+    if findings:
+        errors, models = worst(findings)
+        ports = list(dict.fromkeys(one.port for one in findings))
+        lines += ["", "## Proved", "", PROVED, "",
+                  f"| dialect | models | compared | {' | '.join(ports)} |",
+                  "|---" * (3 + len(ports)) + "|"]
+        lines += [
+            f"| {dialect} | {models[dialect]} | {kind} | " + " | ".join(
+                "" if row.get(port) is None else f"{row[port]:.0e}"
+                for port in ports) + " |"
+            for (dialect, kind), row in errors.items()]
+    for dialect in SYSTEMS.values():
+        lines += ["", f"## {dialect.name}", "", f"Source: {dialect.source}.",
+                  "", *(f"- {line}" for line in dialect.unlike), "",
+                  "| field | the paper | here |", "|---|---|---|"]
+        lines += [f"| `{field}` | {PAPER.as_dict()[field]} | {value} |"
+                  for field, value in fields(dialect.config({})).items()]
+    write_whole(path, "\n".join(lines) + "\n")
+
+
+INTRODUCTION = """\
+What other systems compute, as fields of our configuration, and what each does
+unlike the paper. `parity dialects A B` says in what two differ and how far
+their outputs part; `parity import` reads a model of any of them."""
+
+PROVED = """\
+The largest error against the original's own library, in float64, over models
+of random sizes and weights; `parity dialects --prove` measures it."""

