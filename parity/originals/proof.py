@@ -18,6 +18,7 @@ from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import (
     FLOAT64_LIMIT, gradient_limit)
 from parity.originals import sizes
+from parity.originals.ends import with_ends
 
 #: ε is large, so that a step is no more ill-conditioned than the gradient.
 TRAINING = TrainingConfig(
@@ -56,6 +57,8 @@ def prove(dialect, original_class, seed, engines):
         seed: from which sizes, weights and inputs follow.
         engines: port -> engine.
     """
+    if dialect.component == "stacks":
+        dialect = with_ends(dialect)
     described = sizes.described(dialect, seed)
     original = original_class(dialect, described)
     original.load(random_state(dialect, original, seed))
