@@ -8,7 +8,7 @@
 # make parity ARGS="--preset lesson --port torch" hands options on.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-EXTRAS ?= all,test
+EXTRAS ?= all,test,peers
 ARGS ?=
 SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo none)
 PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto \

@@ -51,6 +51,8 @@ KERAS_HUB = Dialect(
         "ε is 1e-5.",
         "There are no embeddings, no positions and no projection.",
         "Pre-norm stacks end without a norm.",
+        "1/√d_k is rounded to float32, and so is the √2 of a GELU on "
+        "TensorFlow: errors of 1e-8 in float64.",
         "Masked scores get -1e9 in float32 by Keras' softmax, so that a "
         "masked row is uniform.",
     ),

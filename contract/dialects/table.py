@@ -5,11 +5,12 @@ import re
 from contract.dialects.keras_hub import KERAS_HUB
 from contract.dialects.lessons import LESSONS
 from contract.dialects.torch_nn import TORCH_NN
+from contract.dialects.tutorial import TUTORIAL
 from contract.errors import InputError, one_of
 
 #: Systems whose models have a configuration of their own.
 SYSTEMS = {dialect.name: dialect for dialect in (
-    TORCH_NN, KERAS_HUB,
+    TORCH_NN, KERAS_HUB, TUTORIAL,
 )}
 
 #: All; the lessons' by the names that their files give themselves.

@@ -12,6 +12,10 @@ class KerasHub:
         described: the layers' arguments, and the sizes of the ends.
     """
 
+    #: Keras rounds 1/√d_k to float32, and TensorFlow the √2 of a GELU: widths
+    #: whose root is exact, and no GELU, leave nothing to round.
+    DRAWN = {"widths": (4, 16), "activation": "relu"}
+
     def __init__(self, dialect, described):
         import keras
         import keras_hub

@@ -29,7 +29,7 @@ KINDS = ("outputs", "gradients", "training step", "ours in theirs")
 
 
 @dataclasses.dataclass(frozen=True)
-class Finding:
+class ProofRow:
     """One array of one drawn model, compared in one port.
 
     Attributes:
@@ -49,7 +49,7 @@ class Finding:
 
 
 def prove(dialect, original_class, seed, engines):
-    """Findings on the model that a seed draws, in every engine.
+    """Rows of a proof of the model that a seed draws, in every engine.
 
     Args:
         dialect: a Dialect.
@@ -59,7 +59,7 @@ def prove(dialect, original_class, seed, engines):
     """
     if dialect.component == "stacks":
         dialect = with_ends(dialect)
-    described = sizes.described(dialect, seed)
+    described = sizes.described(dialect, seed, **original_class.DRAWN)
     original = original_class(dialect, described)
     original.load(random_state(dialect, original, seed))
     arrays = original.arrays()
@@ -81,7 +81,7 @@ def prove(dialect, original_class, seed, engines):
         difference = compare(np.asarray(actual, np.float64),
                              np.asarray(expected, np.float64), limit,
                              zero_scale=scale)
-        return Finding(dialect.name, seed, port, kind, name, difference.error,
+        return ProofRow(dialect.name, seed, port, kind, name, difference.error,
                        difference.verdict in (MATCH, ZERO))
 
     for port, engine in engines.items():

@@ -28,12 +28,13 @@ def original(name):
         return f"{name} has no library that can run here; it is read alone"
     need, file, kind = ORIGINALS[name]
     if importlib.util.find_spec(need) is None:
-        return f"{name} needs {need}: install the extra peers"
+        return (f"{name} needs {need}: install the extra peers, or "
+                "peers-keras")
     return getattr(importlib.import_module(f"parity.originals.{file}"), kind)
 
 
 def proved(names, seeds, port_names, on_work=lambda text: None):
-    """Findings on these dialects, and what was not checked, in sentences."""
+    """Rows of a proof of these dialects, and what was not checked, in sentences."""
     findings, left_out, engines = [], [], {}
     for port in port_names:
         engine = ports.engine(port)

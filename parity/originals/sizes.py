@@ -1,6 +1,7 @@
 """Small models of a dialect, drawn from a seed: sizes, words and inputs."""
 
 import dataclasses
+import typing
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from contract.dialects.rows import names_of
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class Asked:
     """What a model is asked: ids without padding in the target.
 
     Attributes:
@@ -24,10 +25,17 @@ class Question:
     types: np.ndarray | None = None
 
 
-def described(dialect, seed):
-    """A small model in the dialect's own words."""
-    draw = np.random.default_rng([7, seed])
-    heads, width = int(draw.integers(1, 4)), 2 * int(draw.integers(2, 6))
+def described(dialect, seed, widths=(4, 6, 8, 10), **fixed):
+    """A small model in the dialect's own words.
+
+    Args:
+        dialect, seed: whose, and from which sizes and words are drawn.
+        widths: of a head, to be drawn from.
+        fixed: words that are not drawn.
+    """
+    draw: typing.Any = np.random.default_rng([7, seed])
+    heads, width = int(draw.integers(1, 4)), int(draw.choice(widths))
+    heads = max(heads, 8 // width)  # a norm of few features magnifies rounding
     fields = {
         "n_heads": heads, "d_model": heads * width,
         "d_ff": int(draw.integers(5, 40)), "d_head": 2 * int(
@@ -49,12 +57,14 @@ def described(dialect, seed):
                 key: choice}
         elif names_of(means)[0] in fields:
             words[key] = fields[names_of(means)[0]]
-    return {**words, **dialect.only}
+    return {**words, **dialect.only, **fixed}
 
 
 def question(config, seed):
     """Token ids for a model of a configuration, without its padding's id."""
-    draw = np.random.default_rng([11, seed])
+    draw: typing.Any = np.random.default_rng([11, seed])
+    stacks = getattr(config, "stacks", "both")
+    segments = getattr(config, "token_types", 0)
     batch, longest = int(draw.integers(1, 4)), config.max_length - 1
 
     def ids(vocab, length):
@@ -65,12 +75,12 @@ def question(config, seed):
     for row in source[1:]:
         row[int(draw.integers(1, len(row))):] = config.pad_id
     target = ids(config.target_vocab, int(draw.integers(2, longest)) + 1)
-    types = draw.integers(0, max(1, config.token_types), source.shape)
-    return Question(
-        None if config.stacks == "decoder" else source,
-        None if config.stacks == "encoder" else target[:, :-1],
-        None if config.stacks == "encoder" else target[:, 1:],
-        types if config.token_types else None)
+    types = draw.integers(0, max(1, segments), source.shape)
+    return Asked(
+        None if stacks == "decoder" else source,
+        None if stacks == "encoder" else target[:, :-1],
+        None if stacks == "encoder" else target[:, 1:],
+        types if segments else None)
 
 
 def random_arrays(arrays, seed):

@@ -1,6 +1,8 @@
 """What every original in PyTorch does alike: arrays, loss, gradients, a step.
 """
 
+import typing
+
 import numpy as np
 
 
@@ -9,6 +11,13 @@ class TorchModel:
 
     A subclass sets ``torch`` and ``model``, and has ``run`` and ``logits``.
     """
+
+    #: How models are drawn, see ``sizes.described``.
+    DRAWN: dict = {}
+
+    torch: typing.Any
+    model: typing.Any
+    logits: typing.Callable
 
     def arrays(self):
         """Every array of it by its own name, tied ones under each name."""

