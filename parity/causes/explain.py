@@ -25,7 +25,9 @@ from parity.causes.formulas.family import exact
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INHERITED, INPUT, NEW, OUTPUT, WITHIN
-from parity.matching.steps import NEAR, USER, VALUES, words_of
+from parity.matching.pairs import USER, VALUES
+from parity.matching.values import NEAR
+from parity.matching.words import words_of
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, is_float

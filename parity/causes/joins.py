@@ -10,7 +10,7 @@ from parity.causes.cause import OTHER
 from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
-from parity.matching.steps import USER, VALUES
+from parity.matching.pairs import USER, VALUES
 from parity.tracing.trace import MODULE, WHOLE
 
 

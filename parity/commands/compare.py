@@ -164,7 +164,8 @@ def compare(
     from parity.causes import explain
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
-    from parity.matching import steps
+    from parity.matching import mapping_file
+    from parity.matching.steps import suggest
     from parity.render import terminal
     from parity.render import comparison as pages
     from parity.tracing import folder
@@ -179,10 +180,10 @@ def compare(
                 "run with itself says nothing; give two different ones.")
         first, second = folder.load(a), folder.load(b)
         check_comparable(first, second, dtype, allow_same)
-        names = (steps.read(map_file, first, second) if map_file
-                 else steps.suggest(first, second))
+        names = (mapping_file.read(map_file, first, second) if map_file
+                 else suggest(first, second))
         if write_map:
-            steps.write(names, write_map)
+            mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype,
                               allow_same=allow_same)
         explain.explain(comparison, first, second)

@@ -3,9 +3,10 @@
 import numpy as np
 
 from contract.errors import InputError
+from parity.matching.pairs import USER, VALUES
 from parity.matching.rearrangement import SAME, rearranged
-from parity.matching.steps import (
-    NEAR, USER, VALUES, family, far_apart, words_of)
+from parity.matching.values import NEAR, far_apart
+from parity.matching.words import family, words_of
 from parity.numerics.comparator import DIVERGENCE, compare
 from parity.numerics.dtypes import EPS
 from parity.tracing.trace import WHOLE, is_float

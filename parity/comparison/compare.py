@@ -22,7 +22,8 @@ from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
     Comparison, PairRow, describe)
 from parity.matching.rearrangement import SAME, rearranged
-from parity.matching.steps import CONVENTION, SHAPES, suggest
+from parity.matching.pairs import CONVENTION, SHAPES
+from parity.matching.steps import suggest
 from parity.numerics.comparator import DIVERGENCE, ZERO
 from parity.numerics.dtypes import DTYPES, EPS
 from parity.numerics.tolerances import model_limits

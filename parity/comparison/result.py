@@ -6,7 +6,7 @@ No framework is imported here, and nothing is rendered.
 import dataclasses
 import math
 
-from parity.matching.steps import NameMap
+from parity.matching.pairs import NameMap
 from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
 from parity.numerics.words import number
 from parity.tracing.trace import WHOLE
@@ -29,7 +29,7 @@ class PairRow:
         part: PARAMETER, INPUT, OUTPUT or GRADIENT.
         a, b: paths of the steps or parameters.
         a_name, b_name: names of the input or output, else "".
-        a_layout, b_layout, by: as in matching.steps.Pair.
+        a_layout, b_layout, by: as in matching.pairs.Pair.
         kind: the kind of a's and b's module, "" for a parameter.
         shape, dtype: of a's array, rearranged.
         error, limit, verdict, reason: as in comparator.Difference.

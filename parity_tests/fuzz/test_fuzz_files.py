@@ -14,7 +14,7 @@ from contract import weights
 from contract.errors import InputError
 from contract.tokenizer import Tokenizer
 from parity.check import golden, ledger
-from parity.matching import steps
+from parity.matching import mapping_file, steps
 from parity.runs import training, translation
 from parity.tracing import folder
 from parity_tests.support.engines import usable
@@ -135,7 +135,7 @@ def test_damaged_dumps(dumps, data):
 def test_maps(dumps, data):
     path = dumps / "map.toml"
     a, b = folder.load(dumps / "a"), folder.load(dumps / "b")
-    steps.write(steps.suggest(a, b), path)
+    mapping_file.write(steps.suggest(a, b), path)
     path.write_bytes(mangled(data.draw, path.read_bytes()))
     answered(["compare", dumps / "a", dumps / "b", "--map", path])
 

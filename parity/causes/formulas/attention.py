@@ -8,7 +8,7 @@ import numpy as np
 from parity.causes.formulas import masks
 from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.family import Change, Family
-from parity.matching.steps import words_of
+from parity.matching.words import words_of
 from parity.tracing.trace import is_float
 
 NAMED = ("query", "key", "value", "output")

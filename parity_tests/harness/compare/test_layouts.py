@@ -8,7 +8,8 @@ from parity.comparison.compare import compare
 from parity.comparison.result import INCOMPLETE, OUTPUT
 from parity.matching.rearrangement import (
     SAME, best, candidates, parts, rearranged, shapes)
-from parity.matching.steps import read, suggest, write
+from parity.matching.mapping_file import read, write
+from parity.matching.steps import suggest
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import WHOLE
 from parity_tests.support.engines import usable
