@@ -14,43 +14,15 @@ import collections.abc
 import dataclasses
 import math
 import numbers
-import sys
 
-import ml_dtypes  # teaches NumPy bfloat16
 import numpy as np
 
 from contract.errors import InputError, one_of
+from parity.assertions.arrays import as_array
+from parity.assertions.message import (
+    NamedDifference, hint_of, table, worst_index)
 from parity.numerics import dtypes, tolerances
-from parity.numerics.comparator import (
-    DIVERGENCE, Difference, compare, relative_error)
-
-#: Between these an error in float64 has the size of float32's rounding.
-LEAK = 1e-9, 1e-6
-
-#: How many divergences a message lists.
-LISTED = 10
-
-
-@dataclasses.dataclass(frozen=True)
-class NamedDifference(Difference):
-    """A Difference of a named array.
-
-    Attributes:
-        name: the path of the array in the nest.
-        shape, dtype: of the expected array.
-        framework: of the actual array: "torch", "keras", "jax" or "numpy".
-        index: of the worst element, if there is one.
-        values: that element, (actual, expected).
-        hint: a likely cause of the divergence, or "".
-    """
-
-    name: str = ""
-    shape: tuple = ()
-    dtype: str = ""
-    framework: str = "numpy"
-    index: tuple | None = None
-    values: tuple = ()
-    hint: str = ""
+from parity.numerics.comparator import DIVERGENCE, compare, relative_error
 
 
 def assert_parity(actual, expected, dtype=None, *, name="", limit=None,
@@ -134,94 +106,6 @@ def dtype_name(dtype):
     return one_of(word, dtypes.DTYPES, "dtype")
 
 
-# Values of the frameworks
-
-def as_array(value, name="actual"):
-    """A framework's array as NumPy's, of the same dtype.
-
-    Returns:
-        The array, and the name of the framework that it came from.
-
-    Raises:
-        InputError: it cannot be read as an array.
-    """
-    reader, framework = _reader(value)
-    if reader is None:
-        raise InputError(
-            f"{name} is of {_class(value)}, which is not recognised; give an "
-            "array of NumPy, PyTorch, TensorFlow, Keras or JAX.")
-    try:
-        array = reader(value)
-    except Exception as error:  # the framework's own, whatever it is
-        words = (str(error).splitlines() or [""])[0][:120]
-        raise InputError(
-            f"{name} is of {_class(value)} and cannot be read as an array; "
-            f"give an array of numbers ({type(error).__name__}: "
-            f"{words}).") from error
-    if (array.dtype.kind not in "biuf"
-            and array.dtype.name not in dtypes.EPS):
-        raise InputError(
-            f"{name} has dtype {array.dtype.name}, which is not compared; "
-            "give floating point, integers or booleans.")
-    return array, framework
-
-
-def _reader(value):
-    """How to read a value, and its framework; (None, "") if unknown."""
-    if isinstance(value, np.ma.MaskedArray):
-        return None, ""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray, "numpy"
-    if type(value) in (bool, int, float):
-        return np.asarray, "numpy"
-    for module, names, reader, framework in (
-            ("torch", ("Tensor",), _of_torch, "torch"),
-            ("keras", ("Variable",), _of_keras, "keras"),
-            ("tensorflow", ("Tensor", "Variable", "IndexedSlices"),
-             _of_tensorflow, "keras"),
-            ("jax", ("Array",), np.asarray, "jax"),
-            ("flax.nnx", ("Variable",), _of_nnx, "jax")):
-        library = sys.modules.get(module)
-        classes = tuple(filter(None, (
-            getattr(library, word, None) for word in names)))
-        if classes and isinstance(value, classes):
-            return reader, framework
-    return None, ""
-
-
-def _of_torch(tensor):
-    torch = sys.modules["torch"]
-    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
-
-
-def _of_tensorflow(tensor):
-    tensorflow = sys.modules["tensorflow"]
-    tensor = tensorflow.convert_to_tensor(tensor)
-    # As a vector, because a bfloat16 scalar cannot be converted to NumPy.
-    flat = tensorflow.reshape(tensor, (-1,)).numpy()
-    return flat.reshape(tuple(tensor.shape))
-
-
-def _of_keras(variable):
-    reader, _ = _reader(variable.value)
-    return reader(variable.value)
-
-
-def _of_nnx(variable):
-    return np.asarray(variable[...])
-
-
-def _class(value):
-    kind = type(value)
-    return f"type {kind.__module__}.{kind.__qualname__}".replace(
-        "builtins.", "")
-
-
-# Nests
-
 def _kind(value):
     if value is None:
         return "nothing"
@@ -294,10 +178,10 @@ def _leaf(name, actual, expected, own, dtype, limit, zero_scale):
     difference = compare(array, truth, bound, required, zero_scale)
     index, values, hint = None, (), ""
     if difference.verdict == DIVERGENCE:
-        index = _worst(array, truth)
+        index = worst_index(array, truth)
         if index is not None:
             values = array[index], truth[index]
-        hint = _hint(array, truth, difference, required, dtype, framework)
+        hint = hint_of(array, truth, difference, required, dtype, framework)
     return NamedDifference(
         *dataclasses.astuple(difference), name=name, shape=truth.shape,
         dtype=required, framework=framework, index=index, values=values,
@@ -324,120 +208,3 @@ def _limit(dtype, own, truth, name):
     if not np.isfinite(own).all():
         return tolerances.limit(dtype, math.inf)
     return tolerances.limit(dtype, relative_error(own, truth)[0])
-
-
-# The message about a divergence
-
-def _worst(actual, expected):
-    """The index of the element with the largest error in the worst row."""
-    if actual.shape != expected.shape or not expected.size:
-        return None
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
-    for wrong in (np.isnan(a) != np.isnan(e),
-                  (a != e) & ~(np.isfinite(a) & np.isfinite(e))
-                  & ~(np.isnan(a) & np.isnan(e))):
-        if wrong.any():
-            return _index(wrong.argmax(), wrong.shape)
-    finite = np.isfinite(e)
-    gap = np.abs(np.where(finite, a, 0) - np.where(finite, e, 0))
-    if not gap.any():
-        return None
-    truth = np.where(finite, e, 0)
-    if not truth.any() or not e.ndim:
-        return _index(gap.argmax(), gap.shape)
-    _, row = relative_error(np.where(finite, a, 0), truth)
-    if e.ndim == 1:
-        return _index(gap.argmax(), gap.shape)
-    return (*row, int(gap[row].argmax()))
-
-
-def _index(flat, shape):
-    return tuple(int(i) for i in np.unravel_index(flat, shape))
-
-
-def _hint(actual, expected, difference, required, given_dtype, framework):
-    """A likely cause of a divergence in a few words; "" if none is known."""
-    if actual.dtype.name != required and actual.shape == expected.shape:
-        if framework == "jax" and required in ("float64", "int64"):
-            return "JAX has no 64 bits until jax_enable_x64 is set"
-        if given_dtype is None and actual.dtype.name in dtypes.EPS and (
-                required in dtypes.EPS):
-            return (f"dtype={actual.dtype.name!r} would compare it at that "
-                    "precision")
-        return ""
-    from parity.causes import hint
-    if not actual.size or actual.size > hint.MOST_SEARCHED:
-        return ""
-    if expected.dtype.kind == "b":
-        return hint.of_masks(actual, expected)
-    a, e = actual.astype(np.float64), expected.astype(np.float64)
-    if not (np.isfinite(a).all() and np.isfinite(e).all() and e.any()):
-        return ""
-    return "; ".join(filter(None, (
-        "" if expected.dtype.kind in "iu"
-        else _leak(a, e, difference, required),
-        hint.Hint(a, e, difference.error, difference.limit).text())))
-
-
-def _leak(a, e, difference, required):
-    if required != "float64" or difference.error is None or not (
-            LEAK[0] <= difference.error <= LEAK[1]):
-        return ""
-    size = "an error of the size of float32's rounding: "
-    with np.errstate(over="ignore"):
-        if np.array_equal(e.astype(np.float32), e):
-            return size + "every expected value is a float32 number"
-        if np.array_equal(a.astype(np.float32), a):
-            return size + "every value of actual is a float32 number"
-    return size + "something was computed in float32"
-
-
-def _number(value):
-    if value is None:
-        return "–"
-    if value == 0:
-        return "0"
-    return f"{value:.1e}" if math.isfinite(value) else "inf"
-
-
-def _pair(values):
-    """Two values with as many digits as show their difference, at least six.
-    """
-    if not values:
-        return "", ""
-    if values[1].dtype.kind in "biu":
-        return tuple(str(value) for value in values)
-    for digits in range(6, 18):
-        words = tuple(f"{float(value):.{digits}g}" for value in values)
-        if words[0] != words[1]:
-            break
-    return words
-
-
-def table(wrong, count):
-    """The message: a line per divergence, with its likely cause below."""
-    rows = [("name", "shape", "error", "limit", "worst at", "actual",
-             "expected")]
-    notes = [""]
-    for one in wrong[:LISTED]:
-        shape, allowed = "–", "–"
-        if one.dtype:  # an array, not something of the nest
-            shape = "×".join(map(str, one.shape)) or "scalar"
-            allowed = _number(one.limit)
-        rows.append((
-            one.name, shape, _number(one.error), allowed,
-            "" if one.index is None else str(list(one.index)),
-            *_pair(one.values)))
-        reason = "" if one.reason.startswith("worst at") else one.reason
-        notes.append("; ".join(filter(None, (reason, one.hint))))
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [f"{len(wrong)} of {count} comparisons "
-             f"{'diverges' if len(wrong) == 1 else 'diverge'}:"]
-    for row, note in zip(rows, notes):
-        lines.append("  " + "  ".join(
-            word.ljust(width) for word, width in zip(row, widths)).rstrip())
-        if note:
-            lines.append(f"    {note}")
-    if len(wrong) > LISTED:
-        lines.append(f"  and {len(wrong) - LISTED} more")
-    return "\n".join(lines)

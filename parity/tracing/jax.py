@@ -15,8 +15,9 @@ import numpy as np
 from flax import nnx
 
 from contract.errors import InputError
-from parity.tracing.trace import (
-    WHOLE, Framework, Recorder, finished, is_float, mapped, settings_of)
+from parity.tracing.recorder import (
+    Framework, Recorder, finished, mapped, settings_of)
+from parity.tracing.trace import WHOLE, is_float
 
 #: Settings that do not affect what is computed.
 INNER = {"axis_name", "axis_index_groups", "promote_dtype"}
@@ -34,7 +35,7 @@ def is_hidden(value):
 
 
 class Jax(Framework):
-    """JAX, as parity.tracing.trace.Framework describes it."""
+    """JAX, as parity.tracing.recorder.Framework describes it."""
 
     name = "jax"
 

@@ -13,8 +13,9 @@ import numpy as np
 from keras import ops
 
 from contract.errors import InputError
-from parity.tracing.trace import (
-    WHOLE, Framework, Recorder, finished, settings_of)
+from parity.tracing.recorder import (
+    Framework, Recorder, finished, settings_of)
+from parity.tracing.trace import WHOLE
 
 #: Attributes for Keras' own bookkeeping.
 INNER = {"_layers", "_operations", "_functional", "_inbound_nodes", "_tracker",
@@ -48,7 +49,7 @@ def is_symbolic(value):
 
 
 class Keras(Framework):
-    """Keras, as parity.tracing.trace.Framework describes it."""
+    """Keras, as parity.tracing.recorder.Framework describes it."""
 
     name = "keras"
 

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 
 from contract.errors import InputError
-from parity.tracing.trace import WHOLE, Framework, Recorder, finished
+from parity.tracing.recorder import Framework, Recorder, finished
+from parity.tracing.trace import WHOLE
 
 
 class Torch(Framework):
-    """PyTorch, as parity.tracing.trace.Framework describes it."""
+    """PyTorch, as parity.tracing.recorder.Framework describes it."""
 
     name = "torch"
 

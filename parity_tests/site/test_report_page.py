@@ -13,7 +13,7 @@ from parity.causes import catalogue
 from parity.check import run as checking
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import NotChecked
-from parity.render import report_page
+from parity.render import error_charts, report_page
 
 #: No page is larger, so that it opens at once on a slow line.
 MOST = 1_500_000
@@ -84,13 +84,13 @@ def test_page_stands_alone(report):
 
 def test_every_step_stands_in_a_picture_and_in_a_table(report):
     text = report_page.page(report, ["torch"])
-    for chart in report_page.charts_of(report):
+    for chart in error_charts.charts_of(report):
         drawn = re.search(r'class="mark p0" d="([^"]*)"', chart.svg)[1]
         assert drawn.count("M") == len(chart.rows) > 100
         assert chart.svg in text
         for one in chart.rows:
             assert f'<th scope="row">{one.name}<td>' in text
-    assert len(report_page.charts_of(report)) == 2
+    assert len(error_charts.charts_of(report)) == 2
 
 
 def test_what_was_not_checked_is_said(report):
@@ -144,7 +144,7 @@ def test_closest_to_a_limit(report):
     (part, port, one), *rest = report_page.closest(report)
     shares = [found.error / found.limit for other in report.rows
               for found in other.differences.values() if found.limit]
-    assert part == report_page.percent(max(shares))
+    assert part == error_charts.percent(max(shares))
     difference = one.differences[port]
     assert difference.error / difference.limit == max(shares)
     assert len(rest) == report_page.SHOWN - 1
@@ -183,16 +183,16 @@ def test_odd_numbers_are_drawn():
                                 reason="shape [1], not [2]"),
             row(error=float("inf"), verdict=DIVERGENCE),
             row(error=0.0, limit=0.0)]
-    drawn = report_page.drawing(rows, "odd")
+    drawn = error_charts.drawing(rows, "odd")
     assert "nan" not in drawn and "inf" not in drawn
     assert 'class="wrong"' in drawn
-    assert report_page.drawing([row(error=0.0)], "zero").count("<path")
+    assert error_charts.drawing([row(error=0.0)], "zero").count("<path")
 
 
 def test_pictures_that_have_no_room_are_named(report, monkeypatch):
-    charts = report_page.charts_of(report)
-    monkeypatch.setattr(report_page, "ROOM", charts[0].size + 10)
-    kept, left_out = report_page.fitting(charts)
+    charts = error_charts.charts_of(report)
+    monkeypatch.setattr(error_charts, "ROOM", charts[0].size + 10)
+    kept, left_out = error_charts.fitting(charts)
     assert len(kept) == len(left_out) == 1
     assert kept[0].worst == max(chart.worst for chart in charts)
     assert left_out[0] in ReportReader(
