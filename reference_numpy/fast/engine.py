@@ -51,10 +51,9 @@ def trainer(model, training):
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the readable engine.
 
-    Without a cache, or for a model that fast/ does not know, it is the
-    readable form's own search.
+    For a model that fast/ does not know it is the readable form's own search.
     """
-    if not (settings.cached and fast_forms.searches(model.config)):
+    if not fast_forms.searches(model.config):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     tokens, scores = SEARCHES[settings.method](

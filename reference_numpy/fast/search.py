@@ -1,7 +1,8 @@
 """Searches with a cache that is moved little.
 
 The searches are those of the readable form. fast/cache.py computes what comes
-next, and the highest scores are found without sorting all.
+next, and the highest scores are found without sorting all. Without a cache the
+model reads what is written, not the places behind it.
 """
 
 import numpy as np
@@ -10,24 +11,32 @@ from reference_numpy import sample, search
 from reference_numpy.fast.cache import decode_one, new_cache, reorder
 
 
-class Cached(search.Search):
-    """What all searches share; see reference_numpy.search."""
+class Search(search.Search):
+    """What all searches share; see reference_numpy.search.
+
+    Attributes:
+        kept: the cache; None without one.
+    """
 
     def __init__(self, model, source, settings, rows):
         super().__init__(model, source, settings.replace(cached=False), rows)
-        self.kept = new_cache(model, self.memory, self.length)
+        self.kept = new_cache(
+            model, self.memory, self.length) if settings.cached else None
         self.written = 0
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
         self.written = written
+        if self.kept is None:
+            return super().next(tokens[:, :1 + written], written)
         return self.answer(decode_one(
             self.model, tokens[:, written - 1], written - 1, self.kept,
             self.source_mask))
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
-        reorder(self.kept, parents, self.written)
+        if self.kept is not None:
+            reorder(self.kept, parents, self.written)
 
     @staticmethod
     def top(scores, count):
@@ -47,13 +56,13 @@ def in_order(scores, places):
     return places[np.argsort(-scores[places], kind="stable")]
 
 
-class Greedy(Cached, search.Greedy):
+class Greedy(Search, search.Greedy):
     """The most likely token, one after the other."""
 
 
-class Sample(Cached, sample.Sample):
+class Sample(Search, sample.Sample):
     """Tokens drawn by their probability, one after the other."""
 
 
-class Beam(Cached, search.Beam):
+class Beam(Search, search.Beam):
     """Beam search: the W best hypotheses at once."""
