@@ -357,6 +357,9 @@ def _unit_rows(name, files):
         if one.backward:
             later.append(_plain("opening", label, files, ranges, one.prose,
                                 name, row_id))
+            later += [row for number in one.steps
+                      if not _is_forward(number, units["numpy"])
+                      for row in _backward_rows(name, number, [first])]
             continue
         if "numpy" not in there and one.steps:
             continue  # shown where its steps stand
@@ -410,8 +413,19 @@ def _step_rows(owner, number, units, files, backward):
                 "inside")
     yield PageRow("step", f"{owner}-{number}", owner, step.name, "", step,
                   pieces)
-    sources = [units["numpy"], *([backward] if backward else [])]
-    for unit in sources:
+    yield from _backward_rows(
+        owner, number, [units["numpy"], *([backward] if backward else [])])
+
+
+def _is_forward(number, unit):
+    """Whether a step is the unit's own, and not one that it inherits."""
+    return any(number in method.steps for method in unit.methods.values()
+               if not method.backward)
+
+
+def _backward_rows(owner, number, units):
+    """The rows of the steps that differentiate a step."""
+    for unit in units:
         for method in unit.methods.values():
             if method.backward and number in method.steps:
                 one, statement, behind = method.steps[number]

@@ -39,8 +39,9 @@ OTHERS = (
      "a pre-norm model with unbiased deviations, final norms and a projection "
      "of its own"),
     ({"norm": "rms", "residual": "pre", "final_norm": True, "gated": True,
-      "activation": "silu"},
-     "a pre-norm model with RMS norms and gated feed-forward networks"),
+      "activation": "silu", "position_padding": True},
+     "a pre-norm model with RMS norms, gated feed-forward networks and "
+     "positions that do not count padding"),
 )
 
 #: Names in the backward markers -> the canonical names of their weights.
