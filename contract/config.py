@@ -32,7 +32,7 @@ SIZES = (
 )
 
 #: Sizes that may be None, so that they follow from others.
-COUNTS = ("d_head", "source_max_length")
+COUNTS = ("d_head", "n_kv_heads", "source_max_length")
 
 
 #: The most numbers of a weight, and of the table of positions, which no file
@@ -53,6 +53,8 @@ class TransformerConfig:
         d_model: D, the width of every vector between components.
         n_heads: H, heads of each attention; divides d_model, unless d_head is
             given.
+        n_kv_heads: G, heads of keys and values, each of which H / G heads of
+            queries share; None for H.
         d_head: K, the width of a head; None for d_model / n_heads.
         d_ff: F, the width inside the feed-forward network.
         n_encoder_layers, n_decoder_layers: N of each stack.
@@ -104,6 +106,7 @@ class TransformerConfig:
     target_vocab: int = 37_000
     d_model: int = 512
     n_heads: int = 8
+    n_kv_heads: int | None = None
     d_head: int | None = None
     d_ff: int = 2048
     n_encoder_layers: int = 6
@@ -179,6 +182,12 @@ class TransformerConfig:
                 f"{self.n_heads}; make d_model a multiple of n_heads, or give "
                 "d_head."
             )
+        if self.n_heads % self.kv_heads:
+            raise InputError(
+                f"n_kv_heads {self.n_kv_heads} does not divide n_heads "
+                f"{self.n_heads}; choose a divisor, so that as many heads "
+                "share each key and value."
+            )
         if self.d_model % 2:
             raise InputError(
                 f"d_model {self.d_model} is odd, but positions pair a sine "
@@ -246,6 +255,11 @@ class TransformerConfig:
         return (self.norm if self.norm_rounding == "none"
                 else f"{self.norm}_{self.norm_rounding}")
 
+    @property
+    def kv_heads(self):
+        """G, heads of keys and values: n_kv_heads, or as many as queries'."""
+        return self.n_kv_heads or self.n_heads
+
     def replace(self, **changes):
         """A copy with some fields changed, checked again."""
         unknown = sorted(changes.keys() - self.as_dict().keys())
@@ -296,11 +310,14 @@ def at_test_size(config):
     No two sizes are equal, so that every transposed or swapped axis shows,
     and neither d_model nor d_k is a power of 4, so that no root is
     exact: D 48, H 6, K 8 (10 where d_head is given), F 80, V 37 and 41 (37
-    where tied), 2 and 3 layers.
+    where tied), 2 and 3 layers; 3 heads of keys and values, where there are
+    fewer, but one where there is one.
     """
+    groups = config.n_kv_heads and {
+        1: 1, config.n_heads: 6}.get(config.n_kv_heads, 3)
     return config.replace(
         source_vocab=37, target_vocab=37 if config.tied else 41, d_model=48,
-        n_heads=6, d_head=config.d_head and 10, d_ff=80, n_encoder_layers=2,
-        n_decoder_layers=3, max_length=64,
+        n_heads=6, n_kv_heads=groups, d_head=config.d_head and 10, d_ff=80,
+        n_encoder_layers=2, n_decoder_layers=3, max_length=64,
         source_max_length=config.source_max_length and 72,
     )

@@ -20,6 +20,7 @@ AXES = {
     "S": "key (source) length",
     "D": "d_model",
     "H": "heads",
+    "G": "heads of keys and values, which groups of the H heads share",
     "K": "d_k, the width of one head",
     "F": "d_ff",
     "V": "vocabulary",

@@ -49,7 +49,8 @@ def _norm(config):
 
 def _attention(config):
     d, inside = config.d_model, config.n_heads * config.d_k
-    sizes = {"query": (d, inside), "key": (d, inside), "value": (d, inside),
+    shared = config.kv_heads * config.d_k
+    sizes = {"query": (d, inside), "key": (d, shared), "value": (d, shared),
              "output": (inside, d)}
     return {name: _linear(*size, name in BIASED[config.attention_bias])
             for name, size in sizes.items()}

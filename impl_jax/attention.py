@@ -36,6 +36,16 @@ def one(d_k):
 DIVISORS = {"root": root, "none": one}
 
 
+def shared(x, times):
+    """Give each head to ``times`` heads of queries: [B G S K] to [B H S K].
+
+    Heads of queries that share one stand side by side (R43).
+    """
+    b, g, s, k = x.shape
+    x = jnp.broadcast_to(x[:, :, None], (b, g, times, s, k))
+    return x.reshape(b, g * times, s, k)
+
+
 def scaled_dot_product_attention(
         query, key, value, mask, divisor, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
@@ -80,15 +90,16 @@ class MultiHeadAttention(nnx.Module):
     """H heads at once. Self-attention when ``memory`` is ``x``."""
 
     def __init__(self, config, *, rngs):
-        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.d_k, self.times = config.d_k, config.n_heads // config.kv_heads
         d, inside = config.d_model, config.n_heads * config.d_k
+        grouped = config.kv_heads * config.d_k
         biased = BIASED[config.attention_bias]
         self.query = nnx.Linear(
             d, inside, use_bias="query" in biased, rngs=rngs)
         self.key = nnx.Linear(
-            d, inside, use_bias="key" in biased, rngs=rngs)
+            d, grouped, use_bias="key" in biased, rngs=rngs)
         self.value = nnx.Linear(
-            d, inside, use_bias="value" in biased, rngs=rngs)
+            d, grouped, use_bias="value" in biased, rngs=rngs)
         self.output = nnx.Linear(
             inside, d, use_bias="output" in biased, rngs=rngs)
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
@@ -106,12 +117,13 @@ class MultiHeadAttention(nnx.Module):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = tap(self, "query", self.split(self.query(x)))
-        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        # [2] key [B G S K]: memory W_K + b_K, split into heads  (§3.2.2, R43)
         key = tap(self, "key", self.split(self.key(memory)))
-        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        # [3] value [B G S K]: memory W_V + b_V, split into heads  (§3.2.2, R43)
         value = tap(self, "value", self.split(self.value(memory)))
         if cache is not None:
             key, value = cache.extend(key, value)
+        key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.divisor, self.weights_dropout, self)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 
 class Cache:
-    """What one self-attention keeps: keys, values [B H N K], and how many."""
+    """What one self-attention keeps: keys, values [B G N K], and how many."""
 
     def __init__(self, shape, dtype):
         self.keys = jnp.zeros(shape, dtype)
@@ -12,12 +12,12 @@ class Cache:
         self.written = 0
 
     def extend(self, key, value):
-        """Keep the next token's key and value [B H 1 K]; return all of them."""
+        """Keep the next token's key and value [B G 1 K]; return all of them."""
         # [1] here [N 1]: True at the new token's position
         here = jnp.arange(self.keys.shape[2])[:, None] == self.written
-        # [2] keys [B H N K]: with the new key at its position
+        # [2] keys [B G N K]: with the new key at its position
         keys = self.keys = jnp.where(here, key, self.keys)
-        # [3] values [B H N K]: with the new value at its position
+        # [3] values [B G N K]: with the new value at its position
         values = self.values = jnp.where(here, value, self.values)
         self.written += 1
         return keys, values
@@ -30,6 +30,6 @@ class Cache:
 def new_caches(model, rows, length):
     """An empty cache of ``rows`` rows and ``length`` tokens for each layer."""
     config = model.config
-    shape = (rows, config.n_heads, length, config.d_k)
+    shape = (rows, config.kv_heads, length, config.d_k)
     dtype = model.target_embedding.table.embedding.dtype
     return [Cache(shape, dtype) for _ in model.decoder.layers]

@@ -38,6 +38,16 @@ def one(d_k):
 DIVISORS = {"root": root, "none": one}
 
 
+def shared(x, times):
+    """Give each head to ``times`` heads of queries: [B G S K] to [B H S K].
+
+    Heads of queries that share one stand side by side (R43).
+    """
+    b, g, s, k = x.shape
+    x = ops.broadcast_to(x[:, :, None], (b, g, times, s, k))
+    return ops.reshape(x, (b, g * times, s, k))
+
+
 def scaled_dot_product_attention(
         query, key, value, mask, divisor, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
@@ -94,12 +104,15 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
       be recorded. Keras' own does the same after merging masks;
     - ``_masked_softmax``, to record scores and weights, and drop weights;
     - ``build``, since Keras' own gives all four projections a bias or none,
-      and ``compute_output_spec``; both take call's arguments.
+      and as many heads to keys as to queries, and ``compute_output_spec``;
+      both take call's arguments.
     """
 
     def __init__(self, config):
         super().__init__(config.n_heads, config.d_k)
-        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.d_k, self.times = config.d_k, config.n_heads // config.kv_heads
+        self.heads = {"query": config.n_heads, "key": config.kv_heads,
+                      "value": config.kv_heads}
         self.biased = BIASED[config.attention_bias]
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
         # keras: its own is a Python float, which reaches float64 by float32.
@@ -109,7 +122,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         self.supports_masking = False
 
     def build(self, x_shape, memory_shape):
-        """Make the sub-layers, as Keras' own does but for the biases."""
+        """Make the sub-layers, as Keras' own but for biases and heads."""
         self._query_dense = self._projected("query", x_shape)
         self._key_dense = self._projected("key", memory_shape)
         self._value_dense = self._projected("value", memory_shape)
@@ -117,13 +130,13 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
             "abcd,cde->abe", (None, x_shape[-1]),
             bias_axes="e" if "output" in self.biased else None,
             name="attention_output", **self._get_common_kwargs_for_sublayer())
-        self._output_dense.build((None, None, self.n_heads, self.d_k))
+        self._output_dense.build((None, None, self.num_heads, self.d_k))
         self._build_attention(4)
 
     def _projected(self, name, shape):
         """The sub-layer of a name, for inputs of a shape."""
         dense = keras.layers.EinsumDense(
-            "abc,cde->abde", (None, self.n_heads, self.d_k),
+            "abc,cde->abde", (None, self.heads[name], self.d_k),
             bias_axes="de" if name in self.biased else None, name=name,
             **self._get_common_kwargs_for_sublayer())
         dense.build(shape)
@@ -152,12 +165,13 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = tap(self, "query", self.split(self.query_dense(x)))
-        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        # [2] key [B G S K]: memory W_K + b_K, split into heads  (§3.2.2, R43)
         key = tap(self, "key", self.split(self.key_dense(memory)))
-        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        # [3] value [B G S K]: memory W_V + b_V, split into heads  (§3.2.2, R43)
         value = tap(self, "value", self.split(self.value_dense(memory)))
         if cache is not None:
             key, value = cache.extend(key, value)
+        key, value = shared(key, self.times), shared(value, self.times)
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
         # keras: if its weights are asked for, it takes another path, on
         # which the weights of a fully masked row are 0 (R2).

@@ -47,6 +47,22 @@ def one(d_k):
 DIVISORS = {"root": root, "none": one}
 
 
+def shared(x, times):
+    """Give each head to ``times`` heads of queries: [B G S K] to [B H S K].
+
+    Heads of queries that share one stand side by side (R43).
+    """
+    b, g, s, k = x.shape
+    x = np.broadcast_to(x[:, :, None], (b, g, times, s, k), subok=True)
+    return x.reshape(b, g * times, s, k)
+
+
+def shared_backward(dy, times):
+    """From dy [B H S K]: dx [B G S K], a sum over those that share a head."""
+    b, h, s, k = dy.shape
+    return dy.reshape(b, h // times, times, s, k).sum(axis=2)
+
+
 def softmax_backward(dweights, weights):
     """The gradient of the scores, from that of their softmax.
 
@@ -75,6 +91,7 @@ def scaled_dot_product_attention(
         The context, [B H T K].
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    c["operands"] = (query, key, value)
     # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
     scores = c["scores"] = query @ key.mT / divisor
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
@@ -86,8 +103,9 @@ def scaled_dot_product_attention(
 
 
 def scaled_dot_product_attention_backward(
-        dcontext, query, key, value, divisor, dropout, c, g):
+        dcontext, divisor, dropout, c, g):
     """From dcontext [B H T K]: dquery, dkey, dvalue; steps are put into g."""
+    query, key, value = c["operands"]
     g["context"] = dcontext
     dropped, _ = c["weights_dropout"]
     # [3'] weights, value: context = weights V
@@ -160,19 +178,20 @@ class SingleHeadAttention:
 class MultiHeadAttention:
     """H heads at once. Self-attention when ``memory`` is ``x``.
 
-    Parameters: ``query``, ``key`` and ``value``, each with ``kernel`` [D H·K]
-    and ``bias`` [H·K], and ``output``, with ``kernel`` [H·K D] and ``bias``
-    [D]; which have a bias the config says (R42). Columns of the first three
-    are grouped by head: head h owns columns h·K to (h + 1)·K (R14).
+    Parameters: ``query``, with ``kernel`` [D H·K] and ``bias`` [H·K]; ``key``
+    and ``value``, [D G·K] and [G·K]; ``output``, [H·K D] and [D]; which have a
+    bias the config says (R42). Columns of the first three are grouped by head:
+    head h owns columns h·K to (h + 1)·K (R14).
     """
 
     def __init__(self, config):
-        self.n_heads, self.d_k = config.n_heads, config.d_k
+        self.d_k, self.times = config.d_k, config.n_heads // config.kv_heads
         d, inside = config.d_model, config.n_heads * config.d_k
+        grouped = config.kv_heads * config.d_k
         biased = BIASED[config.attention_bias]
         self.query = LINEARS["query" in biased](d, inside)
-        self.key = LINEARS["key" in biased](d, inside)
-        self.value = LINEARS["value" in biased](d, inside)
+        self.key = LINEARS["key" in biased](d, grouped)
+        self.value = LINEARS["value" in biased](d, grouped)
         self.output = LINEARS["output" in biased](inside, d)
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
         self.weights_dropout = Dropout(config.dropout)
@@ -195,12 +214,13 @@ class MultiHeadAttention:
         c = {"inputs": (x, memory, mask)}
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = c["query"] = self.split(self.query(x))
-        # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)
+        # [2] key [B G S K]: memory W_K + b_K, split into heads  (§3.2.2, R43)
         key = c["key"] = self.split(self.key(memory))
-        # [3] value [B H S K]: memory W_V + b_V, split into heads  (§3.2.2)
+        # [3] value [B G S K]: memory W_V + b_V, split into heads  (§3.2.2, R43)
         value = c["value"] = self.split(self.value(memory))
         if cache is not None:
             key, value = cache.extend(key, value)
+        key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.divisor, self.weights_dropout, c)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
@@ -219,8 +239,9 @@ class MultiHeadAttention:
             doutput, self.merge(c["context"]))
         g |= under("output", gradients)
         dquery, dkey, dvalue = scaled_dot_product_attention_backward(
-            self.split(dmerged), c["query"], c["key"], c["value"],
-            self.divisor, self.weights_dropout, c, g)
+            self.split(dmerged), self.divisor, self.weights_dropout, c, g)
+        dkey = shared_backward(dkey, self.times)
+        dvalue = shared_backward(dvalue, self.times)
         g |= {"query": dquery, "key": dkey, "value": dvalue}
         # [3'] memory, W_V, b_V: value = memory W_V + b_V, split into heads
         dmemory, gradients = self.value.backward(self.merge(dvalue), memory)

@@ -12,7 +12,7 @@ class Cache:
     """What one self-attention keeps.
 
     Attributes:
-        keys, values: [B H N K], N being the greatest length; 0 at
+        keys, values: [B G N K], N being the greatest length; 0 at
             unwritten positions, which a causal mask hides.
         written: how many tokens are written: the next one's position.
     """
@@ -23,12 +23,12 @@ class Cache:
         self.written = 0
 
     def extend(self, key, value):
-        """Keep the next token's key and value [B H 1 K]; return all of them."""
+        """Keep the next token's key and value [B G 1 K]; return all of them."""
         # [1] here [N 1]: True at the new token's position
         here = np.arange(self.keys.shape[2])[:, None] == self.written
-        # [2] keys [B H N K]: with the new key at its position
+        # [2] keys [B G N K]: with the new key at its position
         keys = self.keys = np.where(here, key, self.keys)
-        # [3] values [B H N K]: with the new value at its position
+        # [3] values [B G N K]: with the new value at its position
         values = self.values = np.where(here, value, self.values)
         self.written += 1
         return keys, values
@@ -45,6 +45,6 @@ class Cache:
 def new_caches(model, rows, length):
     """An empty cache of ``rows`` rows and ``length`` tokens for each layer."""
     config = model.config
-    shape = (rows, config.n_heads, length, config.d_k)
+    shape = (rows, config.kv_heads, length, config.d_k)
     dtype = model.target_embedding.table.dtype
     return [Cache(shape, dtype) for _ in model.decoder.layers]

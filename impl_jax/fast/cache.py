@@ -15,7 +15,7 @@ _BLOCK = 32  # tokens that are moved together
 
 
 def keys_and_values(attention, x):
-    """An attention's key and value of x [R S D]: [R·H S K] each."""
+    """An attention's key and value of x [R S D]: [R·G S K] each."""
     return (_joined(attention.split(attention.key(x))),
             _joined(attention.split(attention.value(x))))
 
@@ -28,6 +28,8 @@ def _joined(heads):
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query(x))
+    key, value = (jnp.repeat(y, attention.times, axis=0)
+                  for y in (key, value))  # R·G to R·H
     context = scaled_dot_product_attention(
         _joined(query), key, value, mask, attention.divisor,
         attention.weights_dropout, attention)
@@ -37,7 +39,7 @@ def attend(attention, x, key, value, mask):
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
     length += -length % _BLOCK
-    shape = (len(memory) * model.config.n_heads, length, model.config.d_k)
+    shape = (len(memory) * model.config.kv_heads, length, model.config.d_k)
     return [((jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]

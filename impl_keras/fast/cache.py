@@ -6,11 +6,11 @@ tensors of the full length, which a compiled loop carries and writes in place.
 
 from keras import ops
 
-from impl_keras.attention import scaled_dot_product_attention
+from impl_keras.attention import scaled_dot_product_attention, shared
 
 
 def keys_and_values(attention, x):
-    """An attention's key and value of x [R S D]: [R H S K] each."""
+    """An attention's key and value of x [R S D]: [R G S K] each."""
     return (attention.split(attention.key_dense(x)),
             attention.split(attention.value_dense(x)))
 
@@ -18,6 +18,7 @@ def keys_and_values(attention, x):
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query_dense(x))
+    key, value = (shared(y, attention.times) for y in (key, value))
     # Keras' own would transpose the whole cache for every token.
     context = scaled_dot_product_attention(
         query, key, value, mask, attention.divisor, attention.weights_dropout,
@@ -33,7 +34,7 @@ def _at(*places):
 
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
-    shape = (memory.shape[0], model.config.n_heads, length, model.config.d_k)
+    shape = (memory.shape[0], model.config.kv_heads, length, model.config.d_k)
     return [((ops.zeros(shape, memory.dtype), ops.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]

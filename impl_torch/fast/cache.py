@@ -6,11 +6,11 @@ tensors of the full length, of which only the written part is read or moved.
 
 import torch
 
-from impl_torch.attention import scaled_dot_product_attention
+from impl_torch.attention import scaled_dot_product_attention, shared
 
 
 def keys_and_values(attention, x):
-    """An attention's key and value of x [R S D]: [R H S K] each."""
+    """An attention's key and value of x [R S D]: [R G S K] each."""
     # A product of many matrices would copy them first, every time.
     return (attention.split(attention.key(x)).contiguous(),
             attention.split(attention.value(x)).contiguous())
@@ -19,6 +19,7 @@ def keys_and_values(attention, x):
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query(x))
+    key, value = (shared(y, attention.times) for y in (key, value))
     context = scaled_dot_product_attention(
         query, key, value, mask, attention.divisor, attention.weights_dropout,
         attention)
@@ -27,7 +28,7 @@ def attend(attention, x, key, value, mask):
 
 def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values."""
-    shape = (len(memory), model.config.n_heads, length, model.config.d_k)
+    shape = (len(memory), model.config.kv_heads, length, model.config.d_k)
     return [((memory.new_zeros(shape), memory.new_zeros(shape)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]

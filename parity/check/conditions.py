@@ -157,6 +157,12 @@ def forward_conditions():
             one.case.kind == "masks" and len(one.case.inputs[0]) == 1),
         "H = 1": on_config(lambda c: c.n_heads == 1),
         "H > 1": on_config(lambda c: c.n_heads > 1),
+        "as many heads of keys as of queries": on_config(
+            lambda c: c.n_heads == c.kv_heads > 1),
+        "half as many heads of keys": on_config(
+            lambda c: c.n_heads == 2 * c.kv_heads > 2),
+        "one head of keys for several": on_config(
+            lambda c: c.kv_heads == 1 < c.n_heads),
         "d_k = d_model / H": on_config(lambda c: c.d_head is None),
         "H · d_k < d_model": on_config(
             lambda c: c.n_heads * c.d_k < c.d_model),

@@ -33,18 +33,21 @@ from parity.check.cases import Case
 TIERS = ("float64",)
 
 #: The sizes of models, in turn. No two numbers of one are equal. "batches" are
-#: [B, S, T]; "width" is d_model.
+#: [B, S, T]; "width" is d_model; of "kv_heads" each model takes one in turn.
 SIZES = (
     {"batches": ((4, 13, 17), (1, 16, 16)), "width": 42, "n_heads": 3,
-     "d_head": None, "d_ff": 26, "layers": (1, 2), "vocabs": (29, 31),
+     "kv_heads": (1, 3), "d_head": 10, "d_ff": 26, "layers": (1, 2),
+     "vocabs": (29, 31),
      "max_length": 19},
     {"batches": ((2, 7, 5), (2, 1, 5), (2, 7, 1), (12, 1, 1)), "width": 30,
-     "n_heads": 1, "d_head": 34, "d_ff": 22, "layers": (3, 4),
-     "vocabs": (23, 19), "max_length": 9},
-    {"batches": ((3, 131, 67),), "width": 28, "n_heads": 2, "d_head": 10,
-     "d_ff": 18, "layers": (1, 4), "vocabs": (43, 47), "max_length": 149},
-    {"batches": ((11, 6, 8),), "width": 520, "n_heads": 5, "d_head": None,
-     "d_ff": 24, "layers": (1, 2), "vocabs": (15, 17), "max_length": 21},
+     "n_heads": 1, "kv_heads": (None,), "d_head": 34, "d_ff": 22,
+     "layers": (3, 4), "vocabs": (23, 19), "max_length": 9},
+    {"batches": ((3, 131, 67),), "width": 48, "n_heads": 6,
+     "kv_heads": (3, None, 1), "d_head": None, "d_ff": 18,
+     "layers": (1, 4), "vocabs": (43, 47), "max_length": 149},
+    {"batches": ((11, 6, 8),), "width": 520, "n_heads": 5,
+     "kv_heads": (None, 5, 1), "d_head": None, "d_ff": 24,
+     "layers": (1, 2), "vocabs": (15, 17), "max_length": 21},
 )
 
 #: pad_id, bos_id and eos_id of models, in turn; -1 is the highest id.
@@ -141,6 +144,7 @@ def model(number, words):
         return values[number % len(values)]
 
     sizes = turn(SIZES)
+    kv_heads = sizes["kv_heads"]
     source_vocab, target_vocab = sizes["vocabs"]
     if words["tied"]:
         target_vocab = source_vocab
@@ -154,6 +158,7 @@ def model(number, words):
     config = TransformerConfig(
         source_vocab=source_vocab, target_vocab=target_vocab,
         d_model=sizes["width"], n_heads=sizes["n_heads"],
+        n_kv_heads=kv_heads[number // len(SIZES) % len(kv_heads)],
         d_head=sizes["d_head"], d_ff=sizes["d_ff"],
         n_encoder_layers=sizes["layers"][0],
         n_decoder_layers=sizes["layers"][1], max_length=sizes["max_length"],

@@ -116,6 +116,8 @@ VARIANTS = {
     "learned without padding": {
         "positions": "learned", "position_padding": True,
         "position_start": 1},
+    "two heads share a key": {"n_kv_heads": 3},
+    "all heads share a key": {"n_kv_heads": 1, "d_head": 10},
     "everything": {
         "positions": "halves", "activation": "gelu", "residual": "pre",
         "final_norm": True, "tied": True, "output": "log_probs"},

@@ -299,10 +299,18 @@ def test_what_is_left_out_is_never_drawn(engine, changes, most):
     assert best in drawn
 
 
+#: Models whose caches differ from the presets', beside the presets.
+CACHED = {
+    **{name: (name, {}) for name in PRESETS},
+    "heads that share a key": ("practical", {"n_kv_heads": 3, "d_head": 10}),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("preset", PRESETS)
-def test_the_cache_changes_nothing_in_any_variant(port, preset):
-    config = cases.test_size(preset)
+@pytest.mark.parametrize("variant", CACHED)
+def test_a_cache_changes_nothing(engine_of_each_form, variant):
+    port, (preset, changes) = engine_of_each_form, CACHED[variant]
+    config = cases.test_size(preset).replace(**changes)
     weights = probe_weights(config, 2)
     source = cases.padded_batch(config).source
     model = built(port, config, weights)

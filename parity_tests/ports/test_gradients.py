@@ -39,8 +39,10 @@ VARIANTS = {
         "label_smoothing": 0.1, "smoothing": "kl"}),
     "no attention biases, scores not divided": ("practical", {
         "attention_bias": "none", "attention_scale": "none"}),
-    "no key bias, heads of their own width": ("lesson", {
+    "no key bias, heads of their own width": ("complete", {
         "attention_bias": "all_but_key", "d_head": 10}),
+    "two heads share a key": ("practical", {"n_kv_heads": 3}),
+    "all heads share a key": ("lesson", {"n_kv_heads": 1, "d_head": 10}),
     "smoothing over others": ("practical", {
         "label_smoothing": 0.2, "smoothing": "others"}),
     "learned from 2, normalised": ("practical", {

@@ -275,6 +275,23 @@ def test_torch_scaled_dot_product_attention(port):
     assert not found[EMPTY].any()
 
 
+@torch_only
+@pytest.mark.parametrize("n_kv_heads", [1, 3])
+def test_torch_grouped_heads(port, n_kv_heads):
+    """Its enable_gqa shares heads side by side, as here (R43)."""
+    import torch
+    config = CONFIG.replace(n_kv_heads=n_kv_heads)
+    shared = weights.part(weights.probe_weights(config),
+                          "encoder.layers.0.self_attention.")
+    steps = reference("multi_head_attention", X, MEMORY, BATCH.source_mask,
+                      config=config, arrays=shared)
+    query, key, value, mask = (torch.from_numpy(array) for array in (
+        steps["query"], steps["key"], steps["value"], BATCH.source_mask))
+    found = torch.nn.functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, enable_gqa=True)
+    assert equal(found, steps["context"])
+
+
 def keras_attention(n_heads, with_weights):
     """Keras' own answer: the layer, and its output as an array."""
     import keras

@@ -27,6 +27,7 @@ VARIANTS = {
     "others": ("notebook", {"smoothing": "others"}),
     "kl": ("lesson", {"smoothing": "kl"}),
     "attention without biases": ("lesson", {"attention_bias": "none"}),
+    "heads that share a key": ("practical", {"n_kv_heads": 3}),
     "wider heads": ("practical", {"d_head": 10, "attention_scale": "none"}),
 }
 

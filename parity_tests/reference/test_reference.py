@@ -337,7 +337,8 @@ def test_attention_in_long_double():
 
 
 @pytest.mark.parametrize("changes", [
-    {}, {"d_head": 10}, {"attention_bias": "all_but_key"},
+    {}, {"d_head": 10}, {"n_kv_heads": 3}, {"n_kv_heads": 1},
+    {"attention_bias": "all_but_key"},
     {"attention_bias": "none", "attention_scale": "none"}])
 def test_heads_are_column_slices(changes):
     """Head h is one head on columns h·K to (h + 1)·K (R14, R42)."""
@@ -351,10 +352,11 @@ def test_heads_are_column_slices(changes):
     y, c = module.forward(x, memory, mask, None)
     heads = []
     for h in range(config.n_heads):
-        own = slice(h * config.d_k, (h + 1) * config.d_k)
-        q, k, v = (data @ part.kernel[:, own] + biases(part)[own]
-                   for data, part in ((x, module.query), (memory, module.key),
-                                      (memory, module.value)))
+        shared = h // (config.n_heads // config.kv_heads)
+        q, k, v = (head(part, data, number, config.d_k)
+                   for part, data, number in (
+                       (module.query, x, h), (module.key, memory, shared),
+                       (module.value, memory, shared)))
         divided = config.attention_scale == "root"
         weights = softmax(q @ k.mT / (config.d_k**0.5 if divided else 1))
         heads.append(weights @ v)
@@ -363,6 +365,12 @@ def test_heads_are_column_slices(changes):
     truth = np.concatenate(heads, -1) @ module.output.kernel
     np.testing.assert_allclose(
         y, truth + biases(module.output), rtol=0, atol=1e-12)
+
+
+def head(part, data, number, d_k):
+    """What one head makes of data by its columns of a kernel."""
+    own = slice(number * d_k, (number + 1) * d_k)
+    return data @ part.kernel[:, own] + biases(part)[own]
 
 
 def biases(part):

@@ -4,6 +4,7 @@ import numpy as np
 
 from contract import checks
 from reference_numpy import attention
+from reference_numpy.attention import shared
 
 
 def masked_softmax(scores, mask):
@@ -20,6 +21,7 @@ def scaled_dot_product_attention(
         query, key, value, mask, divisor, dropout, c):
     """Equation 1; see reference_numpy.attention."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+    c["operands"] = (query, key, value)
     scores = c["scores"] = query @ key.mT
     scores /= divisor
     weights = c["weights"] = masked_softmax(scores, mask)
@@ -39,6 +41,7 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         value = c["value"] = self.split(self.value(memory))
         if cache is not None:
             key, value = cache.extend(key, value)
+        key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
             query, key, value, mask, self.divisor, self.weights_dropout, c)
         output = c["output"] = self.output(self.merge(context))

@@ -7,11 +7,12 @@ written part is read or moved.
 
 import numpy as np
 
+from reference_numpy.attention import shared
 from reference_numpy.fast.attention import scaled_dot_product_attention
 
 
 def keys_and_values(attention, x):
-    """An attention's key and value of x [R S D]: [R H S K] each."""
+    """An attention's key and value of x [R S D]: [R G S K] each."""
     return (attention.split(attention.key(x)),
             attention.split(attention.value(x)))
 
@@ -19,6 +20,7 @@ def keys_and_values(attention, x):
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
     query = attention.split(attention.query(x))
+    key, value = (shared(y, attention.times) for y in (key, value))
     context = scaled_dot_product_attention(
         query, key, value, mask, attention.divisor, attention.weights_dropout,
         {})
@@ -29,10 +31,10 @@ def new_cache(model, memory, length):
     """Room for ``length`` tokens, and the memory's keys and values.
 
     Returns:
-        A pair for each layer: self-attention's key and value [R H N K], and
+        A pair for each layer: self-attention's key and value [R G N K], and
         cross-attention's [R H S K].
     """
-    shape = (len(memory), model.config.n_heads, length, model.config.d_k)
+    shape = (len(memory), model.config.kv_heads, length, model.config.d_k)
     return [((np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]

@@ -157,6 +157,34 @@ def _of_sizes():
                 not_explained="d_model is not known of what was projected")
 
 
+def shared_by(function):
+    """Give heads of keys and values to others: ``function(x, times)``."""
+    return replaced("attention", "shared", lambda old, port: (
+        lambda x, times: native_of(port, np.ascontiguousarray(function(
+            numpy_of(port, x), times)))))
+
+
+GROUPED = {"n_kv_heads": 3}
+
+UNREAD = "shared heads of keys are not read off a foreign model's kernels"
+
+
+def _shared():
+    """Heads of keys and values given to other heads of queries."""
+    for name, sentence, function in (
+            ("shared heads in turn", "Head h has key h mod G, not h // (H / "
+             "G).", lambda x, times: np.concatenate([x] * times, axis=1)),
+            ("shared heads in reverse", "The last heads of queries have the "
+             "first key.", lambda x, times: np.repeat(
+                 x[:, ::-1], times, axis=1)),
+            ("every head has the first key", "All share one, as if G were 1.",
+             lambda x, times: np.repeat(
+                 x[:, :1], times * x.shape[1], axis=1))):
+        yield Cause(name, "attention", sentence, put=shared_by(function),
+                    case="self_attention", step="scores", changes=GROUPED,
+                    not_explained=UNREAD)
+
+
 HIDDEN, EMPTY = "hidden scores", "a query that sees nothing"
 NAN = {EMPTY: "gives NaN"}  # nothing is done about it
 
@@ -164,7 +192,7 @@ NO_HEADS = ("Keras' own layer has heads as an axis of its kernels, and nothing "
             "to cut or to merge")
 
 CAUSES = (
-    *_scaled(), *_of_sizes(),
+    *_scaled(), *_of_sizes(), *_shared(),
     of_weights("softmax over queries", "Weights of one key add up to 1.",
                settings={"softmax over": "queries"}),
     of_weights("softmax over heads", "Weights of one query and one key add up "
