@@ -42,7 +42,8 @@ class Made:
     """An expression that gives a value.
 
     Attributes:
-        form: "sum", "function", "factor", "rows", "dropped", "positions".
+        form: "sum", "function", "factor", "rows", "dropped", "product" (of
+            the first, activated, and the second), "positions".
         sources: Values.
         what: the activation, the factor, the share that was dropped and the
             rest's factor, or the settings of sinusoids.
@@ -116,8 +117,8 @@ def made_of(trace, step, part, name, limit):
         return None
     search = Expressions(exact(target), values, limit)
     for stage in (search.copies, search.sums, search.functions,
-                  search.factors, search.parts, search.scaled_sums,
-                  search.positions):
+                  search.factors, search.parts, search.products,
+                  search.scaled_sums, search.positions):
         stage()
         if search.results:
             break
@@ -183,10 +184,16 @@ class Expressions:
                     if along or len(self.near(function(row)[None])):
                         self.take("function", [value], word,
                                   function(value.array))
-            # relu6 and relu may be one: the commoner is taken, with the rest.
-            for other in self.results[before + 1:]:
-                self.results[before].twins.append(other.what)
-            del self.results[before + 1:]
+            self.join_twins(before)
+
+    def join_twins(self, before):
+        """Keep one of the results from ``before`` on, with the others' words.
+
+        relu6 and relu may be one: the commoner is taken.
+        """
+        for other in self.results[before + 1:]:
+            self.results[before].twins.append(other.what)
+        del self.results[before + 1:]
 
     def factors(self):
         """A multiple of one value."""
@@ -209,6 +216,27 @@ class Expressions:
             dropped = share_dropped(value.array, x, self.limit)
             if dropped:
                 self.results.append(Made("dropped", [value], dropped, 0.0))
+
+    def products(self):
+        """A function of one value times another: a gate."""
+        functions = {word: function for word, function
+                     in fit.activations().items() if "softmax" not in word}
+        for i, row in enumerate(self.table):
+            words = {}
+            for word, function in functions.items():
+                with np.errstate(all="ignore"):
+                    near = self.near(function(row) * self.table)
+                for j in near:
+                    if j > i or j < i and word != "none":
+                        words.setdefault(j, []).append(word)
+            for j, each in words.items():
+                before = len(self.results)
+                one, two = self.values[i], self.values[j]
+                for word in each:
+                    with np.errstate(all="ignore"):
+                        self.take("product", [one, two], word,
+                                  functions[word](one.array) * two.array)
+                self.join_twins(before)
 
     def scaled_sums(self):
         """Two or three values, one of them multiplied by √size, or over it."""
@@ -299,4 +327,8 @@ def in_words(expression):
         share, factor = expression.what
         return (f"{names[0]}, of which {share:.0%} are zero and the rest "
                 f"{factor:.6g}-fold")
-    return f"{' or '.join([expression.what, *expression.twins])} of {names[0]}"
+    if expression.form == "product" and expression.what == "none":
+        return f"{names[0]} times {names[1]}"
+    words = f"{' or '.join([expression.what, *expression.twins])} of {names[0]}"
+    return (f"{words} times {names[1]}" if expression.form == "product"
+            else words)

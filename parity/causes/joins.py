@@ -276,6 +276,10 @@ class Joins:
 
     def alike(self, mine, other):
         """The difference of two Mades of the same sources."""
+        if mine.form == other.form == "product" and "none" not in (
+                mine.what, other.what) and not self.same(
+                    mine.sources[0], other.sources[0]):
+            return told("gate", "as it is", "exchanged")
         if (mine.form, mine.what) == (other.form, other.what):
             return None
         forms = {mine.form, other.form}
@@ -291,11 +295,12 @@ class Joins:
             return Told("positions", *("; ".join(
                 f"{name} {expression.what[name]}" for name in off)
                 for expression in (mine, other)), *settings)
-        if mine.form == other.form == "function" and (
+        if len(forms) == 1 and forms <= {"function", "product"} and (
                 mine.what in other.twins or other.what in mine.twins):
             return None
         if (forms <= {"sum", "function"} and len(mine.sources) == 1
-                and mine.sources[0].array.min() < 0):
+                and mine.sources[0].array.min() < 0
+                or forms == {"product"}):
             names = [["none"] if expression.form == "sum" else
                      [str(expression.what), *map(str, expression.twins)]
                      for expression in (mine, other)]

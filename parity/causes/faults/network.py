@@ -91,14 +91,14 @@ def gated_by(multiply):
 
 def _gates():
     def of_gate(name, sentence, put, step, **more):
-        return Cause(name, "feed-forward", sentence, put=put,
+        return Cause(name, "feed-forward", sentence, (BETWEEN,), put=put,
                      case="feed_forward", step=step,
                      changes={"gated": True, "activation": "silu"}, **more)
-    inside = "the network's own modules are told apart, not what is between"
+    inside = "between modules only products are looked for"
     yield of_gate("gate and inner kernel exchanged",
                   "f(x W₁) · (x W_g) for f(x W_g) · (x W₁).",
-                  made_with(exchanged), "gate", not_explained="they are told "
-                  "as two arrays, each another")
+                  made_with(exchanged), "gate",
+                  settings={"gate": "exchanged"})
     yield of_gate("gate added, not multiplied", "f(x W_g) + x W₁.",
                   gated_by(lambda a, b, f: a + b), "gated",
                   not_explained=inside)
