@@ -290,19 +290,24 @@ def finish(out, report, names, json_file, html_file=None):
 def causes(report):
     """Which known faults compute what the first to diverge computed.
 
-    A port that failed has its traceback, and may do anything if it is asked.
+    They are looked for at the first row of which any are known. A port that
+    failed has its traceback, and may do anything if it is asked.
     """
     from parity.check.workers import words_of
     failed = {failure.port for failure in report.failures}
-    wrong = [one for one in report.divergences() if one[1] not in failed]
-    if not wrong:
-        return []
-    from parity.causes import training_diagnosis
-    row, port, _ = wrong[0]
-    try:
-        return training_diagnosis.of_row(
-            row, ports.ready(port, form=row.form))
-    except Exception as error:  # of a port that also fails at this
-        print(f"parity: no cause was looked for: {words_of(error)}.",
-              file=sys.stderr)
-        return []
+    first = {}
+    for row, port, _ in report.divergences():
+        if port not in failed:
+            first.setdefault((port, row.preset, row.case, row.dtype, row.form),
+                             (row, port))
+    from parity.causes import rows
+    for row, port in first.values():
+        if not (diagnosis := rows.diagnosis_for(row)):
+            continue
+        try:
+            return diagnosis.findings(ports.ready(port, form=row.form))
+        except Exception as error:  # of a port that also fails at this
+            print(f"parity: no cause was looked for: {words_of(error)}.",
+                  file=sys.stderr)
+            break
+    return []

@@ -12,7 +12,7 @@ from parity.causes.cause import ANY, ARRAYS, OTHER
 
 #: The files, in the order in which their causes are tried.
 FILES = ("norms", "attention", "masks", "arrays", "tables", "network",
-         "training", "training_steps", "generation")
+         "training", "training_steps", "gradients", "generation")
 
 _more = []
 

@@ -18,17 +18,20 @@ import dataclasses
 
 import numpy as np
 
-from contract.config import PRESETS
 from parity import ports
 from parity.causes import catalogue
+from parity.causes.faults import generation, gradients, training_steps
 from parity.causes.places import PlacedCause, places_of
-from parity.check import cases, golden
-from parity.check.run import Reference, Runner, compare_steps
+from parity.check import cases
+from parity.check.run import Reference, Runner, Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 
 #: How many faults are looked for in one port.
 MOST = 3
+
+#: Topics whose faults show in no component and no forward pass.
+APART = (training_steps.TOPIC, gradients.TOPIC, generation.TOPIC)
 
 #: What the inputs of the second probe are multiplied by.
 SCALE = 0.125
@@ -83,17 +86,21 @@ class Diagnosis:
     Args:
         config, weights: of the models, in float64.
         faults: the causes to look for; by default all that can be put there.
+        batch: that models are run on; by default cases.padded_batch's.
     """
 
-    def __init__(self, config, weights, faults=None):
+    def __init__(self, config, weights, faults=None, batch=None):
         self.config, self.weights = config, weights
         self.selection = faults
-        self.cases = [
-            case for case in (
-                *cases.component_cases(config),
-                cases.model_case(cases.padded_batch(config)))
-            if "float64" in case.tiers]
-        self._truths, self._replays = {}, {}
+        self.batch = batch or cases.padded_batch(config)
+        self.cases = list(self._cases())
+        self._truths, self._replays, self._shown = {}, {}, {}
+
+    def _cases(self):
+        """The cases that are looked at, in float64."""
+        every = (*cases.component_cases(self.config, self.batch),
+                 cases.model_case(self.batch))
+        return (case for case in every if "float64" in case.tiers)
 
     @property
     def faults(self):
@@ -101,7 +108,7 @@ class Diagnosis:
         if self.selection is not None:
             return self.selection
         return [fault for fault in catalogue.faults()
-                if fault.topic != "training"]
+                if fault.topic not in APART]
 
     def findings(self, engine):
         """What is wrong with a port: a list of Findings, the first first.
@@ -154,10 +161,13 @@ class Diagnosis:
         # Several parts in one case: only one of them may be wrong.
         if reached < every and (fitting or not case.nested
                                 or case is self.cases[-1]):
-            for place in self._places(runner, allowed):
+            order, step = self._in_model(runner, allowed)
+            likely = fitting or [
+                fault for fault in self.faults if own_name(self._shows(
+                    fault, allowed, order)) == own_name(step)]
+            for place in places_of(step):
                 placed = self._fitting(runner, case, steps, [
-                    PlacedCause(cause, place)
-                    for cause in fitting or self.faults], allowed)
+                    PlacedCause(cause, place) for cause in likely], allowed)
                 nearer, far = self._furthest(runner, case, placed, allowed)
                 if far > reached:
                     causes, reached = nearer, far
@@ -194,22 +204,34 @@ class Diagnosis:
                 best.append(cause)
         return best, reached
 
-    def _places(self, runner, allowed):
-        """Where in the model the port's first wrong step is, widest first."""
+    def _in_model(self, runner, allowed):
+        """The steps of the port's whole model in their order, and the first
+        wrong one; "" if there is none."""
         case = self.cases[-1]
         try:
             steps = runner.steps(case, case.inputs)
         except Exception:  # it has said so
-            return ()
+            return (), ""
         wrong = diverging(steps, self._truth(case, allowed))
-        return places_of(wrong[0]) if wrong else ()
+        return tuple(steps), wrong[0] if wrong else ""
+
+    def _shows(self, fault, allowed, order):
+        """The first of a model's steps that a fault changes; "" if none."""
+        key = fault.name, tuple(f.name for f in allowed)
+        if key not in self._shown:
+            case = self.cases[-1]
+            steps = self._replay(case, fault, allowed) or {}
+            truth = self._truth(case, allowed).steps
+            self._shown[key] = next((
+                name for name in order if name in steps and name in truth
+                and not equal(steps[name], truth[name])), "")
+        return self._shown[key]
 
     def _same(self, steps, case, fault, allowed):
         """Whether a fault computes each step of a case as the port did."""
         replayed = self._replay(case, fault, allowed)
-        return (replayed is not None and replayed.keys() == steps.keys()
-                and all(equal(steps[name], replayed[name])
-                        for name in steps))
+        return replayed is not None and not diverging(
+            steps, Truth(replayed, {}))
 
     def _truth(self, case, allowed):
         key = case.name, tuple(fault.name for fault in allowed)
@@ -236,20 +258,25 @@ class Diagnosis:
         return steps
 
 
-def of_row(row, engine):
-    """What is wrong with a port, from a Row of parity.check.run that diverges.
+class GradientDiagnosis(Diagnosis):
+    """Looks for the causes of gradients that diverge."""
 
-    Only a preset's components and steps in float64 are diagnosed; nothing is
-    found for anything else.
-    """
-    if row.preset not in PRESETS or row.dtype != "float64":
-        return []
-    names = [case.name for case in cases.component_cases(
-        cases.test_size(row.preset))]
-    if row.case not in (*names, cases.model_case(()).name):
-        return []
-    return Diagnosis(cases.test_size(row.preset),
-                     golden.shipped(row.preset)).findings(engine)
+    def _cases(self):
+        yield cases.gradients_case(self.batch, self.config.pad_id)
+
+    @property
+    def faults(self):
+        """The causes that are looked for."""
+        return [fault for fault in catalogue.faults()
+                if fault.topic == gradients.TOPIC]
+
+    def _in_model(self, runner, allowed):
+        return (), ""
+
+
+def own_name(step):
+    """The last part of a step's name."""
+    return step.rpartition(".")[2]
 
 
 def diverging(steps, truth):

@@ -3,9 +3,10 @@
 import dataclasses
 
 from contract.weights import probe_weights
-from parity.causes.diagnose import Diagnosis
 from parity.causes.cause import Cause
-from parity.causes.faults.training_steps import CASE
+from parity.causes.diagnose import Diagnosis, GradientDiagnosis
+from parity.causes.faults import generation, gradients, training_steps
+from parity.causes.search_diagnosis import diagnosis_of
 from parity.causes.training_diagnosis import TrainingDiagnosis, proof_run
 from parity.check import cases
 
@@ -67,15 +68,28 @@ _diagnoses = {}
 
 
 def diagnosis_for(fault):
-    """The Diagnosis of the config in which a fault shows; made once."""
-    key = (fault.preset, fault.case == CASE,
+    """The diagnosis of what a fault shows in; made once."""
+    kind = fault.topic if fault.topic in KINDS else ""
+    key = (kind, fault.preset, kind == generation.TOPIC and fault.case,
            tuple(sorted(fault.changes.items())))
-    if key not in _diagnoses and fault.case == CASE:
-        _diagnoses[key] = TrainingDiagnosis(proof_run(fault.changes))
     if key not in _diagnoses:
-        config = cases.test_size(fault.preset).replace(**fault.changes)
-        _diagnoses[key] = Diagnosis(config, probe_weights(config))
+        _diagnoses[key] = KINDS.get(kind, of_model)(fault)
     return _diagnoses[key]
+
+
+def of_model(fault, kind=Diagnosis):
+    """The diagnosis of the config in which a fault shows."""
+    config = cases.test_size(fault.preset).replace(**fault.changes)
+    return kind(config, probe_weights(config))
+
+
+#: Topics whose faults show in something else than a forward pass.
+KINDS = {
+    training_steps.TOPIC: lambda fault: TrainingDiagnosis(
+        proof_run(fault.changes)),
+    gradients.TOPIC: lambda fault: of_model(fault, GradientDiagnosis),
+    generation.TOPIC: lambda fault: diagnosis_of("babbling words", fault.case),
+}
 
 
 def proof(fault, engine):

@@ -16,7 +16,7 @@ def faults(
     topic: Annotated[Optional[list[str]], typer.Option(
         help="Only these: norm, attention, masks, embedding, positions, "
         "feed-forward, residual, layers, output, dtype, loss, optimiser, "
-        "training."
+        "training, gradients, generation."
     )] = None,
     port: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="torch, keras, jax or all; repeat it or separate "

@@ -1,12 +1,115 @@
-"""What goes wrong in a search, which its tokens themselves tell."""
+"""What goes wrong in a search, which its tokens themselves tell or a replay."""
+
+import numpy as np
 
 from parity.causes.cause import Cause
+from parity.causes.faults.putting import (
+    native_of, numpy_of, replaced, rewritten)
 from parity.check import generation
 
-NOT_PUT = "test_generate.py rewrites a line of each search instead"
+TOPIC = "generation"
+
 NOT_EXPLAINED = "a trace holds one forward pass, and no search"
 
+#: The searches of parity.check.search_runs.babbling in which they are put.
+BEAM, SAMPLE = "beam 4, paper, α 1.0", "sample, temperature 0.7"
+
+
+def in_beam(old, new):
+    """Replace a piece of the beam search's source."""
+    return rewritten("search", "Beam.run", old, new)
+
+
+def in_choice(old, new):
+    """Replace a piece of the source that draws a token."""
+    return rewritten("sample", "Sample.choose", old, new)
+
+
+def neighbours_seen(old, port):
+    """What is padding in every row is hidden, and no other padding."""
+    def made(tokens, pad_id):
+        mask = numpy_of(port, old(tokens, pad_id))
+        return native_of(port, np.ascontiguousarray(
+            np.broadcast_to(mask.any(axis=0), mask.shape)))
+    return made
+
+
+PADDING_MASK = replaced("search", "padding_mask", neighbours_seen)
+
+#: How those are put that tokens tell by themselves, as generation.CAUSES.
+TOLD = {
+    "a target goes on after its end": in_beam(
+        "ends = token == settings.eos_id", "ends = token == -1"),
+    "one hypothesis stands twice": in_beam(
+        "arange(w) == 0", "arange(w) >= 0"),
+    "a row depends on its batch": PADDING_MASK,
+    "only with the cache: keys and values are not those of the hypothesis":
+        replaced("search", "Search.reorder", lambda old, port: (
+            lambda self, parents: None)),
+}
+
+
+def _causes():
+    for name, put in TOLD.items():
+        cached = name.startswith("only with the cache")
+        yield (name, generation.CAUSES[name][0], put, BEAM,
+               "tokens, cached" if cached else "tokens, uncached")
+    tokens, scores = "tokens, uncached", "scores, uncached"
+    yield ("finished targets' scores are not divided", "A score is log p, "
+           "not log p over the length rule's penalty.",
+           in_beam("scores / settings.penalty(written)", "scores"),
+           BEAM, tokens)
+    yield ("a target's length is one more", "The bos is counted as well.",
+           in_beam("settings.penalty(written)", "settings.penalty(written + 1)"
+                   ), BEAM, tokens)
+    yield ("a target's length is one less", "The eos is not counted.",
+           in_beam("settings.penalty(written)",
+                   "settings.penalty(max(written - 1, 1))"), BEAM, tokens)
+    yield ("as many candidates as the beam is wide", "Those that end leave no "
+           "other in their place.", in_beam("2 * w", "w"), BEAM, tokens)
+    yield ("hope is not divided", "A search goes on until log p alone is "
+           "worse than a finished score.",
+           replaced("search", "Beam.is_done", lambda old, port: (
+               lambda self, finished, alive, bound: old(
+                   self, finished, alive, 1.0))), BEAM, tokens)
+    yield ("padding may be chosen", "Its log p is not -∞ (R31).",
+           rewritten("search", "Search.answer", "where(padding, ",
+                     "where(padding & False, "),
+           "sample, temperature 3, p 0.9", tokens)
+    yield ("a finished row's score goes on", "Padding behind an end adds its "
+           "log p.", rewritten("search", "Greedy.run", "where(finished, 0, ",
+                               "where(finished & False, 0, "), SAMPLE, scores)
+    yield ("with the cache every token stands at position 0", "Positions "
+           "begin anew with each token that is read.",
+           rewritten("transformer", "Transformer.decode",
+                     "caches[0].written", "0"), BEAM, "tokens, cached")
+    yield ("temperature is not applied", "p is the softmax of log p.",
+           in_choice(" / settings.temperature", ""), SAMPLE, tokens)
+    yield ("temperature multiplies", "log p · temperature.", in_choice(
+        " / settings.temperature", " * settings.temperature"), SAMPLE, tokens)
+    yield ("top k is ignored", "Any token may be drawn.", in_choice(
+        "settings.top_k or len(place)", "len(place)"), "sample, top 5", tokens)
+    yield ("top p is ignored", "Any token may be drawn.", in_choice(
+        "before < settings.top_p", "before < 2"), "sample, p 0.8", tokens)
+    yield ("top p leaves out the token that reaches it", "Kept are those "
+           "whose sum is at most top_p.", in_choice(
+               "before < settings.top_p",
+               "(before + p <= settings.top_p) | (place == 0)"),
+           "sample, p 0.8", tokens)
+    yield ("a draw is not scaled to what is kept", "It is of the sum of all "
+           "p, and falls behind what is kept.", in_choice(
+               " * reached[:, -1]", ""), "sample, top 5", tokens)
+    yield ("a row's draws follow its place in the batch", "Not its number: "
+           "the same source draws otherwise elsewhere.",
+           replaced("sample", "uniforms", lambda old, port: (
+               lambda seed, rows, length: old(
+                   seed, np.arange(len(rows)), length))), SAMPLE, tokens)
+    yield ("draws are those of the token before", "The first draw is place "
+           "0's.", in_choice("self.draws[:, written]",
+                             "self.draws[:, written - 1]"), SAMPLE, tokens)
+
+
 CAUSES = tuple(
-    Cause(name, "generation", sentence, not_put=NOT_PUT,
+    Cause(name, TOPIC, sentence, put=put, case=case, step=step,
           not_explained=NOT_EXPLAINED)
-    for name, (sentence, _) in generation.CAUSES.items())
+    for name, sentence, put, case, step in _causes())

@@ -1,27 +1,12 @@
 """What goes wrong between the steps of a training run."""
 
-import inspect
-import textwrap
-
 from parity.causes.cause import Cause
-from parity.causes.faults.putting import replaced, tabled
+from parity.causes.faults.putting import replaced, rewritten, tabled
 
 #: The case in which they are put: a short run, by parity.check.training_runs.
 CASE = "training"
 
 TOPIC = "training"
-
-
-def rewritten(file, name, old, new):
-    """Replace a piece of source, the same in all four, in a function."""
-    def make(function, port):
-        source = textwrap.dedent(inspect.getsource(function))
-        if source.count(old) != 1:
-            raise ValueError(f"{port}'s {name} has not one {old!r}")
-        namespace = {}
-        exec(source.replace(old, new), function.__globals__, namespace)
-        return namespace[function.__name__]
-    return replaced(file, name, make)
 
 
 def in_step(old, new):

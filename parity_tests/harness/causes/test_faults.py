@@ -15,6 +15,8 @@ from parity.causes import catalogue, proof
 from parity.causes.cause import Cause
 from parity.causes.diagnose import Diagnosis, probe
 from parity.causes.faults.attention import root_is
+from parity.causes.faults.generation import in_beam
+from parity.causes.faults.gradients import multiplied
 from parity.causes.faults.norms import LAYER, in_norm
 from parity.causes.faults.putting import all_of
 from parity.causes.faults.training_steps import in_step
@@ -145,9 +147,14 @@ def test_check_names_the_cause(port):
 @pytest.mark.parametrize("name, options, place", [
     ("dropout masks are those of the first batch", ("--train", "2"),
      "training, 1 steps, step 1 loss"),
+    ("gradients are of the loss's sum", ("--gradients",),
+     "gradients, grad source_embedding.table"),
+    ("one hypothesis stands twice", ("--generate",),
+     "beam 4, paper, tokens, uncached"),
     ("v is 0 when resumed", ("--wide",), "step 3 weights")])
 @pytest.mark.long
-def test_check_names_the_cause_of_a_training_run(name, options, place):
+def test_check_names_the_cause_of_what_is_no_forward_pass(
+        name, options, place):
     port = ports.engine("torch")
     if isinstance(port, ports.NotChecked):
         pytest.skip(f"not checked: {port.reason}")
@@ -170,6 +177,29 @@ def test_a_training_fault_that_no_one_knows_is_not_named(port):
         found = diagnosis.findings(port)
     assert [(f.cause, f.step) for f in found] == [
         ("not identified", "step 1 loss")]
+
+
+@pytest.mark.parametrize("fault, like", [
+    (in_beam("scores / settings.penalty(written)",
+             "scores / settings.penalty(written) * 1.001"),
+     "a target's length is one more"),
+    (multiplied(lambda config, labels: 1.001),
+     "gradients are turned round")])
+def test_a_fault_beyond_the_forward_pass_that_no_one_knows(port, fault, like):
+    """A thousandth more, of a score and of every gradient."""
+    diagnosis = proof.diagnosis_for(BY_NAME[like])
+    assert diagnosis.findings(port) == []
+    with fault(port.NAME):
+        found = diagnosis.findings(port)
+    assert [f.cause for f in found] == ["not identified"]
+
+
+def test_two_faults_of_a_search_are_named(port):
+    pair = [BY_NAME[name] for name in (
+        "a target's length is one more", "one hypothesis stands twice")]
+    with pair[0].put(port.NAME), pair[1].put(port.NAME):
+        found = proof.diagnosis_for(pair[0]).findings(port)
+    assert sorted(f.cause for f in found) == [fault.name for fault in pair]
 
 
 def test_check_says_that_a_cause_is_not_identified():
