@@ -94,11 +94,12 @@ class Runner:
         """The loss, each gradient, and those of all weights as one vector."""
         loss, gradients = self.engine.gradients(
             self.module(case), *inputs, calls.key(case))
-        everything = [gradients[name].ravel() for name in self.weights
-                      if name in gradients]
+        weights = [name for name in self.weights if name in gradients]
         return {"loss": loss,
-                **{f"grad {name}": array for name, array in gradients.items()},
-                "all weights": np.concatenate(everything)}
+                **{f"grad {name}": gradients[name]
+                   for name in dict.fromkeys([*weights, *gradients])},
+                "all weights": np.concatenate(
+                    [gradients[name].ravel() for name in weights])}
 
 
 def checksum(arrays):
