@@ -37,7 +37,7 @@ def pairs(seed=0):
 def described(flops):
     """What is computed, as plain data and in words."""
     c = config()
-    tied = "tied" if c.tied else "not tied"
+    tied = "not tied" if c.tied == "none" else "tied"
     return {
         "preset": PRESET, "vocab": VOCAB, "tied": c.tied, "rows": ROWS,
         "length": LENGTH, "flops": flops,

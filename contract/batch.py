@@ -61,7 +61,7 @@ class Batch:
 
 def check_inputs(config, source, target, source_mask, target_mask):
     """Raise InputError unless a model of ``config`` can read these arrays."""
-    checks.tokens(source, config.source_vocab, config.source_length, "source")
+    checks.tokens(source, config.source_ids, config.source_length, "source")
     checks.tokens(target, config.target_vocab, config.max_length, "target")
     (batch, s), (rows, t) = np.shape(source), np.shape(target)
     if batch != rows:
@@ -100,7 +100,7 @@ def check_pairs(config, sources, targets):
             "the targets have one token; give at least two, of which the "
             "first is read and the second predicted.")
     checks.tokens(sources.reshape(-1, sources.shape[2]),
-                  config.source_vocab, config.source_length, "source")
+                  config.source_ids, config.source_length, "source")
     checks.tokens(targets[:, :, 1:].reshape(-1, targets.shape[2] - 1),
                   config.target_vocab, config.max_length, "target")
     checks.tokens(targets[:, :, :1].reshape(-1, 1),
@@ -114,7 +114,7 @@ def check_search(config, source, settings, rows):
         ``rows``, or 0, 1, 2, … in their place.
     """
     settings.check(config)
-    checks.tokens(source, config.source_vocab, config.source_length, "source")
+    checks.tokens(source, config.source_ids, config.source_length, "source")
     rows = np.arange(len(source)) if rows is None else np.asarray(rows)
     if rows.shape != (len(source),) or rows.dtype.kind not in "iu":
         raise checks.InputError(

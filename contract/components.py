@@ -26,7 +26,7 @@ COMPONENTS = {
     "decoder_layer": ("decoder", "DecoderLayer", lambda c: (c,)),
     "encoder": ("encoder", "Encoder", lambda c: (c,)),
     "decoder": ("decoder", "Decoder", lambda c: (c,)),
-    "projection": ("projection", "Projection",
+    "projection": ("projection", ("PROJECTIONS", "has_output_bias"),
                    lambda c: (c.d_model, c.target_vocab)),
     "transformer": ("transformer", "Transformer", lambda c: (c,)),
 }

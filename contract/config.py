@@ -18,6 +18,9 @@ CHOICES = {
     "attention_bias": ("all", "none", "all_but_key"),
     "attention_scale": ("root", "none"),
     "output": ("logits", "log_probs"),
+    "output_scale": ("none", "root"),
+    "tied": ("none", "output", "embeddings", "all"),
+    "begin": ("token", "zero"),
     "smoothing": ("uniform", "others", "kl"),
 }
 
@@ -98,7 +101,17 @@ class TransformerConfig:
             "none", or "all_but_key".
         attention_scale: scores are divided by "root", √d_k, or by "none".
         output: "logits", or "log_probs" for their log-softmax.
-        tied: both embeddings and the projection share one table.
+        output_scale: vectors times 1/√d_model before the projection, "root",
+            or "none".
+        output_bias: whether the projection has a bias; None, unless it is
+            tied.
+        tied: which share one table: "none"; "output", the target embedding and
+            the projection; "embeddings", of source and target; or "all" three.
+            False and True, as earlier files have them, are "none" and "all".
+        token_types: 0, or how many types, as BERT's segments, the tokens of a
+            source may have. Token i of type n is the id i + n · source_vocab.
+        begin: what a target begins with: "token", the embedding of its first
+            id, or "zero", zeros in its place.
         pad_id: the token id that is padding.
     """
 
@@ -135,16 +148,22 @@ class TransformerConfig:
     attention_bias: str = "all"
     attention_scale: str = "root"
     output: str = "logits"
-    tied: bool = False
+    output_scale: str = "none"
+    output_bias: bool | None = None
+    tied: str | bool = "none"
+    token_types: int = 0
+    begin: str = "token"
     pad_id: int = 0
 
     def __post_init__(self):
+        if isinstance(self.tied, bool):  # as earlier files have it
+            object.__setattr__(self, "tied", "all" if self.tied else "none")
         for field in SIZES:
             self._whole(field, smallest=1)
         for field in COUNTS:
             if getattr(self, field) is not None:
                 self._whole(field, smallest=1)
-        for field in ("pad_id", "position_start"):
+        for field in ("pad_id", "position_start", "token_types"):
             self._whole(field, smallest=0)
         self._tables()
         for field, allowed in (CHOICES | DEPENDENT).items():
@@ -193,11 +212,13 @@ class TransformerConfig:
                 f"d_model {self.d_model} is odd, but positions pair a sine "
                 "with a cosine; make d_model even."
             )
-        if self.tied and self.source_vocab != self.target_vocab:
+        if not isinstance(self.output_bias, bool | None):
+            raise InputError("output_bias must be None, True or False.")
+        if self.embeddings_tied and self.source_vocab != self.target_vocab:
             raise InputError(
                 f"tied embeddings share one table, but source_vocab is "
                 f"{self.source_vocab} and target_vocab {self.target_vocab}; "
-                "make them equal or set tied=False."
+                "make them equal or set tied='none'."
             )
         if self.pad_id >= min(self.source_vocab, self.target_vocab):
             raise InputError(
@@ -238,6 +259,27 @@ class TransformerConfig:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise InputError(f"{field} is {value!r}; choose a number.")
         return value
+
+    @property
+    def embeddings_tied(self):
+        """Whether source and target have one embedding table."""
+        return self.tied in ("embeddings", "all")
+
+    @property
+    def output_tied(self):
+        """Whether the projection is the target embedding's table."""
+        return self.tied in ("output", "all")
+
+    @property
+    def has_output_bias(self):
+        """Whether the projection has a bias."""
+        return (not self.output_tied if self.output_bias is None
+                else self.output_bias)
+
+    @property
+    def source_ids(self):
+        """How many ids a source may have: those of every type of a token."""
+        return self.source_vocab * max(self.token_types, 1)
 
     @property
     def source_length(self):
@@ -316,8 +358,9 @@ def at_test_size(config):
     groups = config.n_kv_heads and {
         1: 1, config.n_heads: 6}.get(config.n_kv_heads, 3)
     return config.replace(
-        source_vocab=37, target_vocab=37 if config.tied else 41, d_model=48,
-        n_heads=6, n_kv_heads=groups, d_head=config.d_head and 10, d_ff=80,
+        source_vocab=37, target_vocab=37 if config.embeddings_tied else 41,
+        d_model=48, n_heads=6, n_kv_heads=groups,
+        d_head=config.d_head and 10, d_ff=80,
         n_encoder_layers=2, n_decoder_layers=3, max_length=64,
         source_max_length=config.source_max_length and 72,
     )

@@ -73,6 +73,15 @@ def _layer(config, attentions):
     return layer
 
 
+def _projection(config):
+    weights = _linear(config.d_model, config.target_vocab)
+    if config.output_tied:
+        del weights["kernel"]
+    if not config.has_output_bias:
+        del weights["bias"]
+    return weights
+
+
 def _positions(config, max_length):
     weights = {}
     if config.positions == "learned":
@@ -103,8 +112,11 @@ def schema(config):
     """Every weight of a model: canonical name -> shape, in reading order."""
     tree = {"source_embedding": {
         "table": (config.source_vocab, config.d_model)}}
+    if config.token_types:
+        tree["source_embedding"]["types"] = (
+            config.token_types, config.d_model)
     tree["source_positions"] = _positions(config, config.source_length)
-    if not config.tied:
+    if not config.embeddings_tied:
         tree["target_embedding"] = {
             "table": (config.target_vocab, config.d_model)}
     tree["target_positions"] = _positions(config, config.max_length)
@@ -112,8 +124,7 @@ def schema(config):
         config, config.n_encoder_layers, ["self_attention"])
     tree["decoder"] = _stack(
         config, config.n_decoder_layers, ["self_attention", "cross_attention"])
-    if not config.tied:
-        tree["projection"] = _linear(config.d_model, config.target_vocab)
+    tree["projection"] = _projection(config)
     return dict(_flatten(tree))
 
 
@@ -210,7 +221,7 @@ def initial_weights(config, seed=0, generator=random):
                 weights[name] = uniform(
                     name, shape, _share(name, config)
                     * math.sqrt(6 / sum(shape)))
-            case "table":
+            case "table" | "types":
                 weights[name] = uniform(name, shape, math.sqrt(3 / shape[1]))
             case "scale":
                 weights[name] = np.ones(shape)

@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 from flax import nnx
 
 from contract.trace import tap
@@ -43,9 +44,53 @@ class TokenEmbedding(nnx.Module):
         return embedded
 
 
+class TypedEmbedding(TokenEmbedding):
+    """Embeddings of tokens that have types, such as BERT's two segments."""
+
+    def __init__(self, config, vocab, *, rngs):
+        super().__init__(config, vocab, rngs=rngs)
+        self.vocab = vocab
+        self.types = nnx.Embed(
+            config.token_types, config.d_model,
+            promote_dtype=as_stored,  # nnx: as above
+            rngs=rngs)
+
+    def __call__(self, tokens):
+        """Look up tokens, int [B T]: i + n · V is token i of type n."""
+        embedded = super().__call__(tokens % self.vocab)
+        types = tokens // self.vocab
+        # [1] typed [B T D]: embedded + types[token's type]
+        typed = tap(self, "typed", embedded + self.types(types))
+        return typed
+
+
+#: By whether tokens have types.
+EMBEDDINGS = {False: TokenEmbedding, True: TypedEmbedding}
+
+
 class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
     def __init__(self, embedding):
         self.factor = embedding.factor
         self.table = embedding.table
+
+
+class TokenBegin(nnx.Module):
+    """A target that begins with the embedding of its first token."""
+
+    def __call__(self, x, start):
+        """Return x [B T D] as it is."""
+        return x
+
+
+class ZeroBegin(nnx.Module):
+    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+
+    def __call__(self, x, start):
+        """x [B T D], zeros at position 0; its first position is start."""
+        place = jnp.arange(start, start + x.shape[1])[:, None]
+        return jnp.where(place > 0, x, 0)
+
+
+BEGINS = {"token": TokenBegin, "zero": ZeroBegin}

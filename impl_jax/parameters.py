@@ -5,7 +5,8 @@ from flax import nnx
 from impl_jax.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_jax.positional import LearnedPositions, UnpaddedPositions
-from impl_jax.projection import Projection
+from impl_jax.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias)
 
 _LINEAR = {"kernel": "kernel", "bias": "bias"}
 _TABLE = {"table": "weight"}
@@ -17,6 +18,8 @@ _RMS_NORM = {"scale": "scale"}
 PARAMETERS = {
     nnx.Linear: _LINEAR,
     Projection: _LINEAR,
+    ProjectionWithoutBias: _LINEAR,
+    BiasedTiedProjection: {"bias": "bias"},
     nnx.Embed: {"": "embedding"},
     LearnedPositions: _TABLE,
     UnpaddedPositions: _TABLE,

@@ -4,10 +4,12 @@ from flax import nnx
 
 from contract.trace import tap
 from impl_jax.decoder import Decoder
-from impl_jax.embedding import TiedEmbedding, TokenEmbedding
+from impl_jax.embedding import (
+    BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from impl_jax.encoder import Encoder
 from impl_jax.positional import ENCODINGS
-from impl_jax.projection import OUTPUTS, Projection, TiedProjection
+from impl_jax.projection import (
+    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
 
 
 class Transformer(nnx.Module):
@@ -16,18 +18,22 @@ class Transformer(nnx.Module):
     def __init__(self, config, *, rngs):
         self.config = config
         Positions = ENCODINGS[config.position_padding][config.positions]
-        self.source_embedding = TokenEmbedding(
+        self.source_embedding = EMBEDDINGS[config.token_types > 0](
             config, config.source_vocab, rngs=rngs)
         self.source_positions = Positions(config, config.source_length)
         self.target_embedding = (
-            TiedEmbedding(self.source_embedding) if config.tied
+            TiedEmbedding(self.source_embedding) if config.embeddings_tied
             else TokenEmbedding(config, config.target_vocab, rngs=rngs))
+        self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config, rngs=rngs)
         self.decoder = Decoder(config, rngs=rngs)
         self.projection = (
-            TiedProjection(self.source_embedding) if config.tied
-            else Projection(config.d_model, config.target_vocab, rngs=rngs))
+            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
+            if config.output_tied
+            else PROJECTIONS[config.has_output_bias](
+                config.d_model, config.target_vocab, rngs=rngs))
+        self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 
     def encode(self, source, source_mask):
@@ -42,6 +48,7 @@ class Transformer(nnx.Module):
         """Target tokens [B T], reading the memory, to vectors [B T D]."""
         start = 0 if caches is None else caches[0].written
         x = self.target_embedding(target)
+        x = self.target_begin(x, start)
         x = self.target_positions(x, target, start)
         # [2] decoded [B T D]: the decoder's output
         decoded = tap(self, "decoded", self.decoder(
@@ -50,7 +57,7 @@ class Transformer(nnx.Module):
 
     def project(self, decoded):
         """Vectors [B T D] to a score for every token, [B T V]."""
-        logits = self.projection(decoded)
+        logits = self.projection(decoded * self.output_factor)
         # [3] output [B T V]: the logits, or their log-softmax  (R16)
         output = tap(self, "output", self.output_function(logits))
         return output

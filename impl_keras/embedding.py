@@ -3,6 +3,7 @@
 import math
 
 import keras
+from keras import ops
 
 from contract.trace import tap
 
@@ -37,6 +38,28 @@ class TokenEmbedding(keras.layers.Layer):
         return embedded
 
 
+class TypedEmbedding(TokenEmbedding):
+    """Embeddings of tokens that have types, such as BERT's two segments."""
+
+    def __init__(self, config, vocab):
+        super().__init__(config, vocab)
+        self.vocab = vocab
+        self.types = keras.layers.Embedding(
+            config.token_types, config.d_model)
+
+    def call(self, tokens):
+        """Look up tokens, int [B T]: i + n · V is token i of type n."""
+        embedded = super().call(tokens % self.vocab)
+        types = tokens // self.vocab
+        # [1] typed [B T D]: embedded + types[token's type]
+        typed = tap(self, "typed", embedded + self.types(types))
+        return typed
+
+
+#: By whether tokens have types.
+EMBEDDINGS = {False: TokenEmbedding, True: TypedEmbedding}
+
+
 class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
@@ -45,3 +68,31 @@ class TiedEmbedding(TokenEmbedding):
         self.built = True  # keras: nothing of its own to build
         self.factor = embedding.factor
         self.table = embedding.table
+
+
+class TokenBegin(keras.layers.Layer):
+    """A target that begins with the embedding of its first token."""
+
+    def __init__(self):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+
+    def call(self, x, start):
+        """Return x [B T D] as it is."""
+        return x
+
+
+class ZeroBegin(keras.layers.Layer):
+    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+
+    def __init__(self):
+        super().__init__()
+        self.built = True  # keras: nothing of its own to build
+
+    def call(self, x, start):
+        """x [B T D], zeros at position 0; its first position is start."""
+        place = ops.arange(start, start + x.shape[1])[:, None]
+        return ops.where(place > 0, x, 0)
+
+
+BEGINS = {"token": TokenBegin, "zero": ZeroBegin}

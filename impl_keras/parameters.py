@@ -9,7 +9,8 @@ from impl_keras.attention import MultiHeadAttention
 from impl_keras.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_keras.positional import LearnedPositions, UnpaddedPositions
-from impl_keras.projection import Projection
+from impl_keras.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias)
 
 
 def _join_last(array):
@@ -32,6 +33,8 @@ _RMS_NORM = {"scale": ("scale", np.asarray)}
 PARAMETERS = {
     keras.layers.Dense: _DENSE,
     Projection: _DENSE,
+    ProjectionWithoutBias: _DENSE,
+    BiasedTiedProjection: {"bias": ("bias", np.asarray)},
     keras.layers.Embedding: {"": ("embeddings", np.asarray)},
     LearnedPositions: _TABLE,
     UnpaddedPositions: _TABLE,

@@ -1,5 +1,7 @@
 """The projection: from vectors back to a score for every token (§3.4)."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -19,6 +21,19 @@ def identity(x):
 OUTPUTS = {"logits": identity, "log_probs": log_softmax}
 
 
+def one(d_model):
+    """1, for vectors as they are."""
+    return 1
+
+
+def over_root(d_model):
+    """1/√d_model, by which T5 and Flax's examples multiply tied vectors."""
+    return 1 / math.sqrt(d_model)
+
+
+SCALES = {"none": one, "root": over_root}
+
+
 class Projection(keras.layers.Dense):
     """x W + b, with the kernel stored as [D V]."""
 
@@ -28,6 +43,19 @@ class Projection(keras.layers.Dense):
     def call(self, x):
         """Map x [B T D] to logits."""
         # [1] logits [B T V]: x W + b  (§3.4)
+        logits = tap(self, "logits", super().call(x))
+        return logits
+
+
+class ProjectionWithoutBias(keras.layers.Dense):
+    """x W, with the kernel stored as [D V]."""
+
+    def __init__(self, d_model, vocab):
+        super().__init__(vocab, use_bias=False)
+
+    def call(self, x):
+        """Map x [B T D] to logits."""
+        # [1] logits [B T V]: x W
         logits = tap(self, "logits", super().call(x))
         return logits
 
@@ -46,3 +74,26 @@ class TiedProjection(keras.layers.Layer):
         logits = tap(self, "logits",
                      x @ ops.transpose(self.embedding.table.embeddings))
         return logits
+
+
+class BiasedTiedProjection(keras.layers.Layer):
+    """x Eᵀ + b. Parameter: ``bias`` [V]."""
+
+    def __init__(self, embedding):
+        super().__init__()
+        self.embedding = embedding
+        self.bias = self.add_weight(
+            (embedding.table.input_dim,), "zeros", name="bias")
+        self.built = True  # keras: nothing is left to build
+
+    def call(self, x):
+        """Map x [B T D] to logits."""
+        # [1] logits [B T V]: x Eᵀ + b
+        logits = tap(self, "logits", (
+            x @ ops.transpose(self.embedding.table.embeddings) + self.bias))
+        return logits
+
+
+#: By whether there is a bias.
+PROJECTIONS = {True: Projection, False: ProjectionWithoutBias}
+TIED_PROJECTIONS = {True: BiasedTiedProjection, False: TiedProjection}

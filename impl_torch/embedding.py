@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import nn
 
 from contract.trace import tap
@@ -36,6 +37,27 @@ class TokenEmbedding(nn.Module):
         return embedded
 
 
+class TypedEmbedding(TokenEmbedding):
+    """Embeddings of tokens that have types, such as BERT's two segments."""
+
+    def __init__(self, config, vocab):
+        super().__init__(config, vocab)
+        self.vocab = vocab
+        self.types = nn.Embedding(config.token_types, config.d_model)
+
+    def forward(self, tokens):
+        """Look up tokens, int [B T]: i + n · V is token i of type n."""
+        embedded = super().forward(tokens % self.vocab)
+        types = tokens // self.vocab
+        # [1] typed [B T D]: embedded + types[token's type]
+        typed = tap(self, "typed", embedded + self.types(types))
+        return typed
+
+
+#: By whether tokens have types.
+EMBEDDINGS = {False: TokenEmbedding, True: TypedEmbedding}
+
+
 class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
@@ -43,3 +65,23 @@ class TiedEmbedding(TokenEmbedding):
         nn.Module.__init__(self)  # torch: no table of its own
         self.factor = embedding.factor
         self.table = embedding.table
+
+
+class TokenBegin(nn.Module):
+    """A target that begins with the embedding of its first token."""
+
+    def forward(self, x, start):
+        """Return x [B T D] as it is."""
+        return x
+
+
+class ZeroBegin(nn.Module):
+    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+
+    def forward(self, x, start):
+        """x [B T D], zeros at position 0; its first position is start."""
+        place = torch.arange(start, start + x.shape[1])[:, None]
+        return torch.where(place > 0, x, 0)
+
+
+BEGINS = {"token": TokenBegin, "zero": ZeroBegin}

@@ -6,7 +6,8 @@ from torch import nn
 from impl_torch.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_torch.positional import LearnedPositions, UnpaddedPositions
-from impl_torch.projection import Projection
+from impl_torch.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias)
 
 _LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
 _TABLE = {"table": ("table", np.asarray)}
@@ -18,6 +19,8 @@ _RMS_NORM = {"scale": ("scale", np.asarray)}
 PARAMETERS = {
     nn.Linear: _LINEAR,
     Projection: _LINEAR,
+    ProjectionWithoutBias: _LINEAR,
+    BiasedTiedProjection: {"bias": ("bias", np.asarray)},
     nn.Embedding: {"": ("weight", np.asarray)},
     LearnedPositions: _TABLE,
     UnpaddedPositions: _TABLE,

@@ -1,5 +1,7 @@
 """The projection: from vectors back to a score for every token (§3.4)."""
 
+import math
+
 import torch
 from torch import nn
 
@@ -19,6 +21,19 @@ def identity(x):
 OUTPUTS = {"logits": identity, "log_probs": log_softmax}
 
 
+def one(d_model):
+    """1, for vectors as they are."""
+    return 1
+
+
+def over_root(d_model):
+    """1/√d_model, by which T5 and Flax's examples multiply tied vectors."""
+    return 1 / math.sqrt(d_model)
+
+
+SCALES = {"none": one, "root": over_root}
+
+
 class Projection(nn.Linear):
     """x W + b, with the kernel stored as [V D]."""
 
@@ -28,6 +43,19 @@ class Projection(nn.Linear):
     def forward(self, x):
         """Map x [B T D] to logits."""
         # [1] logits [B T V]: x W + b  (§3.4)
+        logits = tap(self, "logits", super().forward(x))
+        return logits
+
+
+class ProjectionWithoutBias(nn.Linear):
+    """x W, with the kernel stored as [V D]."""
+
+    def __init__(self, d_model, vocab):
+        super().__init__(d_model, vocab, bias=False)
+
+    def forward(self, x):
+        """Map x [B T D] to logits."""
+        # [1] logits [B T V]: x W
         logits = tap(self, "logits", super().forward(x))
         return logits
 
@@ -44,3 +72,24 @@ class TiedProjection(nn.Module):
         # [1] logits [B T V]: x Eᵀ  (§3.4, R13)
         logits = tap(self, "logits", x @ self.embedding.table.weight.mT)
         return logits
+
+
+class BiasedTiedProjection(nn.Module):
+    """x Eᵀ + b. Parameter: ``bias`` [V]."""
+
+    def __init__(self, embedding):
+        super().__init__()
+        self.embedding = embedding
+        self.bias = nn.Parameter(torch.zeros(embedding.table.num_embeddings))
+
+    def forward(self, x):
+        """Map x [B T D] to logits."""
+        # [1] logits [B T V]: x Eᵀ + b
+        logits = tap(self, "logits",
+                     x @ self.embedding.table.weight.mT + self.bias)
+        return logits
+
+
+#: By whether there is a bias.
+PROJECTIONS = {True: Projection, False: ProjectionWithoutBias}
+TIED_PROJECTIONS = {True: BiasedTiedProjection, False: TiedProjection}

@@ -4,10 +4,12 @@ from torch import nn
 
 from contract.trace import tap
 from impl_torch.decoder import Decoder
-from impl_torch.embedding import TiedEmbedding, TokenEmbedding
+from impl_torch.embedding import (
+    BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from impl_torch.encoder import Encoder
 from impl_torch.positional import ENCODINGS
-from impl_torch.projection import OUTPUTS, Projection, TiedProjection
+from impl_torch.projection import (
+    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
 
 
 class Transformer(nn.Module):
@@ -17,18 +19,22 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         Positions = ENCODINGS[config.position_padding][config.positions]
-        self.source_embedding = TokenEmbedding(
+        self.source_embedding = EMBEDDINGS[config.token_types > 0](
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.target_embedding = (
-            TiedEmbedding(self.source_embedding) if config.tied
+            TiedEmbedding(self.source_embedding) if config.embeddings_tied
             else TokenEmbedding(config, config.target_vocab))
+        self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.projection = (
-            TiedProjection(self.source_embedding) if config.tied
-            else Projection(config.d_model, config.target_vocab))
+            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
+            if config.output_tied
+            else PROJECTIONS[config.has_output_bias](
+                config.d_model, config.target_vocab))
+        self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 
     def encode(self, source, source_mask):
@@ -43,6 +49,7 @@ class Transformer(nn.Module):
         """Target tokens [B T], reading the memory, to vectors [B T D]."""
         start = 0 if caches is None else caches[0].written
         x = self.target_embedding(target)
+        x = self.target_begin(x, start)
         x = self.target_positions(x, target, start)
         # [2] decoded [B T D]: the decoder's output
         decoded = tap(self, "decoded", self.decoder(
@@ -51,7 +58,7 @@ class Transformer(nn.Module):
 
     def project(self, decoded):
         """Vectors [B T D] to a score for every token, [B T V]."""
-        logits = self.projection(decoded)
+        logits = self.projection(decoded * self.output_factor)
         # [3] output [B T V]: the logits, or their log-softmax  (R16)
         output = tap(self, "output", self.output_function(logits))
         return output

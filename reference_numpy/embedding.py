@@ -52,6 +52,40 @@ class TokenEmbedding:
         return g
 
 
+class TypedEmbedding(TokenEmbedding):
+    """Embeddings of tokens that have types, such as BERT's two segments.
+
+    Parameters: ``table`` [V D] and ``types`` [n D].
+    """
+
+    def __init__(self, config, vocab):
+        super().__init__(config, vocab)
+        self.vocab = vocab
+        self.types = np.zeros((config.token_types, config.d_model))
+
+    def forward(self, tokens):
+        """Look up tokens, int [B T]: i + n · V is token i of type n."""
+        embedded, c = super().forward(tokens % self.vocab)
+        types = tokens // self.vocab
+        c["types"] = (types,)
+        # [1] typed [B T D]: embedded + types[token's type]
+        typed = c["typed"] = embedded + self.types[types]
+        return typed, c
+
+    def backward(self, dtyped, c):
+        """From dtyped [B T D]: g."""
+        # [1'] embedded, types: typed = embedded + types[token's type]
+        g = super().backward(dtyped, c)
+        (types,), g["typed"] = c["types"], dtyped
+        dtypes = g["types"] = np.zeros_like(self.types)
+        np.add.at(dtypes, types, dtyped)
+        return g
+
+
+#: By whether tokens have types.
+EMBEDDINGS = {False: TokenEmbedding, True: TypedEmbedding}
+
+
 class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
@@ -63,3 +97,32 @@ class TiedEmbedding(TokenEmbedding):
     def table(self):
         """The other embedding's table, [V D]."""
         return self.embedding.table
+
+
+class TokenBegin:
+    """A target that begins with the embedding of its first token."""
+
+    def forward(self, x, start):
+        """Return x [B T D] as it is."""
+        return x, {}
+
+    def backward(self, dbegun, c):
+        """Return dbegun [B T D] as it is."""
+        return dbegun, {}
+
+
+class ZeroBegin:
+    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+
+    def forward(self, x, start):
+        """x [B T D], zeros at position 0; its first position is start."""
+        place = np.arange(start, start + x.shape[1])[:, None]
+        return np.where(place > 0, x, 0), {"inputs": (place,)}
+
+    def backward(self, dbegun, c):
+        """From dbegun [B T D]: dx and g."""
+        (place,) = c["inputs"]
+        return np.where(place > 0, dbegun, 0), {}
+
+
+BEGINS = {"token": TokenBegin, "zero": ZeroBegin}

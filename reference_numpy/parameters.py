@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from reference_numpy.embedding import TokenEmbedding
+from reference_numpy.embedding import TokenEmbedding, TypedEmbedding
 from reference_numpy.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
 from reference_numpy.positional import LearnedPositions, UnpaddedPositions
-from reference_numpy.projection import Projection
+from reference_numpy.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias)
 
 #: The arrays that a module of each type holds: canonical leaf -> attribute.
 #: A port's table also says how to turn an array into its native shape.
@@ -15,7 +16,10 @@ PARAMETERS = {
     Linear: ("kernel", "bias"),
     LinearWithoutBias: ("kernel",),
     Projection: ("kernel", "bias"),
+    ProjectionWithoutBias: ("kernel",),
+    BiasedTiedProjection: ("bias",),
     TokenEmbedding: ("table",),
+    TypedEmbedding: ("table", "types"),
     LearnedPositions: ("table",),
     UnpaddedPositions: ("table",),
     LayerNorm: ("scale", "bias"),

@@ -1,36 +1,41 @@
 """The Transformer: source tokens in, a score for every target token out."""
 
 from reference_numpy.decoder import Decoder
-from reference_numpy.embedding import TiedEmbedding, TokenEmbedding
+from reference_numpy.embedding import (
+    BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from reference_numpy.encoder import Encoder
 from reference_numpy.positional import ENCODINGS
 from reference_numpy.projection import (
-    OUTPUTS, OUTPUTS_BACKWARD, Projection, TiedProjection)
+    OUTPUTS, OUTPUTS_BACKWARD, PROJECTIONS, SCALES, TIED_PROJECTIONS)
 
 
 class Transformer:
     """Vaswani et al. 2017, figure 1, and the variants that a config names.
 
     Parameters: those of ``source_embedding``, ``target_embedding``,
-    ``encoder``, ``decoder`` and ``projection``; where the config ties them,
-    one table serves both embeddings and the projection.
+    ``encoder``, ``decoder`` and ``projection``, and of positions that are
+    learned. Of those that the config ties, one table serves all.
     """
 
     def __init__(self, config):
         self.config = config
         Positions = ENCODINGS[config.position_padding][config.positions]
-        self.source_embedding = TokenEmbedding(
+        self.source_embedding = EMBEDDINGS[config.token_types > 0](
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.target_embedding = (
-            TiedEmbedding(self.source_embedding) if config.tied
+            TiedEmbedding(self.source_embedding) if config.embeddings_tied
             else TokenEmbedding(config, config.target_vocab))
+        self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.projection = (
-            TiedProjection(self.source_embedding) if config.tied
-            else Projection(config.d_model, config.target_vocab))
+            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
+            if config.output_tied
+            else PROJECTIONS[config.has_output_bias](
+                config.d_model, config.target_vocab))
+        self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
         self.output_backward = OUTPUTS_BACKWARD[config.output]
 
@@ -53,6 +58,7 @@ class Transformer:
         c = {}
         start = 0 if caches is None else caches[0].written
         x, c["target_embedding"] = self.target_embedding.forward(target)
+        x, c["target_begin"] = self.target_begin.forward(x, start)
         x, c["target_positions"] = self.target_positions.forward(
             x, target, start)
         # [2] decoded [B T D]: the decoder's output
@@ -64,7 +70,8 @@ class Transformer:
     def project(self, decoded):
         """Vectors [B T D] to a score for every token, [B T V]."""
         c = {}
-        logits, c["projection"] = self.projection.forward(decoded)
+        logits, c["projection"] = self.projection.forward(
+            decoded * self.output_factor)
         # [3] output [B T V]: the logits, or their log-softmax  (R16)
         output = c["output"] = self.output_function(logits)
         return output, c
@@ -89,14 +96,16 @@ class Transformer:
         g = {"output": doutput}
         # [3'] logits: output = the logits, or their log-softmax
         dlogits = self.output_backward(doutput, c["output"])
-        ddecoded, g["projection"] = self.projection.backward(
+        dscaled, g["projection"] = self.projection.backward(
             dlogits, c["projection"])
-        g["decoded"] = ddecoded
+        ddecoded = g["decoded"] = dscaled * self.output_factor
         # [2'] memory, x: decoded = the decoder's output
         dx, dmemory, g["decoder"] = self.decoder.backward(
             ddecoded, c["decoder"])
         dx, g["target_positions"] = self.target_positions.backward(
             dx, c["target_positions"])
+        dx, g["target_begin"] = self.target_begin.backward(
+            dx, c["target_begin"])
         g["target_embedding"] = self.target_embedding.backward(
             dx, c["target_embedding"])
         g["memory"] = dmemory
@@ -106,7 +115,10 @@ class Transformer:
             dx, c["source_positions"])
         g["source_embedding"] = self.source_embedding.backward(
             dx, c["source_embedding"])
-        if self.config.tied:
-            for user in ("target_embedding", "projection"):
-                g["source_embedding"]["table"] += g[user].pop("table")
+        owner = g["target_embedding"]
+        if self.config.embeddings_tied:
+            owner = g["source_embedding"]
+            owner["table"] += g["target_embedding"].pop("table")
+        if self.config.output_tied:
+            owner["table"] += g["projection"].pop("table")
         return g

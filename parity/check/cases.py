@@ -96,7 +96,7 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     but padding, and so to nothing; a source of padding alone leaves nothing to
     cross-attention.
     """
-    sources = ids("source", BATCH, source, config.source_vocab)
+    sources = ids("source", BATCH, source, config.source_ids)
     targets = ids("target", BATCH, target, config.target_vocab)
     pad = config.pad_id
     sources[1, source * 2 // 3:] = targets[1, target * 2 // 3:] = pad

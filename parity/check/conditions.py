@@ -102,7 +102,7 @@ def has_id(which):
         if one.batch is None:
             return False
         others = np.delete(
-            np.arange(one.config.source_vocab), one.config.pad_id)
+            np.arange(one.config.source_ids), one.config.pad_id)
         return bool((one.batch[0] == others[which]).any())
     return holds
 
@@ -191,6 +191,14 @@ def forward_conditions():
         **{f"learned positions from {start}": on_config(
             lambda c, start=start: (c.positions, c.position_start) == (
                 "learned", start)) for start in (0, 2)},
+        **{f"token_types {count}": on_config(
+            lambda c, count=count: c.token_types == count)
+           for count in (0, 2, 3)},
+        **{f"a projection {'tied' if tied else 'of its own'}, with"
+           f"{'' if bias else 'out'} a bias": on_config(
+            lambda c, tied=tied, bias=bias: (
+                c.output_tied, c.has_output_bias) == (tied, bias))
+           for tied in (False, True) for bias in (False, True)},
         "a longer table of positions for the source": on_config(
             lambda c: c.source_length > c.max_length),
         "large activations": named(", large"),

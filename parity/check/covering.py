@@ -19,6 +19,18 @@ def choices():
         if field.type is bool}}
 
 
+def possible(words):
+    """Whether words of some fields can be together in a model.
+
+    A target that begins with zeros and has no position there may stay a row
+    of zeros, where a standard deviation has no gradient.
+    """
+    without = (words.get("positions", "halves") not in (
+        "interleaved", "halves", "learned") or words.get("position_padding"))
+    return not (words.get("begin") == "zero" and without
+                and words.get("norm") in ("std", "scalar_std"))
+
+
 def pairs(words):
     """Every two words of two fields: ((field, word), (field, word)) each."""
     for one, two in itertools.combinations(words, 2):

@@ -171,7 +171,7 @@ class Tally:
 @functools.cache
 def variants():
     """Words {field: word} in which every two meet, taken in turn by seeds."""
-    return covering.covering(covering.choices())
+    return covering.covering(covering.choices(), covering.possible)
 
 
 def drawn(seed):

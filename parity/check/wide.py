@@ -39,7 +39,7 @@ SIZES = (
      "kv_heads": (1, 3), "d_head": 10, "d_ff": 26, "layers": (1, 2),
      "vocabs": (29, 31),
      "max_length": 19},
-    {"batches": ((2, 7, 5), (2, 1, 5), (2, 7, 1), (12, 1, 1)), "width": 30,
+    {"batches": ((6, 7, 5), (2, 1, 5), (2, 7, 1), (12, 1, 1)), "width": 30,
      "n_heads": 1, "kv_heads": (None,), "d_head": 34, "d_ff": 22,
      "layers": (3, 4), "vocabs": (23, 19), "max_length": 9},
     {"batches": ((3, 131, 67),), "width": 48, "n_heads": 6,
@@ -61,6 +61,10 @@ RATES = ((0.1, 0.25), (0.37, 0.1), (0.5, 0.03))
 
 #: (position_start, rows of the source's table beside the target's), in turn.
 STARTS = ((0, None), (2, 3), (0, 7), (1, None), (2, None))
+
+#: (token_types, output_bias), in turn.
+MORE = ((0, None), (3, True), (0, False), (2, None), (0, True), (0, None),
+        (0, False))
 
 #: What (kernels, tables) are multiplied by, in turn.
 SCALES = ((1, 1), (2, 0.2), (0.3, 7))
@@ -95,6 +99,8 @@ class WideModel:
         which is where a ReLU has no slope.
         """
         kernels, tables = SCALES[self.number % len(SCALES)]
+        if self.config.residual == "pre" and not self.config.final_norm:
+            kernels = min(kernels, 1)  # the memory is large as it is
         first = "gate" if self.config.gated else "inner"
         arrays = probe_weights(self.config, 100 + self.number)
         for name, array in arrays.items():
@@ -112,7 +118,7 @@ class WideModel:
         config, first = self.config, self.number + 3 * other
         name = f"{self.name} {shape} {other}"
         return Batch.of_ids(
-            padded(f"source, {name}", rows, source, config.source_vocab,
+            padded(f"source, {name}", rows, source, config.source_ids,
                    config.pad_id, first),
             padded(f"target, {name}", rows, target, config.target_vocab,
                    config.pad_id, first + rows % 2 + 1),
@@ -135,7 +141,8 @@ class WideModel:
 def models():
     """The WideModels, as many as it takes for all pairs of choices."""
     return [model(number, words) for number, words
-            in enumerate(covering.covering(covering.choices()))]
+            in enumerate(covering.covering(
+                covering.choices(), covering.possible))]
 
 
 def model(number, words):
@@ -146,7 +153,7 @@ def model(number, words):
     sizes = turn(SIZES)
     kv_heads = sizes["kv_heads"]
     source_vocab, target_vocab = sizes["vocabs"]
-    if words["tied"]:
+    if words["tied"] in ("embeddings", "all"):
         target_vocab = source_vocab
     pad_id, bos_id, eos_id = (
         i % min(source_vocab, target_vocab) for i in turn(SPECIAL))
@@ -154,7 +161,8 @@ def model(number, words):
     dropout, label_smoothing = turn(RATES)
     rounding = DEPENDENT["norm_rounding"] if words["norm"] == "rms" else (
         "none",)
-    start, more = turn(STARTS)
+    start, longer = turn(STARTS)
+    token_types, output_bias = turn(MORE)
     config = TransformerConfig(
         source_vocab=source_vocab, target_vocab=target_vocab,
         d_model=sizes["width"], n_heads=sizes["n_heads"],
@@ -165,8 +173,9 @@ def model(number, words):
         pad_id=pad_id, norm_eps=norm_eps, final_norm_eps=final_norm_eps,
         dropout=dropout, label_smoothing=label_smoothing,
         norm_rounding=turn(rounding),
-        position_start=start,
-        source_max_length=more and sizes["max_length"] + more, **words)
+        position_start=start, token_types=token_types,
+        output_bias=output_bias,
+        source_max_length=longer and sizes["max_length"] + longer, **words)
     return WideModel(f"wide {number + 1}", number, config, bos_id, eos_id,
                      sizes["batches"])
 

@@ -261,11 +261,6 @@ EQUIVALENT = (
         ("shares = counts.to(self.m[0].dtype) / "
          "max(int(torch.sum(counts)), 1)", "m → v", "0 → -1", "0 → 1")),
     *entries(
-        ALL, "transformer.py", "Tied embeddings have one table.",
-        proofs.one_table,
-        ("TiedProjection(self.source_embedding) if config.tied",
-         "source_embedding → target_embedding")),
-    *entries(
         ALL, "transformer.py", "Every layer has written as many tokens.",
         proofs.caches_grow_together,
         ("start = 0 if caches is None else caches[0].written",

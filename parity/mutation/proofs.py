@@ -238,14 +238,6 @@ def ends_of_the_interval():
     assert math.nextafter(-1.0, 0.0) + 1 == 2**-53
 
 
-def one_table():
-    """A tied model has one table and no kernel of a projection."""
-    tied = at_test_size(PRESETS["vaswani2017_base"])
-    names = weights.schema(tied)
-    assert tied.tied and "target_embedding.table" not in names
-    assert not any(name.startswith("projection.") for name in names)
-
-
 def caches_grow_together():
     """Every layer is given each token once."""
     caches = of_reference("cache").new_caches(

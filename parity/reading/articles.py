@@ -249,7 +249,7 @@ def outputs(values):
 
 def tied(values):
     """One table's gradient, and the three that it is the sum of."""
-    config = values.config.replace(tied=False)
+    config = values.config.replace(tied="none")
     apart = ModelRun({"numpy": values.engines["numpy"]}, config,
                      reread(values.weights, config), values.dates.batch,
                      values.dates.labels)

@@ -35,7 +35,7 @@ EXAMPLE, MAPS = "vendredi 19 avril 2047", (
 
 #: The models that are seen beside the shipped one, and what they are.
 OTHERS = (
-    ({"norm": "std", "residual": "pre", "final_norm": True, "tied": False},
+    ({"norm": "std", "residual": "pre", "final_norm": True, "tied": "none"},
      "a pre-norm model with unbiased deviations, final norms and a projection "
      "of its own"),
     ({"norm": "rms", "residual": "pre", "final_norm": True, "gated": True,

@@ -32,6 +32,10 @@ REFUSED = [
     ("final_norm_eps", -1e-6, "final_norm_eps"),
     ("final_norm", 1, "final_norm"),
     ("tied", "yes", "tied"),
+    ("tied", None, "tied"),
+    ("output_bias", 1, "output_bias"),
+    ("output_bias", "yes", "output_bias"),
+    ("token_types", -1, "token_types"),
     ("pad_id", -1, "pad_id"),
     ("position_start", -1, "position_start"),
     ("position_start", 1.0, "position_start"),
@@ -82,7 +86,7 @@ def test_presets():
     assert (base.d_model, base.n_heads, base.d_ff) == (512, 8, 2048)
     assert (base.n_encoder_layers, base.n_decoder_layers) == (6, 6)
     assert (base.dropout, base.label_smoothing) == (0.1, 0.1)
-    assert base.tied and base.norm_eps == 1e-6 and base.residual == "post"
+    assert (base.tied, base.norm_eps, base.residual) == ("all", 1e-6, "post")
     assert (big.d_model, big.n_heads, big.d_ff) == (1024, 16, 4096)
     assert big.dropout == 0.3
     for name, (residual, norm, eps, final, output) in {
@@ -96,7 +100,7 @@ def test_presets():
         assert (config.residual, config.norm, config.norm_eps,
                 config.final_norm, config.output) == (
                     residual, norm, eps, final, output)
-        assert not config.tied
+        assert config.tied == "none"
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -180,7 +180,7 @@ def test_markers_are_numbered_and_name_what_follows(path):
 def test_there_are_markers():
     """The tests above are not passed by files without markers."""
     count = sum(len(markers(REFERENCE / name)) for name in READ_SIDE_BY_SIDE)
-    assert count == 100
+    assert count == 103
 
 
 def dims_of_steps():
@@ -330,7 +330,7 @@ def test_sizes_at_test_size_differ():
                  config.n_heads, config.d_k, config.d_ff,
                  config.source_vocab, config.n_encoder_layers,
                  config.n_decoder_layers]
-        if not config.tied:
+        if not config.embeddings_tied:
             sizes.append(config.target_vocab)
         assert len(set(sizes)) == len(sizes)
         for size in (config.d_model, config.d_k):

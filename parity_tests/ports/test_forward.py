@@ -118,6 +118,11 @@ VARIANTS = {
         "position_start": 1},
     "two heads share a key": {"n_kv_heads": 3},
     "all heads share a key": {"n_kv_heads": 1, "d_head": 10},
+    "output tied, scaled, with a bias": {
+        "tied": "output", "output_scale": "root", "output_bias": True},
+    "embeddings tied, no bias, begun by zeros": {
+        "tied": "embeddings", "output_bias": False, "begin": "zero"},
+    "types of tokens": {"token_types": 3, "embedding_norm": True},
     "everything": {
         "positions": "halves", "activation": "gelu", "residual": "pre",
         "final_norm": True, "tied": True, "output": "log_probs"},
@@ -127,7 +132,7 @@ VARIANTS = {
 def variant(name):
     """A config at test size with some choices changed."""
     changes = dict(VARIANTS[name])
-    config = at_test_size(TransformerConfig(tied=changes.pop("tied", False)))
+    config = at_test_size(TransformerConfig(tied=changes.pop("tied", "none")))
     return config.replace(**changes)
 
 

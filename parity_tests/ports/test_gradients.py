@@ -52,6 +52,10 @@ VARIANTS = {
         "positions": "learned", "position_padding": True}),
     "sinusoids without padding, normalised": ("complete", {
         "position_padding": True, "embedding_norm": True}),
+    "output tied, scaled, with a bias": ("complete", {
+        "tied": "output", "output_scale": "root", "output_bias": True}),
+    "begun by zeros, types of tokens": ("practical", {
+        "begin": "zero", "token_types": 3, "output_bias": False}),
     "tied log-probabilities": ("vaswani2017_base", {"output": "log_probs"}),
 }
 

@@ -148,7 +148,7 @@ def test_padding_is_not_seen(engine, name):
         engine.build("transformer", config, arrays), *batch)
     steps = before(engine.NAME, name, padded_batch)
     # Where it is tied, the row is also the kernel of the padding's own logit.
-    columns = slice(1 if config.tied else 0, None)
+    columns = slice(1 if config.output_tied else 0, None)
     for step, ids in (("memory", batch.source), ("decoded", batch.target),
                       ("output", batch.target)):
         kept = ids != config.pad_id

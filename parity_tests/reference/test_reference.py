@@ -434,7 +434,7 @@ def test_tied_model():
               "projection.bias": np.zeros(config.target_vocab)}
     tied, untied = (engine.forward(engine.build("transformer", c, w), *batch)
                     for c, w in ((config, weights),
-                                 (config.replace(tied=False),
+                                 (config.replace(tied="none"),
                                   weights | copies)))
     np.testing.assert_allclose(
         tied["output"], untied["output"], rtol=0, atol=1e-13)

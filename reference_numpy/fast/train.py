@@ -49,7 +49,7 @@ KNOWN = {
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "output": ("logits", "log_probs"),
     "smoothing": ("uniform", "others", "kl"),
-    "tied": (False, True),
+    "tied": ("none", "all"),
 }
 
 #: The fields whose every value is computed here.
@@ -402,7 +402,7 @@ class Rows:
 
     def projection(self, x):
         """x [B T D] to logits [B T V]."""
-        if not self.config.tied:
+        if not self.config.output_tied:
             return self.linear(x, self.model.projection)
         table = self.blocks[self.model.source_embedding, "table"]
         logits = self.take(x.shape[1], len(table[0]))
@@ -514,7 +514,7 @@ class Trainer:
         for gradient, summands in first.sums:
             gradient[...] = summands.sum(axis=0) + (number > 0) * gradient
         for gradient, tokens, summands in first.lookups:
-            if not (config.tied or number):
+            if not (config.output_tied or number):
                 gradient[...] = 0
             for token, summand in zip(tokens.flat, flat(summands)):
                 gradient[token] += summand
