@@ -23,10 +23,11 @@ def _first_rates(divisor):
 
 
 add("position_divisor", "embedding",
-    "The paper divides 2i by the width d. Tensor2Tensor, Marian and Flax's "
-    "examples divide i by d/2 - 1, so that the last rate is exactly 1/10000: "
-    "another table, which no rearranging turns into the first. Here the "
-    "first rates of width 8.",
+    "The paper divides 2i by the width d; so does Hugging Face's port of "
+    "Marian. Tensor2Tensor, Marian itself, fairseq, OpenNMT-tf, Whisper and "
+    "Flax's examples divide i by d/2 - 1, so that the last rate is exactly "
+    "1/10000: another table, which no rearranging turns into the first. Here "
+    "the first rates of width 8.",
     {"numpy with d": ((1.0, 0.1, 0.01), lambda: _first_rates(8)),
      "numpy with d - 2": (
           (1.0, 0.046416, 0.0021544), lambda: _first_rates(6))},
@@ -57,8 +58,9 @@ def _reference_layout(layout):
 
 add("position_layout", "embedding",
     "Sines and cosines stand in turn in the paper's lessons, and in two "
-    "halves in Tensor2Tensor, Marian and OpenNMT. It is a permutation of the "
-    "features, and weights trained on one are useless on the other.",
+    "halves in Tensor2Tensor, Marian, fairseq and OpenNMT-tf; OpenNMT-py has "
+    "them in turn. It is a permutation of the features, and weights trained "
+    "on one are useless on the other.",
     {"reference interleaved": (
          "sine, cosine, sine, …", lambda: _reference_layout("interleaved")),
      "reference halves": (
