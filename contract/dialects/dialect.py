@@ -12,7 +12,7 @@ from contract.dialects.rows import names_of, numbered
 from contract.errors import InputError, one_of
 
 #: The components that have a whole model's names of weights.
-WHOLE = ("transformer", "stacks")
+WHOLE = ("transformer", "stacks", "frames")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,8 +45,8 @@ class Dialect:
         told: (Checkpoint) -> their configuration, where a file tells it in a
             way of its own.
         component: what the arrays belong to: "transformer"; "stacks", an
-            encoder and a decoder without embeddings and projection; or a
-            single component.
+            encoder and a decoder without embeddings and projection;
+            "frames", all but the source's table; or a single component.
         outputs: their output -> our step; ``{i}`` counts layers from
             ``first_layer``.
         first_layer: the number of their first layer in those names.
@@ -139,6 +139,16 @@ class Dialect:
 
     # Weights
 
+    def wanted(self, config):
+        """The weights that a file of it has: {our name: shape}."""
+        shapes = weights.schema(config)
+        if self.component == "stacks":
+            return {name: shape for name, shape in shapes.items()
+                    if name.startswith(("encoder.", "decoder."))}
+        if self.component == "frames":
+            del shapes["source_embedding.table"]
+        return shapes
+
     def rows_of(self, config):
         """Every row of a model of ``config``, once for each layer.
 
@@ -195,7 +205,7 @@ class Dialect:
         """The Transformer's arrays under today's names, a tied one once."""
         found = {self._today(name, arrays): array
                  for name, array in arrays.items()
-                 if not self._any(self.ignored, name)}
+                 if not self.holds_nothing(name)}
         found = {name: array for name, array in found.items()
                  if not self._any(self.apart, name)}
         for alias, name in self.aliases.items():
@@ -222,6 +232,10 @@ class Dialect:
         if not self._any(self.apart, name) and self.is_bare(arrays):
             name = self.prefix + name
         return name
+
+    def holds_nothing(self, name):
+        """Whether an array of theirs is a constant that we compute."""
+        return self._any(self.ignored, name)
 
     def is_bare(self, arrays):
         """Whether these names lack the prefix."""
@@ -254,9 +268,9 @@ class Dialect:
     def step_of(self, output, config):
         """Our step of an output of theirs, or None if the table has none."""
         for pattern, step in self.outputs.items():
-            layers = (range(config.n_encoder_layers) if "{i}" in pattern
-                      else [0])
-            for i in layers:
+            count = (config.n_decoder_layers if step.startswith("decoder")
+                     else config.n_encoder_layers)
+            for i in range(count) if "{i}" in pattern else [0]:
                 if output == pattern.replace(
                         "{i}", str(i + self.first_layer)):
                     return step.replace("{i}", str(i))

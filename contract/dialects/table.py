@@ -2,15 +2,24 @@
 
 import re
 
+from contract.dialects.bart import BART
+from contract.dialects.fairseq import FAIRSEQ
+from contract.dialects.flax_wmt import FLAX_WMT
+from contract.dialects.hf_marian import HF_MARIAN
 from contract.dialects.keras_hub import KERAS_HUB
 from contract.dialects.lessons import LESSONS
+from contract.dialects.marian import MARIAN
+from contract.dialects.t2t import T2T
 from contract.dialects.torch_nn import TORCH_NN
 from contract.dialects.tutorial import TUTORIAL
+from contract.dialects.whisper import WHISPER
+from contract.dialects.whisper_ct2 import WHISPER_CT2
 from contract.errors import InputError, one_of
 
 #: Systems whose models have a configuration of their own.
 SYSTEMS = {dialect.name: dialect for dialect in (
-    TORCH_NN, KERAS_HUB, TUTORIAL,
+    TORCH_NN, KERAS_HUB, FLAX_WMT, T2T, MARIAN, HF_MARIAN, FAIRSEQ, BART,
+    WHISPER, WHISPER_CT2, TUTORIAL,
 )}
 
 #: All; the lessons' by the names that their files give themselves.

@@ -37,7 +37,7 @@ TUTORIAL = Dialect(
     ),
     fixed={
         "residual": "post", "norm": "layer", "norm_eps": 1e-5,
-        "positions": "learned", "activation": "relu", "tied": False,
+        "positions": "learned", "activation": "relu", "tied": "none",
         "pad_id": 1,
     },
     keys={

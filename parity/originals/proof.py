@@ -93,17 +93,27 @@ def prove(dialect, original_class, seed, engines):
             yield from _gradients(found, port, engine, dialect, config,
                                   weights, question, loss, grads)
             yield from _step(found, port, engine, config, weights, question,
-                             stepped_loss, stepped)
+                             stepped_loss, {
+                                 name: stepped[name] for row
+                                 in learned(dialect, config, grads)
+                                 for name in names_of(row.ours)})
         steps = forward(engine, config, probes, question)
         for name, answer in again.items():
             if step := dialect.step_of(name, config):
                 yield found(port, "ours in theirs", step, steps[step], answer)
 
 
+def learned(dialect, config, grads):
+    """The rows whose arrays are learned there; the others are buffers."""
+    return [row for row in dialect.rows_of(config)
+            if all(name in grads for name in names_of(row.theirs))]
+
+
 def random_state(dialect, original, seed):
     """Random values of their arrays, a tied one under one name alone."""
     arrays = {name: array for name, array in original.arrays().items()
-              if name not in dialect.aliases}
+              if name not in dialect.aliases and not dialect.holds_nothing(
+                  name)}
     return sizes.random_arrays(arrays, seed)
 
 
@@ -116,9 +126,11 @@ def forward(engine, config, weights, question):
 def inputs(config, question):
     """A question as our models are asked it: ids and masks."""
     source, target = question.source, question.target
-    return (source, target, None if source is None else
-            (source != config.pad_id)[:, None, None, :],
-            None if target is None else earlier(target))
+    keep = None if source is None else (
+        source != config.pad_id)[:, None, None, :]
+    if question.types is not None:
+        source = source + config.source_vocab * question.types
+    return source, target, keep, None if target is None else earlier(target)
 
 
 def _gradients(found, port, engine, dialect, config, weights, question, loss,
@@ -129,9 +141,7 @@ def _gradients(found, port, engine, dialect, config, weights, question, loss,
         model, *inputs(config, question), question.labels)
     yield found(port, "gradients", "loss", our_loss, loss)
     limit = gradient_limit("float64", 0.0, of_one=True)
-    for row in dialect.rows_of(config):
-        if not all(name in grads for name in names_of(row.theirs)):
-            continue  # a buffer, which is not learned there
+    for row in learned(dialect, config, grads):
         made = row.how.read(config, *(grads[name]
                                       for name in names_of(row.theirs)))
         parts = (made,) if isinstance(row.ours, str) else made

@@ -16,7 +16,7 @@ class Asked:
         source: int64 [B S], padded at the right; in a decoder alone None.
         target: int64 [B T], what the decoder reads; in an encoder alone None.
         labels: int64 [B T], the next tokens.
-        types: int64 [B S], segments, or None.
+        types: int64 [B S], segments, or None. ``source`` is without them.
     """
 
     source: np.ndarray | None

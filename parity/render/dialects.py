@@ -6,6 +6,7 @@ from rich.table import Table
 from contract.config import TransformerConfig, preset
 from contract.dialects.table import SYSTEMS
 from contract.files import write_whole
+from parity.numerics.comparator import relative_error
 from parity.numerics.words import number
 
 #: Fields that are sizes or of training, in which every model differs.
@@ -76,6 +77,21 @@ def proofs(findings):
         table.add_row(dialect, str(models[dialect]), kind, *(
             "" if port not in row else "divergence" if row[port] is None
             else number(row[port]) for port in ports))
+    return table
+
+
+def heard(file, answers):
+    """What each port heard in a sound, and how far its logits are off."""
+    table = Table(box=None, pad_edge=False, header_style="bold", title=file,
+                  title_justify="left")
+    for title in ("port", "text", "error", "seconds"):
+        table.add_column(title)
+    first = answers[0]
+    for one in answers:
+        same = one.logits.shape == first.logits.shape
+        error = relative_error(one.logits, first.logits)[0] if same else None
+        table.add_row(one.port, one.text, "" if error is None
+                      else number(error), f"{one.seconds:.1f}")
     return table
 
 

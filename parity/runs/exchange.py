@@ -75,20 +75,11 @@ def foreign(path, name=None, words=None):
     config = dialect.config(described, checkpoint.arrays)
     arrays = dialect.read(checkpoint.arrays, config)
     weights.check_layers(config, len(arrays), str(path))
-    weights.check(arrays, wanted(dialect, config), str(path))
+    weights.check(arrays, dialect.wanted(config), str(path))
     return Foreign(dialect, described, config, arrays,
                    dialect.aside(checkpoint.arrays),
                    dialect.is_bare(checkpoint.arrays),
                    checkpoint.path if checkpoint.path.is_dir() else None)
-
-
-def wanted(dialect, config):
-    """The weights that a file of a dialect has: {our name: shape}."""
-    shapes = weights.schema(config)
-    if dialect.component == "stacks":
-        shapes = {name: shape for name, shape in shapes.items()
-                  if name.startswith(("encoder.", "decoder."))}
-    return shapes
 
 
 def keep(model, out, tokenizer=None):
@@ -154,10 +145,10 @@ def _check_vocabulary(path, config):
         raise InputError(
             f"the tokenizer.json beside the model cannot be read "
             f"({str(error)[:80]}); fetch it again.") from None
-    if count > config.source_vocab:
+    if count > config.target_vocab:
         raise InputError(
             f"the tokenizer has {count} tokens, but the model "
-            f"{config.source_vocab}; they do not belong together.")
+            f"{config.target_vocab}; they do not belong together.")
 
 
 def kept(folder):

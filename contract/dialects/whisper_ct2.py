@@ -1,0 +1,103 @@
+"""Whisper in a file of CTranslate2, which faster-whisper reads."""
+
+from contract.dialects.dialect import Dialect
+from contract.dialects.rows import (
+    SAME, TRANSPOSED, Entry, fused, fused_biases)
+from contract.dialects.whisper import WHISPER
+
+
+def _linear(ours, theirs):
+    """A Linear, or several in one: ``ours`` is a name or a tuple of names."""
+    if isinstance(ours, str):
+        return (Entry(f"{ours}.kernel", f"{theirs}/weight", TRANSPOSED),
+                Entry(f"{ours}.bias", f"{theirs}/bias", SAME))
+    return (Entry(tuple(f"{name}.kernel" for name in ours),
+                  f"{theirs}/weight", fused(len(ours), turned=True)),
+            Entry(tuple(f"{name}.bias" for name in ours),
+                  f"{theirs}/bias", fused_biases(len(ours))))
+
+
+def _norm(ours, theirs):
+    return (Entry(f"{ours}.scale", f"{theirs}/layer_norm/gamma", SAME),
+            Entry(f"{ours}.bias", f"{theirs}/layer_norm/beta", SAME))
+
+
+def _layer(stack, cross):
+    """A layer's rows: the Linears of a sub-layer are counted from 0."""
+    ours, theirs = f"{stack}.layers.{{i}}", f"{stack}/layer_{{i}}"
+
+    def named(attention, *names):
+        return tuple(f"{ours}.{attention}.{name}" for name in names)
+
+    rows = (
+        *_linear(named("self_attention", "query", "key", "value"),
+                 f"{theirs}/self_attention/linear_0"),
+        *_linear(f"{ours}.self_attention.output",
+                 f"{theirs}/self_attention/linear_1"),
+        *_norm(f"{ours}.self_attention_residual.norm",
+               f"{theirs}/self_attention"),
+        *_linear(f"{ours}.feed_forward.inner", f"{theirs}/ffn/linear_0"),
+        *_linear(f"{ours}.feed_forward.outer", f"{theirs}/ffn/linear_1"),
+        *_norm(f"{ours}.feed_forward_residual.norm", f"{theirs}/ffn"))
+    if cross:
+        rows += (
+            *_linear(f"{ours}.cross_attention.query",
+                     f"{theirs}/attention/linear_0"),
+            *_linear(named("cross_attention", "key", "value"),
+                     f"{theirs}/attention/linear_1"),
+            *_linear(f"{ours}.cross_attention.output",
+                     f"{theirs}/attention/linear_2"),
+            *_norm(f"{ours}.cross_attention_residual.norm",
+                   f"{theirs}/attention"))
+    return rows
+
+
+def _sizes(fields, described, arrays):
+    """The sizes, which the file tells by shapes and by its heads."""
+    if "decoder/num_heads" not in arrays:
+        return fields
+    frames, width = arrays["encoder/position_encodings/encodings"].shape
+    count = {stack: len({name.split("/")[1] for name in arrays
+                         if name.startswith(f"{stack}/layer_")
+                         and not name.startswith(f"{stack}/layer_norm")})
+             for stack in ("encoder", "decoder")}
+    return fields | {
+        "d_model": width, "n_heads": int(arrays["decoder/num_heads"]),
+        "d_ff": len(arrays["encoder/layer_0/ffn/linear_0/bias"]),
+        "n_encoder_layers": count["encoder"],
+        "n_decoder_layers": count["decoder"], "source_max_length": frames,
+        "source_vocab": frames,
+        "target_vocab": len(arrays["decoder/embeddings/weight"]),
+        "max_length": len(arrays["decoder/position_encodings/encodings"])}
+
+
+WHISPER_CT2 = Dialect(
+    name="whisper_ct2",
+    source="OpenNMT/CTranslate2, python/ctranslate2/specs/whisper_spec.py",
+    unlike=(*WHISPER.unlike[:3],
+            "Keys have a bias like queries and values; it is 0.",
+            *WHISPER.unlike[4:]),
+    component="frames",
+    fixed={**WHISPER.fixed, "attention_bias": "all", "activation": "gelu"},
+    keys={name: means for name, means in WHISPER.keys.items()
+          if name != "activation_function"},
+    defaults=WHISPER.defaults,
+    adjust=_sizes,
+    sign="encoder/conv1/weight",
+    aliases={"decoder/projection/weight": "decoder/embeddings/weight"},
+    ignored=(r"(en|de)coder/(activation|alibi|alignment_heads|pre_norm|"
+             r"alignment_layer|num_heads|scale_embeddings|"
+             r"start_from_zero_embedding|multi_query_attention|"
+             r"num_heads_kv|rotary_.*|sliding_window|head_dim)",),
+    apart=(r"encoder/conv[12]/.*",),
+    rows=(
+        Entry("target_embedding.table", "decoder/embeddings/weight", SAME),
+        Entry("source_positions.table",
+              "encoder/position_encodings/encodings", SAME),
+        Entry("target_positions.table",
+              "decoder/position_encodings/encodings", SAME),
+        *_layer("encoder", cross=False), *_layer("decoder", cross=True),
+        *_norm("encoder.norm", "encoder"), *_norm("decoder.norm", "decoder"),
+    ),
+    outputs=WHISPER.outputs,
+)
