@@ -47,7 +47,7 @@ def _stack(config, stack, attentions):
         rows += (Entry(f"{ours}.{mine}_residual.norm.scale",
                        f"{theirs}.{n}.layer_norm.weight", SAME),)
     return (*rows,
-            Entry(f"{stack}.relative_positions.table",
+            Entry(f"{stack}.layers.0.self_attention.relative.table",
                   f"{stack}.block.0.layer.0.SelfAttention."
                   "relative_attention_bias.weight", SAME),
             Entry(f"{stack}.norm.scale", f"{stack}.final_layer_norm.weight",

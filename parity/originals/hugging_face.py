@@ -1,6 +1,10 @@
 """Models of Hugging Face's transformers."""
 
+import contextlib
+import dataclasses
+
 from parity.originals.torch_model import TorchModel
+from parity.originals.unrounded import unrounded
 
 #: Dialect -> the library's classes of a model and of its configuration.
 CLASSES = {
@@ -17,8 +21,16 @@ ATTENTIONS = ("encoder_attentions", "decoder_attentions", "cross_attentions",
               "attentions")
 
 
+#: Dialects whose library casts to float32 inside -> the fields that say so.
+CASTS = {"t5": {"norm_rounding": "none"},
+         "llama": {"norm_rounding": "none", "position_rounding": "none"}}
+
+
 class HuggingFace(TorchModel):
     """One model; its attention is the plain one, which gives its weights.
+
+    Of those that cast to float32 inside all but that is proved: the casts do
+    nothing, in the library and in the dialect.
 
     Args:
         dialect: whose library it is.
@@ -28,7 +40,7 @@ class HuggingFace(TorchModel):
     def __init__(self, dialect, described):
         import torch
         import transformers
-        self.torch = torch
+        self.torch, self.casts = torch, dialect.name in CASTS
         model, config = (getattr(transformers, name)
                          for name in CLASSES[dialect.name])
         words = {name: value for name, value in described.items()
@@ -37,6 +49,17 @@ class HuggingFace(TorchModel):
             words["decoder_start_token_id"] = described["pad_token_id"]
         self.model = model(config(
             **words, attn_implementation="eager")).double().eval()
+        if dialect.name == "llama":
+            rotary = self.model.model.rotary_emb
+            width = 2 * len(rotary.inv_freq)
+            rotary.inv_freq = described["rope_theta"] ** -(
+                torch.arange(0, width, 2, dtype=torch.float64) / width)
+
+    @staticmethod
+    def provable(dialect):
+        """The dialect without what is cast to float32."""
+        return dataclasses.replace(dialect, fixed={
+            **dialect.fixed, **CASTS.get(dialect.name, {})})
 
     def run(self, question):
         """Its outputs, and each layer's attention weights, by name."""
@@ -56,9 +79,15 @@ class HuggingFace(TorchModel):
         return self._forward(question).logits
 
     def _forward(self, question):
+        with (unrounded(self.torch) if self.casts
+              else contextlib.nullcontext()):
+            return self.model(**self._inputs(question))
+
+    def _inputs(self, question):
+        """The arguments of the library's call."""
         inputs = {"output_attentions": True, "return_dict": True}
         if question.source is None:
-            return self.model(self.tensor(question.target), **inputs)
+            return {**inputs, "input_ids": self.tensor(question.target)}
         inputs["input_ids"] = self.tensor(question.source)
         inputs["attention_mask"] = self.tensor(
             (question.source != self.model.config.pad_token_id).astype(int))
@@ -66,4 +95,4 @@ class HuggingFace(TorchModel):
             inputs["token_type_ids"] = self.tensor(question.types)
         if question.target is not None:
             inputs["decoder_input_ids"] = self.tensor(question.target)
-        return self.model(**inputs)
+        return inputs

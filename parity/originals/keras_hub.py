@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from parity.originals.ends import with_ends
+
 
 class KerasHub:
     """One model, with ends as ``ends.py`` describes them; on TensorFlow.
@@ -15,6 +17,8 @@ class KerasHub:
     #: Keras rounds 1/√d_k to float32, and TensorFlow the √2 of a GELU: widths
     #: whose root is exact, and no GELU, leave nothing to round.
     DRAWN = {"widths": (4, 16), "activation": "relu"}
+
+    provable = staticmethod(with_ends)
 
     def __init__(self, dialect, described):
         import keras

@@ -18,8 +18,8 @@ SIZES = {"d_model": 128, "n_heads": 8, "d_ff": 512, "n_encoder_layers": 3,
          "n_decoder_layers": 3, "max_length": 256, "d_head": 16,
          "n_kv_heads": 8, "dropout": 0.0}
 
-#: Which of the committed sentences.
-SENTENCE = 0
+#: Which of the committed pairs of sentences.
+SENTENCE = 40
 
 
 def parted(one, other):

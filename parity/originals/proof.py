@@ -18,7 +18,6 @@ from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import (
     FLOAT64_LIMIT, gradient_limit)
 from parity.originals import sizes
-from parity.originals.ends import with_ends
 
 #: ε is large, so that a step is no more ill-conditioned than the gradient.
 TRAINING = TrainingConfig(
@@ -57,8 +56,7 @@ def prove(dialect, original_class, seed, engines):
         seed: from which sizes, weights and inputs follow.
         engines: port -> engine.
     """
-    if dialect.component == "stacks":
-        dialect = with_ends(dialect)
+    dialect = original_class.provable(dialect)
     described = sizes.described(dialect, seed, **original_class.DRAWN)
     original = original_class(dialect, described)
     original.load(random_state(dialect, original, seed))

@@ -34,7 +34,7 @@ def original(name):
 
 
 def proved(names, seeds, port_names, on_work=lambda text: None):
-    """Rows of a proof of these dialects, and what was not checked, in sentences."""
+    """Rows of a proof of dialects, and in sentences what was not checked."""
     findings, left_out, engines = [], [], {}
     for port in port_names:
         engine = ports.engine(port)

@@ -15,6 +15,9 @@ class TorchModel:
     #: How models are drawn, see ``sizes.described``.
     DRAWN: dict = {}
 
+    #: (Dialect) -> the Dialect that is proved.
+    provable = staticmethod(lambda dialect: dialect)
+
     torch: typing.Any
     model: typing.Any
     logits: typing.Callable

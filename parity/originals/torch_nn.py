@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from parity.originals.ends import with_ends
 from parity.originals.torch_model import TorchModel
 
 
@@ -14,6 +15,8 @@ class TorchNN(TorchModel):
         dialect: not used; the same as the others'.
         described: torch's own arguments, and the sizes of the ends.
     """
+
+    provable = staticmethod(with_ends)
 
     def __init__(self, dialect, described):
         import torch

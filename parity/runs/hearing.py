@@ -22,7 +22,7 @@ END = "<|endoftext|>"
 
 
 @dataclasses.dataclass(frozen=True)
-class Heard:
+class Hearing:
     """One port's answer to a sound.
 
     Attributes:
@@ -78,7 +78,7 @@ class Listener:
             sound.log_mel(samples, count)[None], self.apart, self.names)
 
     def answer(self, port, vectors, dtype, most):
-        """What one port hears, by greedy search; a Heard."""
+        """What one port hears, by greedy search; a Hearing."""
         start = time.perf_counter()
         engine = ports.ready(port)
         arrays = {name: np.asarray(array, dtype)
@@ -101,7 +101,7 @@ class Listener:
             tokens.append(self._choice(logits[-1], first=len(logits) == 1))
             if tokens[-1] == self.end:
                 break
-        return Heard(port, self.tokenizer.decode(tokens).strip(), tokens,
+        return Hearing(port, self.tokenizer.decode(tokens).strip(), tokens,
                      np.stack(logits), time.perf_counter() - start)
 
     def _choice(self, logits, first):
