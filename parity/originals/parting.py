@@ -1,7 +1,8 @@
 """How far the outputs of two dialects part on a real sentence.
 
-Both have the same sizes and, where a weight has the same name and shape, the
-same weights; what only one of them has is drawn for it.
+It is the longest of the committed ones. Both have the same sizes and, where a
+weight has the same name and shape, the same weights; what only one of them has
+is drawn for it.
 """
 
 import numpy as np
@@ -18,14 +19,11 @@ SIZES = {"d_model": 128, "n_heads": 8, "d_ff": 512, "n_encoder_layers": 3,
          "n_decoder_layers": 3, "max_length": 256, "d_head": 16,
          "n_kv_heads": 8, "dropout": 0.0}
 
-#: Which of the committed pairs of sentences.
-SENTENCE = 40
-
 
 def parted(one, other):
     """A sentence on how far two dialects' outputs part."""
     tokenizer = Tokenizer.load()
-    sources, targets = (texts[SENTENCE] for texts in read_pairs())
+    sources, targets = max(zip(*read_pairs()), key=lambda pair: len(pair[0]))
     batch = Batch.of_text([sources], [targets], tokenizer)
     found = []
     for dialect in (one, other):
