@@ -18,7 +18,7 @@ COMPONENTS = {
     "single_head_attention": ("attention", "SingleHeadAttention",
                               lambda c: (c.d_model,)),
     "multi_head_attention": ("attention", "MultiHeadAttention",
-                             lambda c: (c,)),
+                             lambda c: (c, "bidirectional")),
     "feed_forward": ("feed_forward", ("FEED_FORWARDS", "gated"),
                      lambda c: (c,)),
     "residual": ("residual", ("RESIDUALS", "residual"), lambda c: (c,)),

@@ -10,7 +10,8 @@ from contract.errors import InputError, one_of
 CHOICES = {
     "residual": ("pre", "post"),
     "norm": ("layer", "std", "scalar_std", "rms"),
-    "positions": ("interleaved", "halves", "learned", "none"),
+    "positions": ("interleaved", "halves", "learned", "none",
+                  "rotary_halves", "rotary_interleaved", "relative"),
     "position_divisor": ("half", "half_less_one"),
     "position_rounding": ("none", "float32"),
     "embedding_scale": ("root", "none"),
@@ -81,6 +82,9 @@ class TransformerConfig:
         final_norm_eps: that norm's epsilon.
         positions: "interleaved", sine on even and cosine on odd features;
             "halves", sines first; "learned", a table of weights; or "none".
+            In self-attention instead: "rotary_halves" and
+            "rotary_interleaved", queries and keys turned by their position;
+            "relative", a number for each distance, added to scores.
         position_divisor: pair i's wavelength is 2π · 10000^(i / "half"), d/2,
             or "half_less_one", d/2 - 1.
         position_start: the row of the table that the first position has.
@@ -100,6 +104,9 @@ class TransformerConfig:
         attention_bias: which projections of an attention have a bias: "all",
             "none", or "all_but_key".
         attention_scale: scores are divided by "root", √d_k, or by "none".
+        rotary_base: of the angles by which rotary positions turn.
+        relative_buckets: how many numbers a head has for relative positions.
+        relative_distance: the distance from which on all share one of them.
         output: "logits", or "log_probs" for their log-softmax.
         output_scale: vectors times 1/√d_model before the projection, "root",
             or "none".
@@ -147,6 +154,9 @@ class TransformerConfig:
     feed_forward_bias: bool = True
     attention_bias: str = "all"
     attention_scale: str = "root"
+    rotary_base: float = 10000.0
+    relative_buckets: int = 32
+    relative_distance: int = 128
     output: str = "logits"
     output_scale: str = "none"
     output_bias: bool | None = None
@@ -165,6 +175,8 @@ class TransformerConfig:
                 self._whole(field, smallest=1)
         for field in ("pad_id", "position_start", "token_types"):
             self._whole(field, smallest=0)
+        for field in ("relative_buckets", "relative_distance"):
+            self._whole(field, smallest=1)
         self._tables()
         for field, allowed in (CHOICES | DEPENDENT).items():
             one_of(getattr(self, field), allowed, field)
@@ -212,6 +224,7 @@ class TransformerConfig:
                 f"d_model {self.d_model} is odd, but positions pair a sine "
                 "with a cosine; make d_model even."
             )
+        self._attention_positions()
         if not isinstance(self.output_bias, bool | None):
             raise InputError("output_bias must be None, True or False.")
         if self.embeddings_tied and self.source_vocab != self.target_vocab:
@@ -224,6 +237,30 @@ class TransformerConfig:
             raise InputError(
                 f"pad_id {self.pad_id} is not in both vocabularies; choose an "
                 "id below source_vocab and target_vocab."
+            )
+
+    def _attention_positions(self):
+        """Refuse what rotary and relative positions cannot be made of."""
+        if self.positions.startswith("rotary") and self.d_k % 2:
+            raise InputError(
+                f"heads are {self.d_k} wide, but rotary positions turn pairs "
+                "of features; make d_head even."
+            )
+        if not 0 < self._real("rotary_base") < math.inf:
+            raise InputError(
+                f"rotary_base is {self.rotary_base}; choose a positive "
+                "number, such as 10000."
+            )
+        if self.relative_buckets % 2 or not 4 <= self.relative_buckets <= 1024:
+            raise InputError(
+                f"relative_buckets is {self.relative_buckets}; choose an even "
+                "number from 4 to 1024, half of it for each direction."
+            )
+        if self.relative_distance <= self.relative_buckets // 2:
+            raise InputError(
+                f"relative_distance is {self.relative_distance}, but the first "
+                f"{self.relative_buckets // 2} distances have a bucket each; "
+                "choose a greater one."
             )
 
     def _tables(self):

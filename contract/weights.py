@@ -95,6 +95,9 @@ def _positions(config, max_length):
 def _stack(config, n_layers, attentions):
     stack = {"layers": {i: _layer(config, attentions)
                         for i in range(n_layers)}}
+    if config.positions == "relative":  # the others read the first one's
+        stack["layers"][0]["self_attention"]["relative"] = {
+            "table": (config.relative_buckets, config.n_heads)}
     if config.final_norm:
         stack["norm"] = _norm(config)
     return stack

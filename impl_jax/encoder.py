@@ -6,6 +6,7 @@ from contract.trace import tap
 from impl_jax.attention import MultiHeadAttention
 from impl_jax.feed_forward import FEED_FORWARDS
 from impl_jax.layer_norm import NORMS, NoNorm
+from impl_jax.relative import tie
 from impl_jax.residual import RESIDUALS
 
 
@@ -14,7 +15,8 @@ class EncoderLayer(nnx.Module):
 
     def __init__(self, config, *, rngs):
         Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(config, rngs=rngs)
+        self.self_attention = MultiHeadAttention(
+            config, "bidirectional", rngs=rngs)
         self.self_attention_residual = Residual(config)
         self.feed_forward = FEED_FORWARDS[config.gated](config, rngs=rngs)
         self.feed_forward_residual = Residual(config)
@@ -41,6 +43,7 @@ class Encoder(nnx.Module):
         self.layers = nnx.List(
             EncoderLayer(config, rngs=rngs)
             for _ in range(config.n_encoder_layers))
+        tie(self.layers)
         self.norm = (
             NORMS[config.norm_form](config.d_model, config.final_norm_eps)
             if config.final_norm else NoNorm())

@@ -11,6 +11,8 @@ from contract import checks
 from contract.trace import tap
 from contract.weights import BIASED
 from impl_keras.dropout import Dropout
+from impl_keras.relative import RELATIVES, NoRelative
+from impl_keras.rotary import ROTARIES, NoRotary
 
 
 def softmax(x):
@@ -49,15 +51,15 @@ def shared(x, times):
 
 
 def scaled_dot_product_attention(
-        query, key, value, mask, divisor, dropout, owner):
+        query, key, value, bias, mask, divisor, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
     Written out for readers and for fast/; MultiHeadAttention uses Keras'.
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-    # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
+    # [1] scores [B H T S]: Q Kᵀ / √d_k + bias  (eq. 1, R12, R45)
     scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
-                 / divisor)
+                 / divisor + bias)
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
@@ -102,19 +104,24 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
 
     - ``call``, so that a cache can come between the two, and every step can
       be recorded. Keras' own does the same after merging masks;
-    - ``_masked_softmax``, to record scores and weights, and drop weights;
+    - ``_masked_softmax``, to add a bias to scores, record scores and
+      weights, and drop weights;
     - ``build``, since Keras' own gives all four projections a bias or none,
       and as many heads to keys as to queries, and ``compute_output_spec``;
       both take call's arguments.
     """
 
-    def __init__(self, config):
+    def __init__(self, config, kind):
         super().__init__(config.n_heads, config.d_k)
         self.d_k, self.times = config.d_k, config.n_heads // config.kv_heads
         self.heads = {"query": config.n_heads, "key": config.kv_heads,
                       "value": config.kv_heads}
         self.biased = BIASED[config.attention_bias]
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
+        Rotary = ROTARIES.get((config.positions, kind), NoRotary)
+        self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)
+        self.relative = RELATIVES.get(
+            (config.positions, kind), NoRelative)(config)
         # keras: its own is a Python float, which reaches float64 by float32.
         self._inverse_sqrt_key_dim = np.float64(1 / self.divisor)
         self.weights_dropout = Dropout(config.dropout)
@@ -155,9 +162,11 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         return ops.swapaxes(x, 1, 2)
 
     def _masked_softmax(self, scores, mask):
-        # keras: calls this from its own _compute_attention.
+        # keras: calls this from its own _compute_attention, and hands on what
+        # it was given as a mask, with which the bias comes.
+        mask, bias = mask
         # Steps 1 and 2 of scaled_dot_product_attention.
-        scores = tap(self, "scores", scores)
+        scores = tap(self, "scores", scores + bias)
         weights = tap(self, "weights", super()._masked_softmax(scores, mask))
         return self.weights_dropout(weights)
 
@@ -169,15 +178,19 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         key = tap(self, "key", self.split(self.key_dense(memory)))
         # [3] value [B G S K]: memory W_V + b_V, split into heads  (§3.2.2, R43)
         value = tap(self, "value", self.split(self.value_dense(memory)))
+        start = 0 if cache is None else cache.written
+        query = self.query_rotary(query, start=start)
+        key = self.key_rotary(key, start=start)
         if cache is not None:
             key, value = cache.extend(key, value)
+        bias = self.relative(query, key, start=start)
         key, value = shared(key, self.times), shared(value, self.times)
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
         # keras: if its weights are asked for, it takes another path, on
         # which the weights of a fully masked row are 0 (R2).
         context, _ = self._compute_attention(
-            self.merge(query), self.merge(key), self.merge(value), mask,
-            return_attention_scores=True)
+            self.merge(query), self.merge(key), self.merge(value),
+            (mask, bias), return_attention_scores=True)
         # Step 3 of scaled_dot_product_attention.
         context = tap(self, "context", self.split(context))
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)

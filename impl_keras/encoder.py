@@ -6,6 +6,7 @@ from contract.trace import tap
 from impl_keras.attention import MultiHeadAttention
 from impl_keras.feed_forward import FEED_FORWARDS
 from impl_keras.layer_norm import NORMS, NoNorm
+from impl_keras.relative import tie
 from impl_keras.residual import RESIDUALS
 
 
@@ -16,7 +17,7 @@ class EncoderLayer(keras.layers.Layer):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
         Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention(config, "bidirectional")
         self.self_attention_residual = Residual(config)
         self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
@@ -44,6 +45,7 @@ class Encoder(keras.layers.Layer):
         self.built = True  # keras: nothing of its own to build
         self.layers = [
             EncoderLayer(config) for _ in range(config.n_encoder_layers)]
+        tie(self.layers)
         self.norm = (
             NORMS[config.norm_form](config.d_model, config.final_norm_eps)
             if config.final_norm else NoNorm())

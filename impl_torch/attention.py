@@ -9,6 +9,8 @@ from contract import checks
 from contract.trace import tap
 from contract.weights import BIASED
 from impl_torch.dropout import Dropout
+from impl_torch.relative import RELATIVES, NoRelative
+from impl_torch.rotary import ROTARIES, NoRotary
 
 
 def softmax(x):
@@ -46,11 +48,11 @@ def shared(x, times):
 
 
 def scaled_dot_product_attention(
-        query, key, value, mask, divisor, dropout, owner):
+        query, key, value, bias, mask, divisor, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-    # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
-    scores = tap(owner, "scores", query @ key.mT / divisor)
+    # [1] scores [B H T S]: Q Kᵀ / √d_k + bias  (eq. 1, R12, R45)
+    scores = tap(owner, "scores", query @ key.mT / divisor + bias)
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = tap(owner, "weights", masked_softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
@@ -89,7 +91,7 @@ class SingleHeadAttention(nn.Module):
 class MultiHeadAttention(nn.Module):
     """H heads at once. Self-attention when ``memory`` is ``x``."""
 
-    def __init__(self, config):
+    def __init__(self, config, kind):
         super().__init__()
         self.d_k, self.times = config.d_k, config.n_heads // config.kv_heads
         d, inside = config.d_model, config.n_heads * config.d_k
@@ -100,6 +102,10 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d, grouped, bias="value" in biased)
         self.output = nn.Linear(inside, d, bias="output" in biased)
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
+        Rotary = ROTARIES.get((config.positions, kind), NoRotary)
+        self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)
+        self.relative = RELATIVES.get(
+            (config.positions, kind), NoRelative)(config)
         self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
@@ -118,11 +124,16 @@ class MultiHeadAttention(nn.Module):
         key = tap(self, "key", self.split(self.key(memory)))
         # [3] value [B G S K]: memory W_V + b_V, split into heads  (§3.2.2, R43)
         value = tap(self, "value", self.split(self.value(memory)))
+        start = 0 if cache is None else cache.written
+        query = self.query_rotary(query, start)
+        key = self.key_rotary(key, start)
         if cache is not None:
             key, value = cache.extend(key, value)
+        bias = self.relative(query, key, start)
         key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
-            query, key, value, mask, self.divisor, self.weights_dropout, self)
+            query, key, value, bias, mask, self.divisor, self.weights_dropout,
+            self)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output(self.merge(context)))
         return output

@@ -6,6 +6,7 @@ from contract.trace import tap
 from impl_torch.attention import MultiHeadAttention
 from impl_torch.feed_forward import FEED_FORWARDS
 from impl_torch.layer_norm import NORMS, NoNorm
+from impl_torch.relative import tie
 from impl_torch.residual import RESIDUALS
 
 
@@ -15,9 +16,9 @@ class DecoderLayer(nn.Module):
     def __init__(self, config):
         super().__init__()
         Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention(config, "causal")
         self.self_attention_residual = Residual(config)
-        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention = MultiHeadAttention(config, "cross")
         self.cross_attention_residual = Residual(config)
         self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
@@ -49,6 +50,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(
             DecoderLayer(config) for _ in range(config.n_decoder_layers))
+        tie(self.layers)
         self.norm = (
             NORMS[config.norm_form](config.d_model, config.final_norm_eps)
             if config.final_norm else NoNorm())

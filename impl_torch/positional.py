@@ -83,10 +83,14 @@ class UnpaddedPositions(LearnedPositions, UnpaddedEncoding):
     """Learned positions that count only tokens that are not padding."""
 
 
+#: What adds nothing here: attention may know of positions instead.
+NOTHING = dict.fromkeys(
+    ("none", "rotary_halves", "rotary_interleaved", "relative"), NoPositions)
+
 #: By whether padding is left out, and by the config's word.
 ENCODINGS = {
     False: {"interleaved": PositionalEncoding, "halves": PositionalEncoding,
-            "learned": LearnedPositions, "none": NoPositions},
+            "learned": LearnedPositions, **NOTHING},
     True: {"interleaved": UnpaddedEncoding, "halves": UnpaddedEncoding,
-           "learned": UnpaddedPositions, "none": NoPositions},
+           "learned": UnpaddedPositions, **NOTHING},
 }

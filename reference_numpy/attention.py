@@ -14,6 +14,8 @@ from contract import checks
 from contract.weights import BIASED
 from reference_numpy.dropout import Dropout
 from reference_numpy.linear import LINEARS, LinearWithoutBias, under
+from reference_numpy.relative import RELATIVES, NoRelative
+from reference_numpy.rotary import ROTARIES, NoRotary
 
 
 def softmax(x):
@@ -75,13 +77,14 @@ def softmax_backward(dweights, weights):
 
 
 def scaled_dot_product_attention(
-        query, key, value, mask, divisor, dropout, c):
+        query, key, value, bias, mask, divisor, dropout, c):
     """Equation 1 for any number of leading axes.
 
     Args:
         query: [B H T K].
         key: [B H S K].
         value: [B H S K].
+        bias: what is added to scores, [H T S], or 0.
         mask: bool, each axis 1 or that of [B H T S].
         divisor: what scores are divided by, √d_k.
         dropout: the weights' Dropout (R15).
@@ -92,8 +95,8 @@ def scaled_dot_product_attention(
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     c["operands"] = (query, key, value)
-    # [1] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
-    scores = c["scores"] = query @ key.mT / divisor
+    # [1] scores [B H T S]: Q Kᵀ / √d_k + bias  (eq. 1, R12, R45)
+    scores = c["scores"] = query @ key.mT / divisor + bias
     # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
     weights = c["weights"] = masked_softmax(scores, mask)
     dropped, c["weights_dropout"] = dropout.forward(weights)
@@ -114,7 +117,7 @@ def scaled_dot_product_attention_backward(
     dvalue = dropped.mT @ dcontext
     # [2'] scores: weights = softmax(scores), 0 where masked
     dscores = g["scores"] = softmax_backward(dweights, c["weights"])
-    # [1'] query, key: scores = Q Kᵀ / √d_k
+    # [1'] query, key: scores = Q Kᵀ / √d_k + bias
     dquery = dscores @ key / divisor
     dkey = dscores.mT @ query / divisor
     return dquery, dkey, dvalue
@@ -181,10 +184,13 @@ class MultiHeadAttention:
     Parameters: ``query``, with ``kernel`` [D H·K] and ``bias`` [H·K]; ``key``
     and ``value``, [D G·K] and [G·K]; ``output``, [H·K D] and [D]; which have a
     bias the config says (R42). Columns of the first three are grouped by head:
-    head h owns columns h·K to (h + 1)·K (R14).
+    head h owns columns h·K to (h + 1)·K (R14). Those of ``relative``.
+
+    It knows of positions, if the config says so, where ``kind`` is
+    "bidirectional" or "causal"; where it is "cross" it does not (R44, R45).
     """
 
-    def __init__(self, config):
+    def __init__(self, config, kind):
         self.d_k, self.times = config.d_k, config.n_heads // config.kv_heads
         d, inside = config.d_model, config.n_heads * config.d_k
         grouped = config.kv_heads * config.d_k
@@ -194,6 +200,10 @@ class MultiHeadAttention:
         self.value = LINEARS["value" in biased](d, grouped)
         self.output = LINEARS["output" in biased](inside, d)
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
+        Rotary = ROTARIES.get((config.positions, kind), NoRotary)
+        self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)
+        self.relative = RELATIVES.get(
+            (config.positions, kind), NoRelative)(config)
         self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):
@@ -218,11 +228,16 @@ class MultiHeadAttention:
         key = c["key"] = self.split(self.key(memory))
         # [3] value [B G S K]: memory W_V + b_V, split into heads  (§3.2.2, R43)
         value = c["value"] = self.split(self.value(memory))
+        start = 0 if cache is None else cache.written
+        query, c["query_rotary"] = self.query_rotary.forward(query, start)
+        key, c["key_rotary"] = self.key_rotary.forward(key, start)
         if cache is not None:
             key, value = cache.extend(key, value)
+        bias, c["relative"] = self.relative.forward(query, key, start)
         key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
-            query, key, value, mask, self.divisor, self.weights_dropout, c)
+            query, key, value, bias, mask, self.divisor, self.weights_dropout,
+            c)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = c["output"] = self.output(self.merge(context))
         return output, c
@@ -240,8 +255,12 @@ class MultiHeadAttention:
         g |= under("output", gradients)
         dquery, dkey, dvalue = scaled_dot_product_attention_backward(
             self.split(dmerged), self.divisor, self.weights_dropout, c, g)
-        dkey = shared_backward(dkey, self.times)
+        g["relative"] = self.relative.backward(g["scores"], c["relative"])
         dvalue = shared_backward(dvalue, self.times)
+        dkey, g["key_rotary"] = self.key_rotary.backward(
+            shared_backward(dkey, self.times), c["key_rotary"])
+        dquery, g["query_rotary"] = self.query_rotary.backward(
+            dquery, c["query_rotary"])
         g |= {"query": dquery, "key": dkey, "value": dvalue}
         # [3'] memory, W_V, b_V: value = memory W_V + b_V, split into heads
         dmemory, gradients = self.value.backward(self.merge(dvalue), memory)

@@ -3,6 +3,7 @@
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.feed_forward import FEED_FORWARDS
 from reference_numpy.layer_norm import NORMS, NoNorm
+from reference_numpy.relative import tie, tie_backward
 from reference_numpy.residual import RESIDUALS
 
 
@@ -15,9 +16,9 @@ class DecoderLayer:
 
     def __init__(self, config):
         Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention(config, "causal")
         self.self_attention_residual = Residual(config)
-        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention = MultiHeadAttention(config, "cross")
         self.cross_attention_residual = Residual(config)
         self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
@@ -93,6 +94,7 @@ class Decoder:
     def __init__(self, config):
         self.layers = [
             DecoderLayer(config) for _ in range(config.n_decoder_layers)]
+        tie(self.layers)
         self.norm = (
             NORMS[config.norm_form](config.d_model, config.final_norm_eps)
             if config.final_norm else NoNorm())
@@ -125,4 +127,5 @@ class Decoder:
             dx, dlayer, g[f"layers.{i}"] = layer.backward(
                 dx, c[f"layers.{i}"])
             dmemory = dmemory + dlayer
+        tie_backward([g[f"layers.{i}"] for i in range(len(self.layers))])
         return dx, dmemory, g

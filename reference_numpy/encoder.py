@@ -3,6 +3,7 @@
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.feed_forward import FEED_FORWARDS
 from reference_numpy.layer_norm import NORMS, NoNorm
+from reference_numpy.relative import tie, tie_backward
 from reference_numpy.residual import RESIDUALS
 
 
@@ -15,7 +16,7 @@ class EncoderLayer:
 
     def __init__(self, config):
         Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention(config, "bidirectional")
         self.self_attention_residual = Residual(config)
         self.feed_forward = FEED_FORWARDS[config.gated](config)
         self.feed_forward_residual = Residual(config)
@@ -69,6 +70,7 @@ class Encoder:
     def __init__(self, config):
         self.layers = [
             EncoderLayer(config) for _ in range(config.n_encoder_layers)]
+        tie(self.layers)
         self.norm = (
             NORMS[config.norm_form](config.d_model, config.final_norm_eps)
             if config.final_norm else NoNorm())
@@ -90,4 +92,5 @@ class Encoder:
         dx, g["norm"] = self.norm.backward(doutput, c["norm"])
         for i, layer in reversed(list(enumerate(self.layers))):
             dx, g[f"layers.{i}"] = layer.backward(dx, c[f"layers.{i}"])
+        tie_backward([g[f"layers.{i}"] for i in range(len(self.layers))])
         return dx, g

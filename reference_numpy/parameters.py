@@ -9,6 +9,7 @@ from reference_numpy.linear import Linear, LinearWithoutBias
 from reference_numpy.positional import LearnedPositions, UnpaddedPositions
 from reference_numpy.projection import (
     BiasedTiedProjection, Projection, ProjectionWithoutBias)
+from reference_numpy.relative import CausalRelative, RelativePositions
 
 #: The arrays that a module of each type holds: canonical leaf -> attribute.
 #: A port's table also says how to turn an array into its native shape.
@@ -20,6 +21,8 @@ PARAMETERS = {
     BiasedTiedProjection: ("bias",),
     TokenEmbedding: ("table",),
     TypedEmbedding: ("table", "types"),
+    RelativePositions: ("table",),
+    CausalRelative: ("table",),
     LearnedPositions: ("table",),
     UnpaddedPositions: ("table",),
     LayerNorm: ("scale", "bias"),

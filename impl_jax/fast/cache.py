@@ -31,7 +31,7 @@ def attend(attention, x, key, value, mask):
     key, value = (jnp.repeat(y, attention.times, axis=0)
                   for y in (key, value))  # R·G to R·H
     context = scaled_dot_product_attention(
-        _joined(query), key, value, mask, attention.divisor,
+        _joined(query), key, value, 0, mask, attention.divisor,
         attention.weights_dropout, attention)
     return attention.output(attention.merge(context.reshape(query.shape)))
 

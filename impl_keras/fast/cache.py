@@ -21,8 +21,8 @@ def attend(attention, x, key, value, mask):
     key, value = (shared(y, attention.times) for y in (key, value))
     # Keras' own would transpose the whole cache for every token.
     context = scaled_dot_product_attention(
-        query, key, value, mask, attention.divisor, attention.weights_dropout,
-        attention)
+        query, key, value, 0, mask, attention.divisor,
+        attention.weights_dropout, attention)
     return attention.output_dense(attention.merge(context))
 
 

@@ -11,8 +11,9 @@ import importlib
 from parity.causes.cause import ANY, ARRAYS, OTHER
 
 #: The files, in the order in which their causes are tried.
-FILES = ("norms", "attention", "masks", "arrays", "tables", "network",
-         "training", "training_steps", "gradients", "generation")
+FILES = ("norms", "attention", "attention_positions", "masks", "arrays",
+         "tables", "network", "training", "training_steps", "gradients",
+         "generation")
 
 _more = []
 

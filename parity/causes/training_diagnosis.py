@@ -57,7 +57,8 @@ def steps_of(engine, run, seed):
             for kind, arrays in runner.step(*pairs).items():
                 arrays_of[step, kind] = {
                     name: np.array(array) for name, array in arrays.items()
-                    if not zero_gradients.is_zero(name)}
+                    if not zero_gradients.is_zero(
+                        name, run.config.positions)}
             if run.resumed != THROUGH and step == run.saved:
                 runner.save(path)
                 runner.resume(path, run.pairs[0])

@@ -157,6 +157,20 @@ def forward_conditions():
             one.case.kind == "masks" and len(one.case.inputs[0]) == 1),
         "H = 1": on_config(lambda c: c.n_heads == 1),
         "H > 1": on_config(lambda c: c.n_heads > 1),
+        **{f"{positions}, another base than 10000": on_config(
+            lambda c, positions=positions: (
+                c.positions == positions and c.rotary_base != 1e4))
+           for positions in ("rotary_halves", "rotary_interleaved")},
+        "rotary positions, base 10000": on_config(
+            lambda c: c.positions.startswith("rotary")
+            and c.rotary_base == 1e4),
+        **{f"relative positions up to {distance}": on_config(
+            lambda c, words=("relative", distance): (
+                c.positions, c.relative_distance) == words)
+           for distance in (128, 11)},
+        "rotary positions and shared heads": on_config(
+            lambda c: c.positions.startswith("rotary")
+            and c.kv_heads < c.n_heads),
         "as many heads of keys as of queries": on_config(
             lambda c: c.n_heads == c.kv_heads > 1),
         "half as many heads of keys": on_config(
@@ -239,7 +253,8 @@ def pair_conditions():
             getattr(one.config, field) == word for field, word in pair)
 
     return {", ".join(f"{field} {word}" for field, word in pair): both(pair)
-            for pair in covering.pairs(covering.choices())}
+            for pair in covering.pairs(covering.choices())
+            if covering.possible(dict(pair))}
 
 
 def searches():

@@ -23,12 +23,12 @@ def possible(words):
     """Whether words of some fields can be together in a model.
 
     A target that begins with zeros and has no position there may stay a row
-    of zeros, where a standard deviation has no gradient.
+    of zeros, where a standard deviation has no gradient, and of which norms and
+    kernels without a bias make zeros, with which nothing is compared.
     """
     without = (words.get("positions", "halves") not in (
         "interleaved", "halves", "learned") or words.get("position_padding"))
-    return not (words.get("begin") == "zero" and without
-                and words.get("norm") in ("std", "scalar_std"))
+    return not (words.get("begin") == "zero" and without)
 
 
 def pairs(words):

@@ -193,15 +193,16 @@ def attention(engine):
     for shape in ((2, 1, 1, 6), (2, 1, 4, 6), (1, 1, 6, 6), (2, 1, 4, 4)):
         mask = cases.values("mask", *shape) > 0
         mask[0, 0, 0] = False
+        bias = cases.values("bias", 3, 4, 6)
         given = [engine.to_native(array, "cpu")
-                 for array in (query, key, value, mask)]
+                 for array in (query, key, value, bias, mask)]
         call = functools.partial(
             theirs.scaled_dot_product_attention, *given, 5**0.5,
             lambda weights: weights * 2, None)
         if shape[-2:] in ((6, 6), (4, 4)):
             yield f"mask {shape}", raises(InputError, call)
             continue
-        scores = query @ key.swapaxes(-1, -2) / 5**0.5
+        scores = query @ key.swapaxes(-1, -2) / 5**0.5 + bias
         weights = np.where(mask, np.exp(scores), 0)
         total = weights.sum(axis=-1, keepdims=True)
         context = 2 * weights @ value / np.where(total, total, 1)

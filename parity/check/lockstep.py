@@ -110,12 +110,14 @@ class TrainingTruth:
         walked: no weight has moved by more.
         dtype: in which ports compute.
         own: {kind: {name: the reference's own error}} in a lower dtype.
+        positions: the config's word for them.
     """
 
     steps: dict
     walked: float
     dtype: str = "float64"
     own: dict = dataclasses.field(default_factory=dict)
+    positions: str = ""
 
     def compare(self, kind, arrays):
         """The worst Difference of a kind; its reason names the tensor."""
@@ -149,14 +151,15 @@ class TrainingTruth:
     def _compare_one(self, kind, name, array, expected, truth):
         limit = self.limit(kind, name)
         dtype = "float64" if kind == "rate" else self.dtype
-        if kind == "weights" and zero_gradients.is_zero(name):
+        if kind == "weights" and zero_gradients.is_zero(
+                name, self.positions):
             return within(array, expected, 2 * self.walked, dtype)
         if expected.dtype.kind in "biu":
             return compare(array, expected, limit)
         if not expected.any():
             return still(array, expected, limit, dtype)
         return compare(array, expected, limit, dtype,
-                       zero_gradients.scale(name, truth))
+                       zero_gradients.scale(name, truth, self.positions))
 
 
 def shared(difference):
@@ -228,7 +231,8 @@ class ReferenceRun:
                    for name, array in arrays.items()}
             for kind, arrays in self.low.step(sources, targets).items()}
         return TrainingTruth(
-            arrays_by_kind, self.walked, self.run.dtype, own or {})
+            arrays_by_kind, self.walked, self.run.dtype, own or {},
+            self.run.config.positions)
 
     def save(self, path):
         """Write its checkpoint, in the dtype that ports compute in."""

@@ -165,10 +165,14 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 
 @dataclasses.dataclass
 class Truth:
-    """The reference's steps in float64, and its own error in a lower dtype."""
+    """The reference's steps in float64, and its own error in a lower dtype.
+
+    ``positions`` is the config's word for them, if gradients are among these.
+    """
 
     steps: dict
     own_errors: dict
+    positions: str = ""
 
     def limit(self, name, dtype):
         """The limit of a step."""
@@ -192,7 +196,7 @@ class Truth:
         softmax does not see: its gradient is zero, and what is computed is
         rounding. It is held against the gradient of the query's bias.
         """
-        return (zero_gradients.scale(name, self.steps)
+        return (zero_gradients.scale(name, self.steps, self.positions)
                 if name.startswith("grad ") else None)
 
     def least(self, name):
@@ -238,7 +242,7 @@ class Reference:
             x.astype(np.float64) if x.dtype.kind not in "biu" else x
             for x in inputs])
         own = {}
-        exact = Truth(steps, own)
+        exact = Truth(steps, own, self.exact.config.positions)
         if self.same:
             low = self.same.steps(
                 case, [rounding.emulated(x, self.dtype) for x in inputs])

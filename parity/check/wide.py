@@ -66,8 +66,12 @@ STARTS = ((0, None), (2, 3), (0, 7), (1, None), (2, None))
 MORE = ((0, None), (3, True), (0, False), (2, None), (0, True), (0, None),
         (0, False))
 
+#: Of positions in attention (rotary_base, relative_buckets,
+#: relative_distance), in turn.
+ATTENTION_POSITIONS = ((10000.0, 32, 128), (50.0, 8, 11), (5e5, 16, 40))
+
 #: What (kernels, tables) are multiplied by, in turn.
-SCALES = ((1, 1), (2, 0.2), (0.3, 7))
+SCALES = ((1, 1), (1.5, 0.2), (0.3, 7))
 
 #: Where a sequence is padded, from row to row.
 PADDINGS = ("nowhere", "left", "middle", "right", "both sides", "everywhere")
@@ -159,6 +163,7 @@ def model(number, words):
         i % min(source_vocab, target_vocab) for i in turn(SPECIAL))
     norm_eps, final_norm_eps = turn(EPSILONS)
     dropout, label_smoothing = turn(RATES)
+    base, buckets, distance = turn(ATTENTION_POSITIONS)
     rounding = DEPENDENT["norm_rounding"] if words["norm"] == "rms" else (
         "none",)
     start, longer = turn(STARTS)
@@ -171,7 +176,8 @@ def model(number, words):
         n_encoder_layers=sizes["layers"][0],
         n_decoder_layers=sizes["layers"][1], max_length=sizes["max_length"],
         pad_id=pad_id, norm_eps=norm_eps, final_norm_eps=final_norm_eps,
-        dropout=dropout, label_smoothing=label_smoothing,
+        dropout=dropout, label_smoothing=label_smoothing, rotary_base=base,
+        relative_buckets=buckets, relative_distance=distance,
         norm_rounding=turn(rounding),
         position_start=start, token_types=token_types,
         output_bias=output_bias,

@@ -146,7 +146,8 @@ def _gradients(found, port, engine, dialect, config, weights, question, loss,
         for name, part in zip(names_of(row.ours), parts):
             scale = (float(np.abs(our_grads[zero_gradients.beside(name)]
                                   ).max())
-                     if zero_gradients.is_zero(name) else None)
+                     if zero_gradients.is_zero(name, config.positions)
+                     else None)
             yield found(port, "gradients", name, our_grads[name], part, limit,
                         scale)
 

@@ -123,6 +123,14 @@ VARIANTS = {
     "embeddings tied, no bias, begun by zeros": {
         "tied": "embeddings", "output_bias": False, "begin": "zero"},
     "types of tokens": {"token_types": 3, "embedding_norm": True},
+    "rotary, in halves": {"positions": "rotary_halves"},
+    "rotary, interleaved, base 50, shared heads": {
+        "positions": "rotary_interleaved", "rotary_base": 50.0,
+        "n_kv_heads": 3},
+    "relative positions": {"positions": "relative"},
+    "relative positions, few buckets": {
+        "positions": "relative", "relative_buckets": 8,
+        "relative_distance": 10},
     "everything": {
         "positions": "halves", "activation": "gelu", "residual": "pre",
         "final_norm": True, "tied": True, "output": "log_probs"},

@@ -303,6 +303,11 @@ def test_what_is_left_out_is_never_drawn(engine, changes, most):
 CACHED = {
     **{name: (name, {}) for name in PRESETS},
     "heads that share a key": ("practical", {"n_kv_heads": 3, "d_head": 10}),
+    "rotary positions": ("practical", {
+        "positions": "rotary_halves", "n_kv_heads": 3}),
+    "relative positions": ("practical", {
+        "positions": "relative", "relative_buckets": 8,
+        "relative_distance": 10}),
 }
 
 

@@ -43,6 +43,12 @@ VARIANTS = {
         "attention_bias": "all_but_key", "d_head": 10}),
     "two heads share a key": ("practical", {"n_kv_heads": 3}),
     "all heads share a key": ("lesson", {"n_kv_heads": 1, "d_head": 10}),
+    "rotary, in halves": ("practical", {"positions": "rotary_halves"}),
+    "rotary, interleaved, shared heads": ("complete", {
+        "positions": "rotary_interleaved", "n_kv_heads": 3}),
+    "relative positions": ("practical", {
+        "positions": "relative", "relative_buckets": 8,
+        "relative_distance": 10}),
     "smoothing over others": ("practical", {
         "label_smoothing": 0.2, "smoothing": "others"}),
     "learned from 2, normalised": ("practical", {

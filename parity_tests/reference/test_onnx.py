@@ -88,10 +88,7 @@ def wanted(operator):
 def attention(attributes, inputs):
     """ONNX's Attention through scaled_dot_product_attention.
 
-    Its mask may be a number that is added to the scores. It is said in query
-    and key, so that the function under test is used as it is: with one more
-    feature for each key, which is 1 in that key and the wanted number in the
-    query, the product becomes the score.
+    Its mask may be a number that is added to the scores.
     """
     q, k, v = (inputs[name].astype(np.float64) for name in "QKV")
     if q.ndim == 3:
@@ -118,12 +115,9 @@ def attention(attributes, inputs):
     mask = np.broadcast_to(mask, (*leading, t, s))
     bias = np.broadcast_to(bias, (*leading, t, s))
     scale = attributes.get("scale", 1 / math.sqrt(width))
-    query = np.concatenate([q, bias / scale], axis=-1)
-    key = np.concatenate(
-        [k, np.broadcast_to(np.eye(s), (*leading, s, s))], axis=-1)
     c = {}
     context = scaled_dot_product_attention(
-        query, key, v, mask, 1 / scale, Dropout(0.0), c)
+        q, k, v, bias, mask, 1 / scale, Dropout(0.0), c)
     if inputs["Q"].ndim == 3:
         context = context.swapaxes(1, 2).reshape(*inputs["Q"].shape[:2], -1)
     return {"Y": context, "qk_matmul_output": {

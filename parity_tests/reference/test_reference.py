@@ -328,7 +328,7 @@ def test_attention_in_long_double():
     mask = causal_mask(5)
     c = {}
     found = scaled_dot_product_attention(
-        q, k, v, mask, math.sqrt(8), Dropout(0.0), c)
+        q, k, v, 0, mask, math.sqrt(8), Dropout(0.0), c)
     q, k, v = (a.astype(np.longdouble) for a in (q, k, v))
     scores = np.einsum("bhtk,bhsk->bhts", q, k) / np.sqrt(np.longdouble(8))
     e = np.where(mask, np.exp(scores), 0)
@@ -343,7 +343,7 @@ def test_attention_in_long_double():
 def test_heads_are_column_slices(changes):
     """Head h is one head on columns h·K to (h + 1)·K (R14, R42)."""
     config = cases.test_size("complete").replace(**changes)
-    module = MultiHeadAttention(config)
+    module = MultiHeadAttention(config, "cross")
     for name, owner, leaf in engine.leaves(module):
         setattr(owner, leaf, cases.values(name, *getattr(owner, leaf).shape))
     x, memory = (cases.values(n, 2, t, config.d_model)

@@ -18,12 +18,13 @@ def masked_softmax(scores, mask):
 
 
 def scaled_dot_product_attention(
-        query, key, value, mask, divisor, dropout, c):
+        query, key, value, bias, mask, divisor, dropout, c):
     """Equation 1; see reference_numpy.attention."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     c["operands"] = (query, key, value)
     scores = c["scores"] = query @ key.mT
     scores /= divisor
+    scores += bias
     weights = c["weights"] = masked_softmax(scores, mask)
     dropped, c["weights_dropout"] = dropout.forward(weights)
     context = c["context"] = dropped @ value
@@ -39,10 +40,15 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         query = c["query"] = self.split(self.query(x))
         key = c["key"] = self.split(self.key(memory))
         value = c["value"] = self.split(self.value(memory))
+        start = 0 if cache is None else cache.written
+        query, c["query_rotary"] = self.query_rotary.forward(query, start)
+        key, c["key_rotary"] = self.key_rotary.forward(key, start)
         if cache is not None:
             key, value = cache.extend(key, value)
+        bias, c["relative"] = self.relative.forward(query, key, start)
         key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
-            query, key, value, mask, self.divisor, self.weights_dropout, c)
+            query, key, value, bias, mask, self.divisor, self.weights_dropout,
+            c)
         output = c["output"] = self.output(self.merge(context))
         return output, c

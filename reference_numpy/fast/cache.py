@@ -22,8 +22,8 @@ def attend(attention, x, key, value, mask):
     query = attention.split(attention.query(x))
     key, value = (shared(y, attention.times) for y in (key, value))
     context = scaled_dot_product_attention(
-        query, key, value, mask, attention.divisor, attention.weights_dropout,
-        {})
+        query, key, value, 0, mask, attention.divisor,
+        attention.weights_dropout, {})
     return attention.output(attention.merge(context))
 
 

@@ -41,7 +41,8 @@ def weighed_by(function):
                     scores, np.broadcast_to(mask, scores.shape))))(port)
 
         def made(self, scores, mask):
-            scores = tap(self, "scores", scores)
+            mask, bias = mask
+            scores = tap(self, "scores", scores + bias)
             weights = function(numpy_of(port, scores), np.broadcast_to(
                 numpy_of(port, mask), scores.shape))
             return self.weights_dropout(tap(

@@ -14,7 +14,8 @@ def embedded_with(function):
     """The tables of tokens changed, ``function(array, config)``."""
     return weights_by(lambda name, array, config: (
         function(array, config)
-        if name.endswith("table") and array.ndim == 2 else None))
+        if name.endswith("table") and array.ndim == 2
+        and "relative" not in name else None))
 
 
 def _padding_zeroed(array, config):
