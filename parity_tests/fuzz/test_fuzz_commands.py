@@ -60,6 +60,7 @@ def here(tmp_path_factory):
         patch.setattr("parity.check.golden.make", done)
         patch.setattr("parity.check.golden.problems", lambda folder: [])
         patch.setattr("parity.reading.values.Values", done)
+        patch.setattr("parity.reading.lessons.run", done)
         patch.setattr(training, "claimed", done)
         yield folder
 

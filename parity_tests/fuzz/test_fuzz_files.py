@@ -50,7 +50,7 @@ def changed(draw, data):
             holder = holder[key]
         how = draw(st.sampled_from(["replace", "remove", "rename", "repeat"]))
         if how == "replace" or len(path) == 1:
-            holder[path[-1]] = draw(LEAVES)
+            holder[path[-1]] = copy.deepcopy(draw(LEAVES))
         elif isinstance(holder, dict) and how == "rename":
             holder[draw(st.text(max_size=4))] = holder.pop(path[-1])
         elif isinstance(holder, list) and how == "repeat":

@@ -10,66 +10,16 @@ import pytest
 
 from contract.errors import InputError
 from parity.reading import live, serving
+from parity_tests.support.serving import asked, request, started, status
 
 #: As many as ask at the same moment.
 CLASS = 300
 
 
-class Pages(serving.Reading):
-    """A Reading of one page, whose texts take a moment each."""
-
-    def __init__(self, folder):
-        self.files = {"/": folder / "index.html"}
-        self.line = live.Line(self.slowly)
-
-    def slowly(self, text):
-        """The page of a text."""
-        time.sleep(0.01)
-        if text == "broken":
-            raise ZeroDivisionError
-        return f"read {text}".encode()
-
-    def page(self, text, **what):
-        """What stands on a page, as words."""
-        return f"{text}: {what}".encode()
-
-
 @pytest.fixture
-def running(tmp_path, monkeypatch):
-    """A running server whose connections last 2 seconds at most."""
-    monkeypatch.setattr(serving, "SECONDS", 2)
-    monkeypatch.setattr(live, "ids_of", lambda values, text: [])
-    Pages.values = None
-    (tmp_path / "index.html").write_text("the page " * 10_000)
-    with serving.Server((serving.ADDRESS, 0),
-                        serving.handler(Pages(tmp_path))) as made:
-        thread = threading.Thread(
-            target=made.serve_forever, args=[0.1], daemon=True)
-        thread.start()
+def running(tmp_path):
+    with started(tmp_path) as made:
         yield made
-        made.shutdown()
-        thread.join()
-
-
-async def asked(server, content):
-    """What comes back for these bytes; all of it."""
-    reader, writer = await asyncio.open_connection(*server.server_address)
-    writer.write(content)
-    with contextlib.suppress(ConnectionError):
-        answer = await reader.read()
-        writer.close()
-        return answer
-    return b""
-
-
-def request(target):
-    """A request as a browser sends it."""
-    return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
-
-
-def status(answer):
-    """The status of an answer."""
-    return int(answer.split(None, 2)[1])
 
 
 def test_a_class_is_answered_at_once(running):

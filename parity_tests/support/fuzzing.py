@@ -13,7 +13,7 @@ TIMES = int(os.environ.get("PARITY_FUZZ", "1"))
 
 #: Statuses that a command may end with, and the CPU seconds it may take,
 #: with the import of a framework.
-STATUSES, SECONDS = (0, 1, 2, 3, 4), 20
+STATUSES, SECONDS = (0, 1, 2, 3, 4), 10
 
 
 def tries(count):
