@@ -5,6 +5,14 @@
 #   make test      run the tests; of the long ones a sample, by the commit
 #   make test-all  run every test
 #
+# And for those who make releases:
+#
+#   make test-versions  the oldest and the pinned libraries, each Python that is
+#                       here, each framework alone and none: docs/versions.md
+#   make dist           build into dist/ twice, alike, with hashes and a bill of
+#                       materials
+#   make audit          ask for known vulnerabilities of what is pinned
+#
 # make parity ARGS="--preset lesson --port torch" hands options on.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -15,7 +23,7 @@ PYTEST := OMP_NUM_THREADS=1 .venv/bin/python -m pytest -n auto \
           --dist worksteal --durations 10
 READY := .venv/.installed-$(EXTRAS)
 
-.PHONY: parity test test-all clean
+.PHONY: parity test test-all test-versions dist audit clean
 
 parity: $(READY)
 	@.venv/bin/parity check $(ARGS)
@@ -25,6 +33,34 @@ test: $(READY)
 
 test-all: $(READY)
 	@$(PYTEST) $(ARGS)
+
+test-versions:
+	@$(PYTHON) -m parity_tests.support.versions docs/versions.md $(ARGS)
+
+# The date of the last commit stands in the archives, so both builds are alike.
+dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+dist: .venv/.release
+	@rm -rf dist
+	@for out in dist dist/again; do \
+	    .venv/release/bin/python -m build --outdir $$out . > dist.log 2>&1 \
+	    || { cat dist.log; exit 1; }; done; rm dist.log
+	@cd dist && sha256sum *.whl *.tar.gz > SHA256SUMS \
+	    && (cd again && sha256sum --quiet --check ../SHA256SUMS) \
+	    && rm -r again && cat SHA256SUMS
+	@.venv/release/bin/cyclonedx-py requirements constraints.txt \
+	    --pyproject pyproject.toml --output-reproducible \
+	    --output-file dist/transformer-parity.cdx.json 2> /dev/null
+
+audit: .venv/.release
+	@.venv/release/bin/pip-audit --no-deps --disable-pip \
+	    --requirement constraints.txt
+
+.venv/.release: pyproject.toml
+	@$(PYTHON) -m venv .venv/release
+	@.venv/release/bin/python -m pip install --quiet \
+	    --disable-pip-version-check 'build>=1.2' 'cyclonedx-bom>=7' \
+	    'pip-audit>=2.9'
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing [$(EXTRAS)] into .venv, once: all is 3 GB, a minute or two."

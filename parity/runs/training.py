@@ -280,7 +280,7 @@ def settings_of(folder):
         return settings
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError(
             f"{str(path)!r} does not say how it was trained, so it is not a "
             "checkpoint; choose the folder of a run.") from None
