@@ -99,6 +99,11 @@ def check_pairs(config, sources, targets):
         raise checks.InputError(
             "the targets have one token; give at least two, of which the "
             "first is read and the second predicted.")
+    if config.stacks == "encoder" and targets.shape[2] != 1 + sources.shape[2]:
+        raise checks.InputError(
+            f"the sources have {sources.shape[2]} tokens and the targets "
+            f"{targets.shape[2]}; give a model of an encoder alone a label for "
+            "each token of a source, behind one that is not read.")
     checks.tokens(sources.reshape(-1, sources.shape[2]),
                   config.source_ids, config.source_length, "source")
     checks.tokens(targets[:, :, 1:].reshape(-1, targets.shape[2] - 1),
@@ -114,7 +119,14 @@ def check_search(config, source, settings, rows):
         ``rows``, or 0, 1, 2, … in their place.
     """
     settings.check(config)
+    if config.stacks == "encoder":
+        raise checks.InputError(
+            "a model of an encoder alone writes no targets; choose one with a "
+            "decoder.")
     checks.tokens(source, config.source_ids, config.source_length, "source")
+    if config.stacks == "decoder":
+        checks.length(np.shape(source)[1] - 1 + settings.max_tokens,
+                      config.max_length, "prompt and its target")
     rows = np.arange(len(source)) if rows is None else np.asarray(rows)
     if rows.shape != (len(source),) or rows.dtype.kind not in "iu":
         raise checks.InputError(

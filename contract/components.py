@@ -28,7 +28,7 @@ COMPONENTS = {
     "decoder": ("decoder", "Decoder", lambda c: (c,)),
     "projection": ("projection", ("PROJECTIONS", "has_output_bias"),
                    lambda c: (c.d_model, c.target_vocab)),
-    "transformer": ("transformer", "Transformer", lambda c: (c,)),
+    "transformer": ("one_stack", ("MODELS", "stacks"), lambda c: (c,)),
 }
 
 #: What a component's call, or a model's method, takes besides arrays where a

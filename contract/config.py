@@ -22,6 +22,7 @@ CHOICES = {
     "output_scale": ("none", "root"),
     "tied": ("none", "output", "embeddings", "all"),
     "begin": ("token", "zero"),
+    "stacks": ("both", "encoder", "decoder"),
     "smoothing": ("uniform", "others", "kl"),
 }
 
@@ -117,6 +118,9 @@ class TransformerConfig:
             False and True, as earlier files have them, are "none" and "all".
         token_types: 0, or how many types, as BERT's segments, the tokens of a
             source may have. Token i of type n is the id i + n · source_vocab.
+        stacks: "both"; or one alone: "encoder", which scores what each source
+            token may be, or "decoder", which has no source and no
+            cross-attention, and continues a prompt.
         begin: what a target begins with: "token", the embedding of its first
             id, or "zero", zeros in its place.
         pad_id: the token id that is padding.
@@ -163,6 +167,7 @@ class TransformerConfig:
     tied: str | bool = "none"
     token_types: int = 0
     begin: str = "token"
+    stacks: str = "both"
     pad_id: int = 0
 
     def __post_init__(self):
@@ -227,6 +232,16 @@ class TransformerConfig:
         self._attention_positions()
         if not isinstance(self.output_bias, bool | None):
             raise InputError("output_bias must be None, True or False.")
+        if self.stacks != "both" and self.embeddings_tied:
+            raise InputError(
+                f"a model of one stack has one embedding, and tied is "
+                f"{self.tied!r}; choose 'none' or 'output'.")
+        if (self.stacks == "encoder" and self.output_tied
+                and self.source_vocab != self.target_vocab):
+            raise InputError(
+                "the projection is the source's table, but source_vocab is "
+                f"{self.source_vocab} and target_vocab {self.target_vocab}; "
+                "make them equal or set tied='none'.")
         if self.embeddings_tied and self.source_vocab != self.target_vocab:
             raise InputError(
                 f"tied embeddings share one table, but source_vocab is "
@@ -303,6 +318,12 @@ class TransformerConfig:
         return self.tied in ("embeddings", "all")
 
     @property
+    def one_table(self):
+        """Whether the source's table serves the target too."""
+        return self.embeddings_tied or (
+            self.stacks == "encoder" and self.output_tied)
+
+    @property
     def output_tied(self):
         """Whether the projection is the target embedding's table."""
         return self.tied in ("output", "all")
@@ -315,7 +336,12 @@ class TransformerConfig:
 
     @property
     def source_ids(self):
-        """How many ids a source may have: those of every type of a token."""
+        """How many ids a source may have: those of every type of a token.
+
+        The source of a decoder alone is its prompt, of the target's tokens.
+        """
+        if self.stacks == "decoder":
+            return self.target_vocab
         return self.source_vocab * max(self.token_types, 1)
 
     @property
@@ -395,7 +421,7 @@ def at_test_size(config):
     groups = config.n_kv_heads and {
         1: 1, config.n_heads: 6}.get(config.n_kv_heads, 3)
     return config.replace(
-        source_vocab=37, target_vocab=37 if config.embeddings_tied else 41,
+        source_vocab=37, target_vocab=37 if config.one_table else 41,
         d_model=48, n_heads=6, n_kv_heads=groups,
         d_head=config.d_head and 10, d_ff=80,
         n_encoder_layers=2, n_decoder_layers=3, max_length=64,

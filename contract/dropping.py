@@ -21,14 +21,18 @@ def places(config, batch, source, target):
         return {}
     d, f, h = config.d_model, config.d_ff, config.n_heads
     inside = "gated" if config.gated else "activated"
-    shapes = {"source_positions.dropout": (batch, source, d),
-             "target_positions.dropout": (batch, target, d)}
-    for stack, n_layers, length, keys in (
-        ("encoder", config.n_encoder_layers, source,
-         {"self_attention": source}),
-        ("decoder", config.n_decoder_layers, target,
-         {"self_attention": target, "cross_attention": source}),
-    ):
+    stacks, shapes = {}, {}
+    if config.stacks != "decoder":
+        shapes["source_positions.dropout"] = (batch, source, d)
+        stacks["encoder"] = (config.n_encoder_layers, source,
+                             {"self_attention": source})
+    if config.stacks != "encoder":
+        shapes["target_positions.dropout"] = (batch, target, d)
+        stacks["decoder"] = (config.n_decoder_layers, target,
+                             {"self_attention": target})
+    if config.stacks == "both":
+        stacks["decoder"][2]["cross_attention"] = source
+    for stack, (n_layers, length, keys) in stacks.items():
         for layer in (f"{stack}.layers.{i}" for i in range(n_layers)):
             for name, size in keys.items():
                 shapes[f"{layer}.{name}.weights_dropout"] = (

@@ -11,6 +11,7 @@ KNOWN = {
     "position_padding": (False,),
     "embedding_norm": (False,),
     "begin": ("token",),
+    "stacks": ("both",),
 }
 
 

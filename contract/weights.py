@@ -38,6 +38,11 @@ BIASED = {"all": PROJECTIONS, "none": (),
           "all_but_key": ("query", "value", "output")}
 
 
+#: Whether a model has an encoder, and whether a decoder, by its stacks.
+STACKS = {"both": (True, True), "encoder": (True, False),
+          "decoder": (False, True)}
+
+
 def _linear(d_in, d_out, bias=True):
     return {"kernel": (d_in, d_out), **({"bias": (d_out,)} if bias else {})}
 
@@ -113,20 +118,26 @@ def _flatten(tree, prefix=""):
 
 def schema(config):
     """Every weight of a model: canonical name -> shape, in reading order."""
-    tree = {"source_embedding": {
-        "table": (config.source_vocab, config.d_model)}}
-    if config.token_types:
-        tree["source_embedding"]["types"] = (
-            config.token_types, config.d_model)
-    tree["source_positions"] = _positions(config, config.source_length)
-    if not config.embeddings_tied:
-        tree["target_embedding"] = {
-            "table": (config.target_vocab, config.d_model)}
-    tree["target_positions"] = _positions(config, config.max_length)
-    tree["encoder"] = _stack(
-        config, config.n_encoder_layers, ["self_attention"])
-    tree["decoder"] = _stack(
-        config, config.n_decoder_layers, ["self_attention", "cross_attention"])
+    tree, source, target = {}, *STACKS[config.stacks]
+    if source:
+        tree["source_embedding"] = {
+            "table": (config.source_vocab, config.d_model)}
+        if config.token_types:
+            tree["source_embedding"]["types"] = (
+                config.token_types, config.d_model)
+        tree["source_positions"] = _positions(config, config.source_length)
+    if target:
+        if not config.embeddings_tied:
+            tree["target_embedding"] = {
+                "table": (config.target_vocab, config.d_model)}
+        tree["target_positions"] = _positions(config, config.max_length)
+    if source:
+        tree["encoder"] = _stack(
+            config, config.n_encoder_layers, ["self_attention"])
+    if target:
+        attentions = ["self_attention", "cross_attention"]
+        tree["decoder"] = _stack(
+            config, config.n_decoder_layers, attentions[:1 + source])
     tree["projection"] = _projection(config)
     return dict(_flatten(tree))
 

@@ -22,8 +22,8 @@ class Search:
         self.memory = ops.repeat(memory, settings.width, axis=0)
         self.source_mask = ops.repeat(source_mask, settings.width, axis=0)
         self.caches = new_caches(
-            model, len(self.memory), settings.max_tokens
-        ) if settings.cached else None
+            model, len(self.memory), model.room(source, settings.max_tokens)
+        ) if settings.cached and model.cached else None
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""

@@ -37,6 +37,13 @@ class Transformer(nn.Module):
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 
+    #: Whether a search may keep keys and values.
+    cached = True
+
+    def room(self, source, length):
+        """How many tokens a cache keeps for a target of ``length``."""
+        return length
+
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
         x = self.source_embedding(source)

@@ -39,6 +39,13 @@ class Transformer:
         self.output_function = OUTPUTS[config.output]
         self.output_backward = OUTPUTS_BACKWARD[config.output]
 
+    #: Whether a search may keep keys and values.
+    cached = True
+
+    def room(self, source, length):
+        """How many tokens a cache keeps for a target of ``length``."""
+        return length
+
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
         c = {}
@@ -93,32 +100,48 @@ class Transformer:
 
     def backward(self, doutput, c):
         """From doutput [B T V]: g, every parameter's and every step's."""
-        g = {"output": doutput}
-        # [3'] logits: output = the logits, or their log-softmax
-        dlogits = self.output_backward(doutput, c["output"])
-        dscaled, g["projection"] = self.projection.backward(
-            dlogits, c["projection"])
-        ddecoded = g["decoded"] = dscaled * self.output_factor
+        ddecoded, g = self.project_backward(doutput, c)
+        g["decoded"] = ddecoded
         # [2'] memory, x: decoded = the decoder's output
         dx, dmemory, g["decoder"] = self.decoder.backward(
             ddecoded, c["decoder"])
-        dx, g["target_positions"] = self.target_positions.backward(
-            dx, c["target_positions"])
-        dx, g["target_begin"] = self.target_begin.backward(
-            dx, c["target_begin"])
-        g["target_embedding"] = self.target_embedding.backward(
-            dx, c["target_embedding"])
-        g["memory"] = dmemory
-        # [1'] x: memory = the encoder's output
-        dx, g["encoder"] = self.encoder.backward(dmemory, c["encoder"])
-        dx, g["source_positions"] = self.source_positions.backward(
-            dx, c["source_positions"])
-        g["source_embedding"] = self.source_embedding.backward(
-            dx, c["source_embedding"])
+        g |= self.embed_backward(dx, c)
+        g |= self.encode_backward(dmemory, c)
         owner = g["target_embedding"]
         if self.config.embeddings_tied:
             owner = g["source_embedding"]
             owner["table"] += g["target_embedding"].pop("table")
         if self.config.output_tied:
             owner["table"] += g["projection"].pop("table")
+        return g
+
+    def project_backward(self, doutput, c):
+        """From doutput [B T V]: ddecoded [B T D] and g."""
+        g = {"output": doutput}
+        # [3'] logits: output = the logits, or their log-softmax
+        dlogits = self.output_backward(doutput, c["output"])
+        dscaled, g["projection"] = self.projection.backward(
+            dlogits, c["projection"])
+        return dscaled * self.output_factor, g
+
+    def embed_backward(self, dx, c):
+        """From dx, of what the decoder reads [B T D]: g."""
+        g = {}
+        dx, g["target_positions"] = self.target_positions.backward(
+            dx, c["target_positions"])
+        dx, g["target_begin"] = self.target_begin.backward(
+            dx, c["target_begin"])
+        g["target_embedding"] = self.target_embedding.backward(
+            dx, c["target_embedding"])
+        return g
+
+    def encode_backward(self, dmemory, c):
+        """From dmemory [B S D]: g."""
+        g = {"memory": dmemory}
+        # [1'] x: memory = the encoder's output
+        dx, g["encoder"] = self.encoder.backward(dmemory, c["encoder"])
+        dx, g["source_positions"] = self.source_positions.backward(
+            dx, c["source_positions"])
+        g["source_embedding"] = self.source_embedding.backward(
+            dx, c["source_embedding"])
         return g

@@ -97,6 +97,8 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     cross-attention.
     """
     sources = ids("source", BATCH, source, config.source_ids)
+    if config.stacks == "encoder":
+        target = source  # a label for each
     targets = ids("target", BATCH, target, config.target_vocab)
     pad = config.pad_id
     sources[1, source * 2 // 3:] = targets[1, target * 2 // 3:] = pad
@@ -104,6 +106,12 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     sources[3] = pad
     targets[4, :target // 4] = targets[4, -(target // 4) or target:] = pad
     return Batch.of_ids(sources, targets, pad)
+
+
+def first_layer(config):
+    """The path of a model's first layer."""
+    return ("decoder" if config.stacks == "decoder" else "encoder") + (
+        ".layers.0")
 
 
 def component_cases(config, batch=None):
@@ -122,7 +130,7 @@ def component_cases(config, batch=None):
     deviations = np.resize(
         [1, 0.1, 0.01, 0.001, 1, 1, 1, 1, 1], target[1])[:, None]
     spread = x * deviations
-    layer, decoder = "encoder.layers.0", "decoder.layers.0"
+    layer, decoder = first_layer(config), "decoder.layers.0"
     exact = ("float64",)
     norm = functools.partial(
         Case, component="norm", path=f"{layer}.self_attention_residual.norm")
@@ -130,10 +138,18 @@ def component_cases(config, batch=None):
         Case, component="multi_head_attention",
         path=f"{layer}.self_attention")
     yield Case("masks", "masks", (batch.source, batch.target), kind="masks")
-    yield Case("token_embedding", "token_embedding", (batch.source,),
-               path="source_embedding")
-    yield Case("positional_encoding", "positional_encoding",
-               (x, batch.target), path="target_positions")
+    if config.stacks == "decoder":
+        yield Case("token_embedding", "token_embedding", (batch.target,),
+                   path="target_embedding")
+    else:
+        yield Case("token_embedding", "token_embedding", (batch.source,),
+                   path="source_embedding")
+    if config.stacks == "encoder":
+        yield Case("positional_encoding", "positional_encoding",
+                   (s, batch.source), path="source_positions")
+    else:
+        yield Case("positional_encoding", "positional_encoding",
+                   (x, batch.target), path="target_positions")
     if config.positions in TABLES and not config.embedding_norm:
         yield Case(
             "positional_encoding, 5000 positions", "positional_encoding",
@@ -149,8 +165,9 @@ def component_cases(config, batch=None):
                path=f"{layer}.self_attention")
     yield attention("self_attention", inputs=(s, s, masks[0]))
     yield attention("self_attention, causal", inputs=(x, x, masks[1]))
-    yield attention("cross_attention", inputs=(x, memory, masks[0]),
-                    path=f"{decoder}.cross_attention")
+    if config.stacks == "both":
+        yield attention("cross_attention", inputs=(x, memory, masks[0]),
+                        path=f"{decoder}.cross_attention")
     for size in (30, 1000):
         root = size**0.5
         yield attention(f"self_attention, logits times {size}",
@@ -159,14 +176,19 @@ def component_cases(config, batch=None):
                path=f"{layer}.feed_forward")
     yield Case("residual", "residual", (x, x * x), kind="residual",
                path=f"{layer}.self_attention_residual")
-    yield Case("encoder_layer", "encoder_layer", (s, masks[0]), path=layer,
-               nested=False)
-    yield Case("decoder_layer", "decoder_layer", (x, memory, *masks),
-               path=decoder, nested=False)
-    yield Case("encoder", "encoder", (s, masks[0]), path="encoder",
-               nested=False)
-    yield Case("decoder", "decoder", (x, memory, *masks), path="decoder",
-               nested=False)
+    read_memory = (memory, *masks) if config.stacks == "both" else masks[1:]
+    if config.stacks != "decoder":
+        yield Case("encoder_layer", "encoder_layer", (s, masks[0]),
+                   path=layer, nested=False)
+    if config.stacks != "encoder":
+        yield Case("decoder_layer", "decoder_layer", (x, *read_memory),
+                   path=decoder, nested=False)
+    if config.stacks != "decoder":
+        yield Case("encoder", "encoder", (s, masks[0]), path="encoder",
+                   nested=False)
+    if config.stacks != "encoder":
+        yield Case("decoder", "decoder", (x, *read_memory), path="decoder",
+                   nested=False)
     yield Case("projection", "projection", (x,), path="projection")
     logits = values("logits", *target, config.target_vocab)
     yield Case("loss", "loss", (logits, batch.target), kind="loss")
@@ -175,10 +197,12 @@ def component_cases(config, batch=None):
                    (logits, batch.target), kind="loss",
                    smoothing=(0.1, convention))
     yield from optimizer_cases()
-    yield Case("encode", "transformer", (batch.source, masks[0]),
-               method="encode", nested=False)
-    yield Case("decode", "transformer", (batch.target, memory, *masks),
-               method="decode", nested=False)
+    if config.stacks != "decoder":
+        yield Case("encode", "transformer", (batch.source, masks[0]),
+                   method="encode", nested=False)
+    if config.stacks == "both":
+        yield Case("decode", "transformer", (batch.target, memory, *masks),
+                   method="decode", nested=False)
     yield Case("project", "transformer", (x,), method="project",
                nested=False)
 

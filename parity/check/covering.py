@@ -24,10 +24,14 @@ def possible(words):
 
     A target that begins with zeros and has no position there may stay a row
     of zeros, where a standard deviation has no gradient, and of which norms and
-    kernels without a bias make zeros, with which nothing is compared.
+    kernels without a bias make zeros, with which nothing is compared. One stack
+    has one embedding.
     """
     without = (words.get("positions", "halves") not in (
         "interleaved", "halves", "learned") or words.get("position_padding"))
+    if words.get("stacks", "both") != "both" and words.get("tied") in (
+            "embeddings", "all"):
+        return False
     return not (words.get("begin") == "zero" and without)
 
 

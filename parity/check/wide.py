@@ -119,6 +119,8 @@ class WideModel:
     def batch(self, shape, other=0):
         """A Batch of [B, S, T]; ``other`` ones have other ids and padding."""
         rows, source, target = shape
+        if self.config.stacks == "encoder":
+            target = source  # a label for each
         config, first = self.config, self.number + 3 * other
         name = f"{self.name} {shape} {other}"
         return Batch.of_ids(
@@ -157,7 +159,8 @@ def model(number, words):
     sizes = turn(SIZES)
     kv_heads = sizes["kv_heads"]
     source_vocab, target_vocab = sizes["vocabs"]
-    if words["tied"] in ("embeddings", "all"):
+    if words["tied"] in ("embeddings", "all") or (
+            words["tied"] == "output" and words["stacks"] == "encoder"):
         target_vocab = source_vocab
     pad_id, bos_id, eos_id = (
         i % min(source_vocab, target_vocab) for i in turn(SPECIAL))
@@ -239,7 +242,8 @@ def value_cases(model):
     zeros[..., : config.d_model // 2] = 0
     ties = np.round(usual)
     ties[:, 1::2] = ties[:, :1]
-    layer = "encoder.layers.0"
+    layer = cases.first_layer(config)
+    stack = layer.partition(".")[0]
     for values, x, more in (("large", 10 * usual, 30), ("zeros", zeros, 1),
                             ("ties", ties, 1)):
         for component, path, inputs in (
@@ -248,7 +252,7 @@ def value_cases(model):
                  (x, x, mask)),
                 ("feed_forward", f"{layer}.feed_forward", (more * x,)),
                 ("projection", "projection", (more * x,)),
-                ("encoder", "encoder", (x, mask))):
+                (stack, stack, (x, mask))):
             yield Case(f"{component}, {values}", component, inputs, path=path,
                        nested=False, returned=True, tiers=TIERS)
 

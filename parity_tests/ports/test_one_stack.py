@@ -1,0 +1,138 @@
+"""Models of one stack: an encoder alone, and a decoder alone.
+
+A decoder continues a prompt, which it is given as a source. What it writes is
+held against asking the whole model again for every token.
+"""
+
+import numpy as np
+import pytest
+
+from contract import fast_forms
+from contract.config import TransformerConfig
+from contract.errors import InputError
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import probe_weights, schema
+from parity import ports
+from parity.check import cases
+
+SIZES = {"source_vocab": 13, "target_vocab": 13, "d_model": 12, "n_heads": 3,
+         "d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 2,
+         "max_length": 24, "residual": "pre", "final_norm": True}
+DECODER = TransformerConfig(
+    stacks="decoder", positions="learned", tied="output", **SIZES)
+ENCODER = TransformerConfig(
+    stacks="encoder", positions="learned", tied="output", token_types=2,
+    embedding_norm=True, **SIZES)
+
+#: Whole, padded on the left, inside, and on the right; 0 is padding.
+PROMPTS = np.array([[3, 4, 5, 6], [0, 0, 7, 8], [9, 0, 1, 2], [5, 11, 0, 0]])
+SETTINGS = GenerationConfig(max_tokens=6, bos_id=1, eos_id=12)
+
+
+def built(engine, config):
+    return engine.build("transformer", config, {
+        name: 1.5 * array for name, array in probe_weights(config, 3).items()})
+
+
+def test_weights_of_one_stack():
+    """Neither the other stack's nor any of cross-attention."""
+    assert {name.split(".")[0] for name in schema(DECODER)} == {
+        "target_embedding", "target_positions", "decoder"}
+    assert {name.split(".")[0] for name in schema(ENCODER)} == {
+        "source_embedding", "source_positions", "encoder"}
+    assert not any("cross" in name for name in schema(DECODER))
+
+
+@pytest.mark.parametrize("tied", ["embeddings", "all", True])
+@pytest.mark.parametrize("config", [DECODER, ENCODER])
+def test_one_stack_has_one_embedding(config, tied):
+    with pytest.raises(InputError, match="one embedding"):
+        config.replace(tied=tied)
+
+
+def greedily(model, engine, prompt):
+    """The tokens that follow a prompt, each by the whole model."""
+    tokens = list(prompt)
+    for _ in range(SETTINGS.max_tokens):
+        batch = np.array([tokens])
+        masks = engine.masks(batch, batch, 0)
+        logits = engine.predict(model, batch, batch, *masks.values())[0, -1]
+        logits[0] = -np.inf  # padding is never an answer
+        tokens.append(int(logits.argmax()))
+        if tokens[-1] == SETTINGS.eos_id:
+            break
+    return tokens[len(prompt):]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("padding", [False, True])
+def test_a_decoder_continues_its_prompt(engine_of_each_form, cached, padding):
+    """As the reference does when it is asked anew for every token."""
+    engine, config = engine_of_each_form, DECODER.replace(
+        position_padding=padding)
+    found = engine.generate(
+        built(engine, config), PROMPTS, SETTINGS.replace(cached=cached))
+    reference = ports.engine("numpy")
+    model = built(reference, config)
+    for prompt, tokens in zip(PROMPTS, found["tokens"][:, 0]):
+        if not prompt[-1]:
+            continue  # its last token is padding, which may see nothing new
+        expected = greedily(model, reference, prompt)
+        assert tokens[0] == SETTINGS.bos_id
+        assert tokens[1:1 + len(expected)].tolist() == expected
+
+
+def test_a_beam_continues_a_prompt_with_and_without_a_cache(engine):
+    model = built(engine, DECODER)
+    beams = [engine.generate(model, PROMPTS, SETTINGS.replace(
+        method="beam", beam=3, cached=cached)) for cached in (False, True)]
+    np.testing.assert_array_equal(beams[0]["tokens"], beams[1]["tokens"])
+    np.testing.assert_allclose(
+        beams[0]["scores"], beams[1]["scores"], rtol=1e-12, atol=0)
+
+
+def test_a_prompt_and_its_target_fit_the_table(engine):
+    model = built(engine, DECODER)
+    engine.generate(model, PROMPTS, SETTINGS.replace(max_tokens=21))
+    with pytest.raises(InputError, match="25 tokens.*24 rows"):
+        engine.generate(model, PROMPTS, SETTINGS.replace(max_tokens=22))
+
+
+def test_an_encoder_writes_nothing(engine):
+    with pytest.raises(InputError, match="no targets"):
+        engine.generate(built(engine, ENCODER), PROMPTS, SETTINGS)
+
+
+@pytest.mark.parametrize("config", [DECODER, ENCODER])
+def test_a_training_step(port, config):
+    """An encoder's labels stand behind a token that is not read."""
+    batch = cases.padded_batch(config)
+    targets = np.concatenate([batch.target[:, :1], batch.target], axis=1)
+    settings = TrainingConfig(schedule="constant", learning_rate=0.01)
+    reports, weights = [], []
+    for engine in (ports.engine("numpy"), port):
+        trainer = engine.trainer(built(engine, config), settings)
+        for _ in range(2):
+            reports.append(engine.train_step(
+                trainer, batch.source[None], targets[None]))
+        weights.append(engine.export(trainer.model))
+    for ours, theirs in zip(reports[:2], reports[2:]):
+        for name in ours:
+            np.testing.assert_allclose(
+                theirs[name], ours[name], rtol=1e-12, atol=0)
+    for name, array in weights[0].items():
+        if not name.endswith("key.bias"):
+            np.testing.assert_allclose(
+                weights[1][name], array, rtol=1e-9, atol=1e-12)
+
+
+def test_an_encoders_labels_are_as_many_as_its_tokens(engine):
+    trainer = engine.trainer(built(engine, ENCODER), TrainingConfig())
+    with pytest.raises(InputError, match="a label for each token"):
+        engine.train_step(trainer, PROMPTS[None], PROMPTS[None])
+
+
+def test_only_whole_models_have_a_fast_search():
+    assert fast_forms.searches(TransformerConfig())
+    assert not fast_forms.searches(DECODER)
