@@ -19,7 +19,7 @@ BERT = Dialect(
     fixed={
         "residual": "post", "norm": "layer", "stacks": "encoder",
         "positions": "learned", "embedding_norm": True,
-        "embedding_scale": "none",
+        "embedding_scale": "none", "tied": "output",
     },
     keys={
         "hidden_size": "d_model", "num_hidden_layers": "n_encoder_layers",

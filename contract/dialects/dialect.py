@@ -44,6 +44,8 @@ class Dialect:
         asked: the keys that a file without a configuration does not tell.
         told: (Checkpoint) -> their configuration, where a file tells it in a
             way of its own.
+        casts: whether its library casts to float32 inside, whatever the model
+            is in.
         component: what the arrays belong to: "transformer"; "stacks", an
             encoder and a decoder without embeddings and projection;
             "frames", all but the source's table; or a single component.
@@ -72,6 +74,7 @@ class Dialect:
     adjust: typing.Callable = lambda fields, described, arrays: fields
     asked: tuple = ()
     told: typing.Callable = lambda checkpoint: checkpoint.config or {}
+    casts: bool = False
     component: str = "transformer"
     outputs: dict = dataclasses.field(default_factory=dict)
     first_layer: int = 0

@@ -115,6 +115,7 @@ T5 = Dialect(
     },
     only={"model_type": "t5"},
     adjust=_ends,
+    casts=True,
     model_types=("t5",),
     aliases={"encoder.embed_tokens.weight": "shared.weight",
              "decoder.embed_tokens.weight": "shared.weight",

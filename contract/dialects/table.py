@@ -3,13 +3,17 @@
 import re
 
 from contract.dialects.bart import BART
+from contract.dialects.bert import BERT
 from contract.dialects.fairseq import FAIRSEQ
 from contract.dialects.flax_wmt import FLAX_WMT
+from contract.dialects.gpt2 import GPT2
 from contract.dialects.hf_marian import HF_MARIAN
 from contract.dialects.keras_hub import KERAS_HUB
 from contract.dialects.lessons import LESSONS
+from contract.dialects.llama import LLAMA
 from contract.dialects.marian import MARIAN
 from contract.dialects.t2t import T2T
+from contract.dialects.t5 import T5
 from contract.dialects.torch_nn import TORCH_NN
 from contract.dialects.tutorial import TUTORIAL
 from contract.dialects.whisper import WHISPER
@@ -18,7 +22,8 @@ from contract.errors import InputError, one_of
 
 #: Systems whose models have a configuration of their own.
 SYSTEMS = {dialect.name: dialect for dialect in (
-    TORCH_NN, KERAS_HUB, FLAX_WMT, T2T, MARIAN, HF_MARIAN, FAIRSEQ, BART,
+    TORCH_NN, KERAS_HUB, FLAX_WMT, T2T, MARIAN, HF_MARIAN, FAIRSEQ, BART, BERT,
+    GPT2, T5, LLAMA,
     WHISPER, WHISPER_CT2, TUTORIAL,
 )}
 

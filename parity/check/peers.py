@@ -6,6 +6,7 @@ float64. torch.nn's have their weights there too, as ``w.*``, and a metadata key
 ``config``.
 """
 
+import functools
 import json
 
 import numpy as np
@@ -16,7 +17,9 @@ from contract.components import WHOLE
 from contract.dialects import table
 from contract.errors import InputError
 from contract.weights import finite, part
-from parity.numerics.tolerances import FLOAT64_LIMIT
+from parity import ports
+from parity.numerics.comparator import relative_error
+from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 
 IO = "io.safetensors"
 
@@ -68,11 +71,23 @@ class Peer:
         return self.answers
 
     def limit_and_scale(self, name, truths):
-        """The limit of an answer, and that it is not zero beside another."""
-        return FLOAT64_LIMIT, None
+        """The limit of an answer, and that it is not zero beside another.
 
-    def replay(self, engine):
+        Where the library casts to float32 it is that of a port in float32.
+        """
+        if not self.table.casts:
+            return FLOAT64_LIMIT, None
+        own_error, _ = relative_error(self.in_float32[name], truths[name])
+        return limit("float32", own_error, inner=True), None
+
+    @functools.cached_property
+    def in_float32(self):
+        """What the reference answers in float32."""
+        return self.replay(ports.engine("numpy"), "float32")
+
+    def replay(self, engine, dtype="float64"):
         """Our answers under their names, as an engine computes them."""
+        self.dtype = dtype
         try:
             steps = RUNS[self.table.component](self, engine)
         except KeyError as missing:
@@ -84,12 +99,17 @@ class Peer:
 
     def _model(self, engine):
         """The steps of a whole model, from ids."""
-        source, target = (self.given[name] for name in (
-            "input_ids", "decoder_input_ids"))
-        model = engine.build("transformer", self.config, self.weights)
-        return engine.forward(model, source, target,
-                              self._keep(source, "attention_mask"),
-                              earlier(target))
+        source = self.given["input_ids"]
+        keep = self._keep(source, "attention_mask")
+        target = (self.given["decoder_input_ids"]
+                  if self.config.stacks == "both" else source)
+        if "token_type_ids" in self.given:
+            source = source + (
+                self.config.source_vocab * self.given["token_type_ids"])
+        model = engine.build("transformer", self.config, {
+            name: np.asarray(array, self.dtype)
+            for name, array in self.weights.items()}, self.dtype)
+        return engine.forward(model, source, target, keep, earlier(target))
 
     def _frames(self, engine):
         """The steps of a whole model, from a sound's picture."""

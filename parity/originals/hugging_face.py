@@ -44,11 +44,13 @@ class HuggingFace(TorchModel):
         model, config = (getattr(transformers, name)
                          for name in CLASSES[dialect.name])
         words = {name: value for name, value in described.items()
-                 if name != "model_type"}
+                 if name != "model_type" and value is not None}
         if "decoder_layers" in words:  # its default is an id of a large model
             words["decoder_start_token_id"] = described["pad_token_id"]
         self.model = model(config(
             **words, attn_implementation="eager")).double().eval()
+        if dialect.is_bare(self.model.state_dict()):
+            self.bare = dialect.prefix
         if dialect.name == "llama":
             rotary = self.model.model.rotary_emb
             width = 2 * len(rotary.inv_freq)

@@ -28,7 +28,7 @@ def parted(one, other):
     found = []
     for dialect in (one, other):
         config = at_one_size(dialect, tokenizer)
-        if getattr(config, "stacks", "both") != "both":
+        if config.stacks != "both":
             return (f"{dialect.name} is one stack alone, so that on a pair of "
                     "sentences there is nothing to compare.")
         engine = ports.engine("numpy")

@@ -122,13 +122,16 @@ def forward(engine, config, weights, question):
 
 
 def inputs(config, question):
-    """A question as our models are asked it: ids and masks."""
-    source, target = question.source, question.target
-    keep = None if source is None else (
-        source != config.pad_id)[:, None, None, :]
+    """A question as our models are asked it: ids and masks.
+
+    A model of one stack leaves aside what is of the other.
+    """
+    source = question.target if question.source is None else question.source
+    target = question.source if question.target is None else question.target
+    keep = (source != config.pad_id)[:, None, None, :]
     if question.types is not None:
         source = source + config.source_vocab * question.types
-    return source, target, keep, None if target is None else earlier(target)
+    return source, target, keep, earlier(target)
 
 
 def _gradients(found, port, engine, dialect, config, weights, question, loss,

@@ -63,8 +63,7 @@ def described(dialect, seed, widths=(4, 6, 8, 10), **fixed):
 def question(config, seed):
     """Token ids for a model of a configuration, without its padding's id."""
     draw: typing.Any = np.random.default_rng([11, seed])
-    stacks = getattr(config, "stacks", "both")
-    segments = getattr(config, "token_types", 0)
+    stacks, segments = config.stacks, config.token_types
     batch, longest = int(draw.integers(1, 4)), config.max_length - 1
 
     def ids(vocab, length):

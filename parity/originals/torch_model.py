@@ -18,6 +18,9 @@ class TorchModel:
     #: (Dialect) -> the Dialect that is proved.
     provable = staticmethod(lambda dialect: dialect)
 
+    #: What a dialect's names begin with and this model's do not.
+    bare = ""
+
     torch: typing.Any
     model: typing.Any
     logits: typing.Callable
@@ -32,7 +35,7 @@ class TorchModel:
         state = self.model.state_dict()
         for name, array in arrays.items():
             with self.torch.no_grad():
-                state[name].copy_(self.tensor(array))
+                state[name.removeprefix(self.bare)].copy_(self.tensor(array))
 
     def tensor(self, array):
         """An array as a tensor."""
