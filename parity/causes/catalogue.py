@@ -13,7 +13,7 @@ from parity.causes.cause import ANY, ARRAYS, OTHER
 #: The files, in the order in which their causes are tried.
 FILES = ("norms", "attention", "attention_positions", "masks", "arrays",
          "tables", "network", "training", "training_steps", "gradients",
-         "generation")
+         "generation", "stacks")
 
 _more = []
 

@@ -185,6 +185,8 @@ def drawn(seed):
     config = TransformerConfig(
         **SIZES, **words, norm_eps=norm_eps, final_norm_eps=final_norm_eps)
     rows, source, target = SHAPE
+    if config.stacks == "encoder":
+        target = source  # a label for each
     batch = Batch.of_ids(*(
         wide.padded(f"{what} of seed {seed}", rows, length, 37, config.pad_id,
                     first)

@@ -69,7 +69,6 @@ AXES = {
     "accumulated": (2, 1, 3),
     "resumed": RESUMED,
     "dtype": BOTH,
-    "tied": (False, True),
     "final_norm": (False, True),
     "pad_id": (0, 3),
     "beta1": (0.9, 0.6),
@@ -90,7 +89,7 @@ def go_together(conditions):
     # The mean that a final norm subtracts is all that the one bias of the norm
     # before it adds, so that this bias has no gradient but rounding.
     unused = {"residual": "post", "norm": "scalar_std", "final_norm": True}
-    return not (
+    return covering.possible(conditions) and not (
         unused.items() <= conditions.items()
         # NumPy's own generator and a framework's drop other values
         or conditions.get("masks") == "native" and conditions.get("dropout")
@@ -185,7 +184,7 @@ def makes(port, form, run):
 def varied_run(number, conditions):
     """The TrainingRun of some conditions, {axis: word}."""
     names = {field.name for field in dataclasses.fields(TransformerConfig)}
-    config = (ONE_TABLE if conditions["tied"] else TINY).replace(**{
+    config = (TINY if conditions["tied"] == "none" else ONE_TABLE).replace(**{
         axis: word for axis, word in conditions.items() if axis in names})
     names = {field.name for field in dataclasses.fields(TrainingConfig)}
     constant = conditions["schedule"] == "constant"
@@ -214,8 +213,9 @@ def varied_batches(config, step, conditions):
     for i in range(conditions["accumulated"]):
         pair = []
         for what, length, vocab in (
-                ("source", SOURCE, config.source_vocab),
-                ("target", TARGET, config.target_vocab)):
+                ("source", SOURCE, config.source_ids),
+                ("target", SOURCE + 1 if config.stacks == "encoder"
+                 else TARGET, config.target_vocab)):
             ids = cases.ids(f"{what} {step} {i}", BATCH, length, vocab)
             ids[ids == pad] = 0  # an id like any other where it is not padding
             ids[0, length - i - step % 2:] = pad

@@ -1,0 +1,87 @@
+"""What goes wrong at a model's ends: types, begins, outputs, single stacks."""
+
+import numpy as np
+
+from parity.causes.cause import Cause
+from parity.causes.faults.putting import (
+    CALLS, module_of, replaced, weights_by, worded)
+
+ENDS = "it is between modules, where a sum or a factor has no name of its own"
+MASKED = "a mask that a model makes for itself is not seen from outside"
+
+#: A model of types of tokens, and where they are seen first.
+TYPES = {"topic": "embedding", "case": "token_embedding", "step": "typed",
+         "changes": {"token_types": 3}, "not_explained": ENDS}
+
+BIASED = {"tied": "output", "output_bias": True}
+
+
+def typed_by(function):
+    """Other vectors of types: ``function(array)``."""
+    return weights_by(lambda name, array, config: (
+        function(array) if name.endswith("types") else None))
+
+
+def instead(file, name, other):
+    """Call another class's method in the place of a class's."""
+    return replaced(file, f"{name}.call", lambda old, port: getattr(
+        getattr(module_of(port, file), other), CALLS.get(port, "__call__")))
+
+
+def masked_by(name, function):
+    """A model of one stack with masks by ``function(port, masks)``."""
+    def make(old, port):
+        def call(self, source, target, *masks):
+            return old(self, source, target,
+                       *function(module_of(port, "masks"), *masks))
+        return call
+    return replaced("one_stack", f"{name}.call", make)
+
+
+def _everything(masks, source_mask, target_mask):
+    return source_mask, target_mask | True
+
+
+def _earlier(masks, source_mask, target_mask):
+    length = source_mask.shape[-1]
+    return source_mask & masks.causal_mask(length), target_mask
+
+
+CAUSES = (
+    Cause(name="types of tokens ignored", sentence="Their vectors are zero.",
+          put=typed_by(lambda array: 0 * array), **TYPES),
+    Cause(name="types of tokens a row further", sentence="Type n has the "
+          "vector of type n + 1.",
+          put=typed_by(lambda array: np.roll(array, -1, 0)), **TYPES),
+    Cause("a target begins with its token", "embedding", "Where Tensor2Tensor "
+          "and Marian have zeros.", put=worded(
+              "embedding", "BEGINS", "zero", "token"),
+          changes={"begin": "zero"}, case="decode", step="decoded",
+          not_explained=ENDS),
+    Cause("a target begins with zeros", "embedding", "As in Tensor2Tensor and "
+          "Marian, where there should be its token's embedding.", put=worded(
+              "embedding", "BEGINS", "token", "zero"),
+          case="decode", step="decoded", not_explained=ENDS),
+    Cause("vectors not divided before the projection", "output", "1/√d_model "
+          "is left out.", put=worded("projection", "SCALES", "root", "none"),
+          changes={"output_scale": "root"}, case="project", step="output",
+          not_explained=ENDS),
+    Cause("vectors divided before the projection", "output", "By √d_model, as "
+          "in T5's first version.", put=worded(
+              "projection", "SCALES", "none", "root"),
+          case="project", step="output", not_explained=ENDS),
+    Cause("a tied projection's bias ignored", "output", "x Eᵀ, without b.",
+          put=instead("projection", "BiasedTiedProjection", "TiedProjection"),
+          changes=BIASED, case="projection", step="logits",
+          not_explained="a tied projection is a product of two modules"),
+    Cause("a decoder alone sees later tokens", "masks", "It has no mask, not "
+          "even of padding.", put=masked_by("DecoderModel", _everything),
+          changes={"stacks": "decoder"}, case="transformer",
+          step="decoder.layers.0.self_attention.weights",
+          not_explained=MASKED),
+    Cause("an encoder alone sees no later tokens", "masks", "Its mask is a "
+          "decoder's.", put=masked_by("EncoderModel", _earlier),
+          changes={"stacks": "encoder"}, case="transformer",
+          step="encoder.layers.0.self_attention.weights",
+          not_explained=MASKED),
+)
