@@ -29,6 +29,7 @@ CHOICES = {
 #: The same, of fields that go with one word of another field.
 DEPENDENT = {
     "norm_rounding": ("none", "float32"),
+    "softmax_rounding": ("none", "float32"),
 }
 
 SIZES = (
@@ -105,6 +106,8 @@ class TransformerConfig:
         attention_bias: which projections of an attention have a bias: "all",
             "none", or "all_but_key".
         attention_scale: scores are divided by "root", √d_k, or by "none".
+        softmax_rounding: to what the scores and the weights of a softmax are
+            rounded: "none", or "float32", whatever the model computes in.
         rotary_base: of the angles by which rotary positions turn.
         relative_buckets: how many numbers a head has for relative positions.
         relative_distance: the distance from which on all share one of them.
@@ -158,6 +161,7 @@ class TransformerConfig:
     feed_forward_bias: bool = True
     attention_bias: str = "all"
     attention_scale: str = "root"
+    softmax_rounding: str = "none"
     rotary_base: float = 10000.0
     relative_buckets: int = 32
     relative_distance: int = 128

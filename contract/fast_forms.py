@@ -10,6 +10,7 @@ KNOWN = {
     "positions": ("interleaved", "halves", "learned"),
     "position_padding": (False,),
     "embedding_norm": (False,),
+    "softmax_rounding": ("none",),
     "begin": ("token",),
     "stacks": ("both",),
 }

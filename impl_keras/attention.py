@@ -27,6 +27,21 @@ def masked_softmax(scores, mask):
     return ops.where(mask, softmax(ops.where(mask, scores, lowest)), 0)
 
 
+def in_float32(x):
+    """x rounded to float32; what has 16 bits is widened to it."""
+    wide = keras.backend.result_type(x.dtype, "float32")
+    return ops.cast(ops.cast(x, "float32"), wide)
+
+
+def rounded_softmax(scores, mask):
+    """masked_softmax, its scores and its weights rounded to float32 (R46)."""
+    weights = masked_softmax(in_float32(scores), mask)
+    return ops.cast(in_float32(weights), scores.dtype)
+
+
+SOFTMAXES = {"none": masked_softmax, "float32": rounded_softmax}
+
+
 def root(d_k):
     """√d_k: scores of a query and a key of variance 1 have variance 1."""
     return math.sqrt(d_k)
@@ -51,7 +66,7 @@ def shared(x, times):
 
 
 def scaled_dot_product_attention(
-        query, key, value, bias, mask, divisor, dropout, owner):
+        query, key, value, bias, mask, divisor, softmax, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K].
 
     Written out for readers and for fast/; MultiHeadAttention uses Keras'.
@@ -60,8 +75,8 @@ def scaled_dot_product_attention(
     # [1] scores [B H T S]: Q Kᵀ / √d_k + bias  (eq. 1, R12, R45)
     scores = tap(owner, "scores", query @ ops.swapaxes(key, -1, -2)
                  / divisor + bias)
-    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
-    weights = tap(owner, "weights", masked_softmax(scores, mask))
+    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2, R46)
+    weights = tap(owner, "weights", softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
     context = tap(owner, "context", dropout(weights) @ value)
     return context
@@ -118,6 +133,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
                       "value": config.kv_heads}
         self.biased = BIASED[config.attention_bias]
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
+        self.rounding = config.softmax_rounding
         Rotary = ROTARIES.get((config.positions, kind), NoRotary)
         self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)
         self.relative = RELATIVES.get(
@@ -167,7 +183,9 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         mask, bias = mask
         # Steps 1 and 2 of scaled_dot_product_attention.
         scores = tap(self, "scores", scores + bias)
-        weights = tap(self, "weights", super()._masked_softmax(scores, mask))
+        softmaxes = {**SOFTMAXES, "none": super()._masked_softmax}
+        weights = tap(
+            self, "weights", softmaxes[self.rounding](scores, mask))
         return self.weights_dropout(weights)
 
     def call(self, x, memory, mask, cache):

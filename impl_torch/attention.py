@@ -24,6 +24,21 @@ def masked_softmax(scores, mask):
     return torch.where(mask, softmax(torch.where(mask, scores, lowest)), 0)
 
 
+def in_float32(x):
+    """x rounded to float32; what has 16 bits is widened to it."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return x.to(torch.float32).to(wide)
+
+
+def rounded_softmax(scores, mask):
+    """masked_softmax, its scores and its weights rounded to float32 (R46)."""
+    weights = masked_softmax(in_float32(scores), mask)
+    return in_float32(weights).to(scores.dtype)
+
+
+SOFTMAXES = {"none": masked_softmax, "float32": rounded_softmax}
+
+
 def root(d_k):
     """√d_k: scores of a query and a key of variance 1 have variance 1."""
     return math.sqrt(d_k)
@@ -48,13 +63,13 @@ def shared(x, times):
 
 
 def scaled_dot_product_attention(
-        query, key, value, bias, mask, divisor, dropout, owner):
+        query, key, value, bias, mask, divisor, softmax, dropout, owner):
     """Equation 1; its steps are recorded as ``owner``'s. [B H T K]."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
     # [1] scores [B H T S]: Q Kᵀ / √d_k + bias  (eq. 1, R12, R45)
     scores = tap(owner, "scores", query @ key.mT / divisor + bias)
-    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
-    weights = tap(owner, "weights", masked_softmax(scores, mask))
+    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2, R46)
+    weights = tap(owner, "weights", softmax(scores, mask))
     # [3] context [B H T K]: weights V  (eq. 1)
     context = tap(owner, "context", dropout(weights) @ value)
     return context
@@ -102,6 +117,7 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d, grouped, bias="value" in biased)
         self.output = nn.Linear(inside, d, bias="output" in biased)
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
+        self.softmax = SOFTMAXES[config.softmax_rounding]
         Rotary = ROTARIES.get((config.positions, kind), NoRotary)
         self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)
         self.relative = RELATIVES.get(
@@ -132,8 +148,8 @@ class MultiHeadAttention(nn.Module):
         bias = self.relative(query, key, start)
         key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
-            query, key, value, bias, mask, self.divisor, self.weights_dropout,
-            self)
+            query, key, value, bias, mask, self.divisor, self.softmax,
+            self.weights_dropout, self)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = tap(self, "output", self.output(self.merge(context)))
         return output

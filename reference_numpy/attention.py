@@ -36,6 +36,21 @@ def masked_softmax(scores, mask):
     return np.where(mask, softmax(np.where(mask, scores, lowest)), 0)
 
 
+def in_float32(x):
+    """x rounded to float32; what has 16 bits is widened to it."""
+    wide = np.result_type(x.dtype, np.float32)
+    return x.astype(np.float32).astype(wide)
+
+
+def rounded_softmax(scores, mask):
+    """masked_softmax, its scores and its weights rounded to float32 (R46)."""
+    weights = masked_softmax(in_float32(scores), mask)
+    return in_float32(weights).astype(scores.dtype)
+
+
+SOFTMAXES = {"none": masked_softmax, "float32": rounded_softmax}
+
+
 def root(d_k):
     """√d_k: scores of a query and a key of variance 1 have variance 1."""
     return math.sqrt(d_k)
@@ -76,8 +91,24 @@ def softmax_backward(dweights, weights):
     return weights * (dweights - mean)
 
 
+def masked_softmax_backward(dweights, weights, scores, mask):
+    """The gradient of the scores, from that of their weights."""
+    return softmax_backward(dweights, weights)
+
+
+def rounded_softmax_backward(dweights, weights, scores, mask):
+    """The same; a gradient is rounded wherever its number was."""
+    exact = masked_softmax(in_float32(scores), mask)
+    dscores = softmax_backward(in_float32(dweights), exact)
+    return in_float32(dscores).astype(scores.dtype)
+
+
+SOFTMAXES_BACKWARD = {"none": masked_softmax_backward,
+                      "float32": rounded_softmax_backward}
+
+
 def scaled_dot_product_attention(
-        query, key, value, bias, mask, divisor, dropout, c):
+        query, key, value, bias, mask, divisor, softmax, dropout, c):
     """Equation 1 for any number of leading axes.
 
     Args:
@@ -87,6 +118,7 @@ def scaled_dot_product_attention(
         bias: what is added to scores, [H T S], or 0.
         mask: bool, each axis 1 or that of [B H T S].
         divisor: what scores are divided by, √d_k.
+        softmax: one of SOFTMAXES.
         dropout: the weights' Dropout (R15).
         c: the cache that the steps are written to.
 
@@ -94,11 +126,11 @@ def scaled_dot_product_attention(
         The context, [B H T K].
     """
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-    c["operands"] = (query, key, value)
+    c["operands"] = (query, key, value, mask)
     # [1] scores [B H T S]: Q Kᵀ / √d_k + bias  (eq. 1, R12, R45)
     scores = c["scores"] = query @ key.mT / divisor + bias
-    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
-    weights = c["weights"] = masked_softmax(scores, mask)
+    # [2] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2, R46)
+    weights = c["weights"] = softmax(scores, mask)
     dropped, c["weights_dropout"] = dropout.forward(weights)
     # [3] context [B H T K]: weights V  (eq. 1)
     context = c["context"] = dropped @ value
@@ -106,9 +138,9 @@ def scaled_dot_product_attention(
 
 
 def scaled_dot_product_attention_backward(
-        dcontext, divisor, dropout, c, g):
+        dcontext, divisor, softmax_backward, dropout, c, g):
     """From dcontext [B H T K]: dquery, dkey, dvalue; steps are put into g."""
-    query, key, value = c["operands"]
+    query, key, value, mask = c["operands"]
     g["context"] = dcontext
     dropped, _ = c["weights_dropout"]
     # [3'] weights, value: context = weights V
@@ -116,7 +148,8 @@ def scaled_dot_product_attention_backward(
         dcontext @ value.mT, c["weights_dropout"])
     dvalue = dropped.mT @ dcontext
     # [2'] scores: weights = softmax(scores), 0 where masked
-    dscores = g["scores"] = softmax_backward(dweights, c["weights"])
+    dscores = g["scores"] = softmax_backward(
+        dweights, c["weights"], c["scores"], mask)
     # [1'] query, key: scores = Q Kᵀ / √d_k + bias
     dquery = dscores @ key / divisor
     dkey = dscores.mT @ query / divisor
@@ -200,6 +233,8 @@ class MultiHeadAttention:
         self.value = LINEARS["value" in biased](d, grouped)
         self.output = LINEARS["output" in biased](inside, d)
         self.divisor = DIVISORS[config.attention_scale](config.d_k)
+        self.softmax = SOFTMAXES[config.softmax_rounding]
+        self.softmax_backward = SOFTMAXES_BACKWARD[config.softmax_rounding]
         Rotary = ROTARIES.get((config.positions, kind), NoRotary)
         self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)
         self.relative = RELATIVES.get(
@@ -236,8 +271,8 @@ class MultiHeadAttention:
         bias, c["relative"] = self.relative.forward(query, key, start)
         key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
-            query, key, value, bias, mask, self.divisor, self.weights_dropout,
-            c)
+            query, key, value, bias, mask, self.divisor, self.softmax,
+            self.weights_dropout, c)
         # [4] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)
         output = c["output"] = self.output(self.merge(context))
         return output, c
@@ -254,7 +289,8 @@ class MultiHeadAttention:
             doutput, self.merge(c["context"]))
         g |= under("output", gradients)
         dquery, dkey, dvalue = scaled_dot_product_attention_backward(
-            self.split(dmerged), self.divisor, self.weights_dropout, c, g)
+            self.split(dmerged), self.divisor, self.softmax_backward,
+            self.weights_dropout, c, g)
         g["relative"] = self.relative.backward(g["scores"], c["relative"])
         dvalue = shared_backward(dvalue, self.times)
         dkey, g["key_rotary"] = self.key_rotary.backward(

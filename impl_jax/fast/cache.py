@@ -9,7 +9,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from impl_jax.attention import scaled_dot_product_attention
+from impl_jax.attention import (
+    masked_softmax, scaled_dot_product_attention)
 
 _BLOCK = 32  # tokens that are moved together
 
@@ -31,7 +32,7 @@ def attend(attention, x, key, value, mask):
     key, value = (jnp.repeat(y, attention.times, axis=0)
                   for y in (key, value))  # R·G to R·H
     context = scaled_dot_product_attention(
-        _joined(query), key, value, 0, mask, attention.divisor,
+        _joined(query), key, value, 0, mask, attention.divisor, masked_softmax,
         attention.weights_dropout, attention)
     return attention.output(attention.merge(context.reshape(query.shape)))
 

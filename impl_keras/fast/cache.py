@@ -6,7 +6,8 @@ tensors of the full length, which a compiled loop carries and writes in place.
 
 from keras import ops
 
-from impl_keras.attention import scaled_dot_product_attention, shared
+from impl_keras.attention import (
+    masked_softmax, scaled_dot_product_attention, shared)
 
 
 def keys_and_values(attention, x):
@@ -21,7 +22,7 @@ def attend(attention, x, key, value, mask):
     key, value = (shared(y, attention.times) for y in (key, value))
     # Keras' own would transpose the whole cache for every token.
     context = scaled_dot_product_attention(
-        query, key, value, 0, mask, attention.divisor,
+        query, key, value, 0, mask, attention.divisor, masked_softmax,
         attention.weights_dropout, attention)
     return attention.output_dense(attention.merge(context))
 

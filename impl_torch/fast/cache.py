@@ -6,7 +6,8 @@ tensors of the full length, of which only the written part is read or moved.
 
 import torch
 
-from impl_torch.attention import scaled_dot_product_attention, shared
+from impl_torch.attention import (
+    masked_softmax, scaled_dot_product_attention, shared)
 
 
 def keys_and_values(attention, x):
@@ -21,7 +22,7 @@ def attend(attention, x, key, value, mask):
     query = attention.split(attention.query(x))
     key, value = (shared(y, attention.times) for y in (key, value))
     context = scaled_dot_product_attention(
-        query, key, value, 0, mask, attention.divisor,
+        query, key, value, 0, mask, attention.divisor, masked_softmax,
         attention.weights_dropout, attention)
     return attention.output(attention.merge(context))
 

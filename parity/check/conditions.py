@@ -171,6 +171,8 @@ def forward_conditions():
         "rotary positions and shared heads": on_config(
             lambda c: c.positions.startswith("rotary")
             and c.kv_heads < c.n_heads),
+        "a softmax rounded to float32": on_config(
+            lambda c: c.softmax_rounding == "float32"),
         "as many heads of keys as of queries": on_config(
             lambda c: c.n_heads == c.kv_heads > 1),
         "half as many heads of keys": on_config(

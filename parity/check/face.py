@@ -198,6 +198,7 @@ def attention(engine):
                  for array in (query, key, value, bias, mask)]
         call = functools.partial(
             theirs.scaled_dot_product_attention, *given, 5**0.5,
+            theirs.masked_softmax,
             lambda weights: weights * 2, None)
         if shape[-2:] in ((6, 6), (4, 4)):
             yield f"mask {shape}", raises(InputError, call)

@@ -169,6 +169,9 @@ def model(number, words):
     base, buckets, distance = turn(ATTENTION_POSITIONS)
     rounding = DEPENDENT["norm_rounding"] if words["norm"] == "rms" else (
         "none",)
+    # With rounding the gradient of a key's bias is that, and no longer zero.
+    softmax_rounding = ("none",) if words["attention_bias"] == "all" else (
+        DEPENDENT["softmax_rounding"])
     start, longer = turn(STARTS)
     token_types, output_bias = turn(MORE)
     config = TransformerConfig(
@@ -182,6 +185,7 @@ def model(number, words):
         dropout=dropout, label_smoothing=label_smoothing, rotary_base=base,
         relative_buckets=buckets, relative_distance=distance,
         norm_rounding=turn(rounding),
+        softmax_rounding=turn(softmax_rounding),
         position_start=start, token_types=token_types,
         output_bias=output_bias,
         source_max_length=longer and sizes["max_length"] + longer, **words)

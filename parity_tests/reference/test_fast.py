@@ -28,6 +28,8 @@ VARIANTS = {
     "kl": ("lesson", {"smoothing": "kl"}),
     "attention without biases": ("lesson", {"attention_bias": "none"}),
     "heads that share a key": ("practical", {"n_kv_heads": 3}),
+    "softmax rounded to float32": ("complete", {
+        "softmax_rounding": "float32", "attention_bias": "none"}),
     "rotary positions": ("complete", {"positions": "rotary_interleaved"}),
     "relative positions": ("complete", {"positions": "relative"}),
     "wider heads": ("practical", {"d_head": 10, "attention_scale": "none"}),

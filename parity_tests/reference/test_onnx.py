@@ -14,7 +14,8 @@ import pytest
 
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.dtypes import EPS
-from reference_numpy.attention import scaled_dot_product_attention, softmax
+from reference_numpy.attention import (
+    masked_softmax, scaled_dot_product_attention, softmax)
 from reference_numpy.dropout import Dropout
 from reference_numpy.feed_forward import gelu
 from reference_numpy.layer_norm import LayerNorm
@@ -117,7 +118,7 @@ def attention(attributes, inputs):
     scale = attributes.get("scale", 1 / math.sqrt(width))
     c = {}
     context = scaled_dot_product_attention(
-        q, k, v, bias, mask, 1 / scale, Dropout(0.0), c)
+        q, k, v, bias, mask, 1 / scale, masked_softmax, Dropout(0.0), c)
     if inputs["Q"].ndim == 3:
         context = context.swapaxes(1, 2).reshape(*inputs["Q"].shape[:2], -1)
     return {"Y": context, "qk_matmul_output": {

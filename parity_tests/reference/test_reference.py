@@ -18,7 +18,9 @@ from contract.weights import part, probe_weights
 from parity.check import cases, golden
 from reference_numpy import engine
 from reference_numpy.attention import (
-    MultiHeadAttention, masked_softmax, scaled_dot_product_attention, softmax)
+    MultiHeadAttention, masked_softmax, masked_softmax_backward,
+    rounded_softmax, rounded_softmax_backward, scaled_dot_product_attention,
+    softmax)
 from reference_numpy.dropout import Dropout
 from reference_numpy.embedding import TokenEmbedding
 from reference_numpy.feed_forward import ACTIVATIONS, gelu
@@ -323,12 +325,31 @@ def test_loss_takes_log_probabilities_as_well(convention):
         rtol=8 * EPS, atol=0)
 
 
+def test_rounded_softmax():
+    """Of scores in float32, in float32; a gradient is rounded with it."""
+    scores = cases.values("scores", 2, 3, 5, 7)
+    mask = cases.values("mask", 2, 1, 5, 7) > -1
+    weights = rounded_softmax(scores, mask)
+    single = scores.astype(np.float32)
+    e = np.where(mask, np.exp(single.astype(np.float64)), 0)
+    truth = (e / e.sum(-1, keepdims=True)).astype(np.float32)
+    assert weights.dtype == np.float64
+    np.testing.assert_array_equal(weights, truth)
+    dweights = cases.values("dweights", *scores.shape)
+    found = rounded_softmax_backward(dweights, weights, scores, mask)
+    plain = masked_softmax_backward(
+        dweights, masked_softmax(scores, mask), scores, mask)
+    assert 0 < np.abs(found - plain).max() < 1e-6
+    np.testing.assert_array_equal(found, found.astype(np.float32))
+
+
 def test_attention_in_long_double():
     q, k, v = (cases.values(name, 2, 3, 5, 8) for name in "qkv")
     mask = causal_mask(5)
     c = {}
     found = scaled_dot_product_attention(
-        q, k, v, 0, mask, math.sqrt(8), Dropout(0.0), c)
+        q, k, v, 0, mask, math.sqrt(8), masked_softmax,
+        Dropout(0.0), c)
     q, k, v = (a.astype(np.longdouble) for a in (q, k, v))
     scores = np.einsum("bhtk,bhsk->bhts", q, k) / np.sqrt(np.longdouble(8))
     e = np.where(mask, np.exp(scores), 0)

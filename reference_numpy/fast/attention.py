@@ -17,15 +17,19 @@ def masked_softmax(scores, mask):
     return weights
 
 
+#: The fast form of each softmax that has one.
+SOFTMAXES = {attention.masked_softmax: masked_softmax}
+
+
 def scaled_dot_product_attention(
-        query, key, value, bias, mask, divisor, dropout, c):
+        query, key, value, bias, mask, divisor, softmax, dropout, c):
     """Equation 1; see reference_numpy.attention."""
     checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-    c["operands"] = (query, key, value)
+    c["operands"] = (query, key, value, mask)
     scores = c["scores"] = query @ key.mT
     scores /= divisor
     scores += bias
-    weights = c["weights"] = masked_softmax(scores, mask)
+    weights = c["weights"] = softmax(scores, mask)
     dropped, c["weights_dropout"] = dropout.forward(weights)
     context = c["context"] = dropped @ value
     return context
@@ -48,7 +52,8 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         bias, c["relative"] = self.relative.forward(query, key, start)
         key, value = shared(key, self.times), shared(value, self.times)
         context = scaled_dot_product_attention(
-            query, key, value, bias, mask, self.divisor, self.weights_dropout,
+            query, key, value, bias, mask, self.divisor,
+            SOFTMAXES.get(self.softmax, self.softmax), self.weights_dropout,
             c)
         output = c["output"] = self.output(self.merge(context))
         return output, c

@@ -8,7 +8,8 @@ written part is read or moved.
 import numpy as np
 
 from reference_numpy.attention import shared
-from reference_numpy.fast.attention import scaled_dot_product_attention
+from reference_numpy.fast.attention import (
+    masked_softmax, scaled_dot_product_attention)
 
 
 def keys_and_values(attention, x):
@@ -22,7 +23,7 @@ def attend(attention, x, key, value, mask):
     query = attention.split(attention.query(x))
     key, value = (shared(y, attention.times) for y in (key, value))
     context = scaled_dot_product_attention(
-        query, key, value, 0, mask, attention.divisor,
+        query, key, value, 0, mask, attention.divisor, masked_softmax,
         attention.weights_dropout, {})
     return attention.output(attention.merge(context))
 

@@ -10,7 +10,8 @@ from contract.trace import tap
 from parity.causes.cause import OTHER, Cause
 from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
-    by_numpy, made_with, module_of, native_of, numpy_of, replaced)
+    by_numpy, made_with, module_of, native_of, numpy_of, replaced,
+    tabled)
 from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.attention import OURS, SCALES, weighed
 
@@ -36,9 +37,10 @@ def weighed_by(function):
     """Replace the masked softmax by ``function(scores, mask)``."""
     def put(port):
         if port != "keras":
-            return replaced("attention", "masked_softmax", by_numpy(
-                lambda scores, mask: function(
-                    scores, np.broadcast_to(mask, scores.shape))))(port)
+            return tabled("attention", "SOFTMAXES", lambda old, port: {
+                "none": by_numpy(lambda scores, mask: function(
+                    scores, np.broadcast_to(mask, scores.shape)))(
+                        None, port)})(port)
 
         def made(self, scores, mask):
             mask, bias = mask
@@ -186,6 +188,27 @@ def _shared():
                     not_explained=UNREAD)
 
 
+ROUNDED = {"softmax_rounding": "float32", "attention_bias": "none"}
+
+
+def _unrounded():
+    """Less rounded to float32 than should be."""
+    def scores_exact(old, port):
+        attention = module_of(port, "attention")
+        return {"float32": lambda scores, mask: attention.in_float32(
+            attention.masked_softmax(scores, mask))}
+    for name, sentence, put in (
+            ("softmax not rounded", "Neither scores nor weights are rounded "
+             "to float32, as T5 and Llama round them.",
+             made_with(lambda config, weights: (
+                 config.replace(softmax_rounding="none"), weights))),
+            ("scores not rounded", "Only weights are rounded to float32.",
+             tabled("attention", "SOFTMAXES", scores_exact))):
+        yield Cause(name, "attention", sentence, put=put,
+                    case="self_attention", step="weights", changes=ROUNDED,
+                    not_explained=UNREPEATED)
+
+
 HIDDEN, EMPTY = "hidden scores", "a query that sees nothing"
 NAN = {EMPTY: "gives NaN"}  # nothing is done about it
 
@@ -193,7 +216,7 @@ NO_HEADS = ("Keras' own layer has heads as an axis of its kernels, and nothing "
             "to cut or to merge")
 
 CAUSES = (
-    *_scaled(), *_of_sizes(), *_shared(),
+    *_scaled(), *_of_sizes(), *_shared(), *_unrounded(),
     of_weights("softmax over queries", "Weights of one key add up to 1.",
                settings={"softmax over": "queries"}),
     of_weights("softmax over heads", "Weights of one query and one key add up "
