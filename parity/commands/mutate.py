@@ -13,7 +13,7 @@ from parity import ports
 from parity.commands.shell import DIVERGED, MISSING, told_plainly
 from parity.render import terminal
 
-#: Fewer mutants than these are not worth preparing every question.
+#: Fewer mutants than these are not worth preparing many questions.
 FEW = 60
 
 
@@ -81,11 +81,8 @@ def tried(hunt, mutants, results):
                 for result in hunt.few(waiting, tell):
                     results.add(result)
                 return
-            hunt.prepare(tell)
-            for place, mutant in enumerate(waiting, start=1):
-                tell(f"{place} of {len(waiting)} · {mutant.file}:"
-                     f"{mutant.line} · {mutant.edit}")
-                results.add(hunt.tried(mutant))
+            for result in hunt.many(waiting, tell):
+                results.add(result)
         except RuntimeError as error:
             raise InputError(f"{error}; run parity check first.") from None
         finally:

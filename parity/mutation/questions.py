@@ -28,6 +28,10 @@ WIDEST = 100
 #: Models are checked in these as well.
 LOW = ("float32", "bfloat16", "float16")
 
+#: How the names of those begin that are many and kill few: wide models, and
+#: models that are searched in every way.
+LAST = "wide ", *(f"{name}: " for name in ("babbling", "narrow", "tied"))
+
 #: How many steps are trained.
 STEPS = 3
 

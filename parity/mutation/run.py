@@ -61,18 +61,35 @@ class Hunt:
             self.process.close()
         self.process = None
 
-    def prepare(self, tell=lambda text: None):
-        """Ask the port as it is: what runs which line, and how long.
+    def many(self, mutants, tell=lambda text: None):
+        """Yield the Result of each of many mutants, as it is known.
+
+        The first questions, which kill nearly all, are prepared and asked of
+        each mutant; the others only of what is left.
 
         Args:
             tell: called with a text, for progress.
 
         Raises:
-            RuntimeError: it diverges, or cannot be asked.
+            RuntimeError: the port diverges as it is, or cannot be asked.
         """
-        for name in (IMPORT, *questions.questions()):
+        first = [name for name in questions.questions()
+                 if not name.startswith(questions.LAST)]
+        self.ready(IMPORT)
+        for name in first:
             tell(f"as it is · {name}")
             self.ready(name)
+        left = []
+        for place, mutant in enumerate(mutants, start=1):
+            tell(f"{place} of {len(mutants)} · {mutant.file}:{mutant.line} · "
+                 f"{mutant.edit}")
+            result = self.tried(mutant, first)
+            if result.verdict == KILLED:
+                yield result
+            else:
+                left.append(mutant)
+        yield from self.few(left, tell, [
+            name for name in questions.questions() if name not in first])
 
     def ready(self, name):
         """Ask the port as it is one question, unless that is done."""
