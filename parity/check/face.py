@@ -18,7 +18,7 @@ from contract.trace import recording
 from contract.training import TrainingConfig
 from contract.weights import initial_weights
 from parity import ports
-from parity.check import cases, golden, search_runs
+from parity.check import cases, extremes, golden, search_runs
 from parity.numerics import canary, dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, Difference, relative_error)
@@ -498,7 +498,7 @@ def of_kind(value, dtype):
 
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, native_masks, refusals,
-    resumed, kinds, steps_of_searches, choices, one_token)}
+    resumed, kinds, steps_of_searches, choices, one_token)} | extremes.ASKED
 
 
 def answers(bench, name):

@@ -1,0 +1,211 @@
+"""What engines are asked where no model of the check goes: far, many, tiny.
+
+Each function of QUESTIONS yields (what is asked, an array) of an engine. The
+reference is asked the same, once, and is right.
+"""
+
+import functools
+import importlib
+
+import numpy as np
+
+from contract.batch import Batch
+from contract.components import WHOLE
+from contract.config import CHOICES, PRESETS, at_test_size
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import part, probe_weights
+from parity import ports
+from parity.check import cases, golden, search_runs, training_runs
+from parity.numerics.comparator import MATCH, compare
+from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
+
+CONFIG = at_test_size(PRESETS["complete"])
+
+#: A model of as many layers as have numbers of two digits.
+DEEP = CONFIG.replace(
+    source_vocab=7, target_vocab=7, d_model=6, n_heads=2, d_ff=5,
+    n_encoder_layers=12, n_decoder_layers=12, max_length=5)
+
+#: More labels than a number of 8 or 11 bits counts, and a longer target.
+MANY, LONG = (64, 40), 2100
+
+#: A step of training that no run reaches, and its batches.
+LATE, BATCHES = 10**6, 5
+
+#: Numbers of rows, as a long list of sources has them.
+ROWS = np.array([3, 300, 70_000, 2**31 + 5])
+
+
+def component(engine, name, path, config=CONFIG, weights=None):
+    """A component with what stands at a path of a model's weights."""
+    weights = golden.shipped("complete") if weights is None else weights
+    return engine.build(name, config, part(weights, f"{path}."))
+
+
+def activations(engine):
+    """Activations far from zero, each value by itself."""
+    theirs = importlib.import_module(
+        f"{engine.__package__}.feed_forward").ACTIVATIONS
+    for word in CHOICES["activation"]:
+        x = np.linspace(-9, 9, 12)
+        found = engine.to_numpy(theirs[word](engine.to_native(x, "cpu")))
+        for place, value in zip(x, found):
+            if value or word != "relu":
+                yield f"{word} of {place}", np.array([value])
+
+
+def positions(engine):
+    """Several positions that do not begin at 0."""
+    module = engine.build("positional_encoding", CONFIG, {})
+    yield from engine.run(
+        module, cases.values("x", 2, 5, CONFIG.d_model),
+        cases.ids("tokens", 2, 5, 9), start=3).items()
+
+
+def masks(engine):
+    """Masks that are neither of padding nor causal, and a long memory."""
+    x = cases.values("x", 2, 5, CONFIG.d_model)
+    memory = cases.values("memory", 2, 300, CONFIG.d_model)
+    own, wide = (cases.values("mask", *shape) > 0 for shape in (
+        (2, 1, 5, 5), (2, CONFIG.n_heads, 5, 300)))
+    for name, path, inputs in (
+            ("encoder_layer", "encoder.layers.0", (x, own)),
+            ("decoder_layer", "decoder.layers.0", (x, memory, wide, own)),
+            ("multi_head_attention", "encoder.layers.0.self_attention",
+             (x, memory, wide))):
+        steps = engine.run(component(engine, name, path), *inputs,
+                           **WHOLE.get(name, {}))
+        yield name, steps["output"]
+
+
+def scores(engine):
+    """Scores so low that a finite mask would be higher."""
+    config, path = CONFIG, "encoder.layers.0.self_attention"
+    weights = dict(part(golden.shipped("complete"), f"{path}."))
+    weights["query.kernel"] = 0 * weights["query.kernel"]
+    weights["query.bias"] = 0 * weights["query.bias"] - 2.0**20
+    weights["key.kernel"] = 0 * weights["key.kernel"]
+    weights["key.bias"] = 0 * weights["key.bias"] + 1
+    x, mask = cases.values("x", 2, 5, config.d_model), np.ones(
+        (2, 1, 1, 5), bool)
+    mask[:, ..., 1:3] = False
+    module = engine.build("multi_head_attention", config, weights)
+    steps = engine.run(module, x, x, mask, **WHOLE["multi_head_attention"])
+    yield "weights", steps["weights"]
+
+
+def norms(engine):
+    """Norms of rows that differ by less than the root of their ε."""
+    path = "encoder.layers.0.self_attention_residual.norm"
+    for word in CHOICES["norm"]:
+        config = CONFIG.replace(norm=word)
+        module = component(engine, "norm", path, config, probe_weights(config))
+        for size in (1e-4, 1e-6):
+            x = size * cases.values("x", 2, 5, config.d_model)
+            yield f"{word}, {size}", engine.run(module, x)["normalized"]
+
+
+def depth(engine):
+    """Layers whose numbers have two digits, cached as well."""
+    model = engine.build("transformer", DEEP, probe_weights(DEEP))
+    source = cases.ids("source", 2, 4, DEEP.source_vocab)
+    yield "output", engine.predict(model, *Batch.of_ids(source, source))
+    found = engine.generate(model, source, GenerationConfig(max_tokens=3))
+    yield from found.items()
+
+
+def places(engine):
+    """Dropout where there is one token, at both ends."""
+    config = CONFIG.replace(dropout=0.5)
+    model = engine.build("transformer", config, golden.shipped("complete"))
+    yield "output", engine.forward(
+        model, *Batch.of_ids(np.full((3, 1), 4), np.full((3, 1), 5)),
+        key=np.array([3, 7], np.uint32))["output"]
+
+
+def counts(engine):
+    """A loss of more labels, and a mask of more places, than batches have."""
+    labels = cases.ids("labels", *MANY, 5)
+    logits = cases.values("logits", *MANY, 5)
+    yield "loss", engine.loss(logits, labels, 0, 0.1, "uniform")
+    ones = np.ones((1, LONG), np.int64)
+    yield "mask", engine.masks(ones[:, :1], ones, 0)["target_mask"]
+
+
+def late(engine):
+    """A late step of training, of more batches than runs have."""
+    config = training_runs.TINY.replace(dropout=0.2)
+    weights = probe_weights(config)
+    weights["projection.bias"] += 20  # which no loss sees
+    trainer = engine.trainer(
+        engine.build("transformer", config, weights),
+        TrainingConfig(warmup_steps=4000, seed=2**63 + 9))
+    engine.resume(trainer, LATE, {
+        f"{kind}.{name}": np.full(array.shape, 0.01)
+        for kind in "mv" for name, array in weights.items()})
+    pairs = (np.stack([cases.ids(f"{what} {i}", 2, 6, vocab)
+                       for i in range(BATCHES)]) for what, vocab in (
+        ("source", config.source_vocab), ("target", config.target_vocab)))
+    yield from engine.train_step(trainer, *pairs).items()
+    yield from engine.moments(trainer).items()
+    yield from engine.export(trainer.model).items()
+
+
+def searches(engine):
+    """Far rows, a seed of 63 bits, a wide beam, many tokens, near ties."""
+    babbling = search_runs.babbling()
+    config = babbling.config.replace(max_length=70)
+    model = engine.build("transformer", config, dict(babbling.weights))
+    greedy = babbling.searches[0].settings.replace(cached=True)
+    for what, changes in (
+            ("a seed of 63 bits", {"method": "sample", "seed": 2**63 - 1}),
+            ("low temperature", {"method": "sample", "temperature": 0.1}),
+            ("a beam of 17", {"method": "beam", "beam": 17}),
+            ("70 tokens", {"max_tokens": 70, "eos_id": 0})):
+        settings = greedy.replace(**{"max_tokens": 5, **changes})
+        for name, array in engine.generate(
+                model, babbling.source[:4], settings, ROWS).items():
+            yield f"{what}, {name}", array
+
+
+def choices(engine):
+    """The best of more tokens than any vocabulary here has, and near ties."""
+    kind = engine.SEARCHES["beam"]
+    draws = np.round(400 * cases.values("many", 2, 5000))
+    for name, array in zip(("scores", "places"), kind.top(
+            engine.to_native(draws, "cpu"), 9)):
+        yield name, engine.to_numpy(array).astype(float)
+    near = np.array([[-1 - 1e-12, -1.0, -1 - 1e-13]])
+    greedy = engine.SEARCHES["greedy"]
+    yield "near ties", engine.to_numpy(greedy.choose(
+        object.__new__(greedy), engine.to_native(near, "cpu"), 1)).astype(int)
+
+
+QUESTIONS = (activations, positions, masks, scores, norms, depth, places,
+             counts, late, searches, choices)
+
+
+@functools.cache
+def truth(question):
+    """What the reference answers: {what: array}."""
+    return {what: np.copy(array)
+            for what, array in question(ports.engine("numpy"))}
+
+
+def asked(question):
+    """A question of parity.check.face: yields (what, whether it is right)."""
+    def ask(engine):
+        right = dict(truth(question))
+        limit = FLOAT64_GRADIENT if question is late else FLOAT64_LIMIT
+        for what, array in question(engine):
+            expected = right.pop(what, None)
+            yield what, expected is not None and compare(
+                np.asarray(array), expected, limit).verdict == MATCH
+        yield "all of it", not right
+    ask.__doc__ = question.__doc__
+    return ask
+
+
+ASKED = {f"extreme {question.__name__}": asked(question)
+         for question in QUESTIONS}

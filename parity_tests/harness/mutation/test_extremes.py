@@ -1,0 +1,113 @@
+"""Edits of somebody who did not know the check: what is far, many or tiny."""
+
+import pytest
+
+from parity.check import conditions, extremes
+from parity.mutation.mutants import Mutant
+from parity.mutation.results import KILLED
+from parity.mutation.run import IMPORT, Hunt
+from parity.mutation.source import ParsedFile
+from parity_tests.support.engines import usable
+
+ERFC = "x * (torch.special.erfc(-x / math.sqrt(2)) / 2)"
+SETTINGS = "self.optimizer.settings(self.step)"
+DRAW = "random.fold_in(key, int(row))"
+CLAMPED = "torch.sqrt(torch.clamp(variance, min=1e-9) + self.eps)"
+
+#: A file of impl_torch, what stands there, what it becomes, and who notices.
+EDITS = (
+    ("attention.py", "torch.finfo(scores.dtype).min", "-1e4", "scores"),
+    ("attention.py", "query, key, value, mask, self",
+     "query, key, value, mask & (mask.shape[-2] == 1 or mask.tril()), self",
+     "masks"),
+    ("encoder.py", "self.self_attention(y, y, mask,",
+     "self.self_attention(y, y, mask[:, :, -1:],", "masks"),
+    ("decoder.py", "self.self_attention(y, y, mask,",
+     "self.self_attention(y, y, mask & mask.tril(),", "masks"),
+    ("decoder.py", "memory, memory_mask, None)",
+     "memory, memory_mask[:, :, :1], None)", "masks"),
+    ("decoder.py", "memory, memory_mask, None)",
+     "memory, memory_mask[:, :1], None)", "masks"),
+    ("decoder.py", "memory, memory_mask, None)",
+     "memory[:, :256], memory_mask[..., :256], None)", "masks"),
+    ("encoder.py", "in self.layers:", "in self.layers[:6]:", "depth"),
+    ("decoder.py", "enumerate(self.layers):", "enumerate(self.layers[:6]):",
+     "depth"),
+    ("decoder.py", "else caches[i]", "else caches[min(i, 5)]", "depth"),
+    ("layer_norm.py", "torch.sqrt(variance + self.eps)", CLAMPED, "norms"),
+    ("feed_forward.py", ERFC, "x * (1 + torch.erf(x / math.sqrt(2))) / 2",
+     "activations"),
+    ("loss.py", "min=1)", "min=1, max=1000)", "counts"),
+    ("masks.py", "torch.arange(length)",
+     "torch.arange(length, dtype=torch.int8)", "counts"),
+    ("masks.py", "torch.arange(length)",
+     "torch.arange(length, dtype=torch.float16)", "counts"),
+    ("positional.py", "self.table[rows].to(x)",
+     "self.table[rows][:1 if start else None].to(x)", "positions"),
+    ("positional.py", "return self.finish(positioned)",
+     "return self.finish(positioned) if end > 1 else positioned", "places"),
+    ("train.py", "enumerate(shares):", "enumerate(shares[:3]):", "late"),
+    ("train.py", "random.fold_in(key, i)", "random.fold_in(key, i % 3)",
+     "late"),
+    ("train.py", '"dropout"), self.step', '"dropout"), min(self.step, 100)',
+     "late"),
+    ("train.py", SETTINGS, "self.optimizer.settings(min(self.step, 1000))",
+     "late"),
+    ("train.py", "copy_(weight)", "copy_(torch.clamp(weight, -8, 8))",
+     "late"),
+    ("engine.py", "    trainer.step = step\n",
+     "    trainer.step = step % 1000\n", "late"),
+    ("optimizer.py", "1 - self.beta2**step", "1 - self.beta2**min(step, 8)",
+     "late"),
+    ("search.py", "2 * w", "min(2 * w, 20)", "searches"),
+    ("search.py", "settings.max_tokens\n", "min(settings.max_tokens, 48)\n",
+     "searches"),
+    ("search.py", "torch.sort(scores,", "torch.sort(scores[:, :4096],",
+     "choices"),
+    ("search.py", "torch.argmax(log_probs,",
+     "torch.argmax(log_probs.float(),", "choices"),
+    ("sample.py", DRAW, DRAW.replace("int(row)", "int(row) % 256"),
+     "searches"),
+    ("sample.py", "random.key(seed)", "random.key(seed % 2**48)", "searches"),
+    ("sample.py", "/ settings.temperature",
+     "/ max(settings.temperature, 0.5)", "searches"),
+)
+
+
+@pytest.fixture(scope="module")
+def hunt():
+    usable("torch")
+    one = Hunt("torch")
+    for name in (IMPORT, *extremes.ASKED):
+        one.ready(name)
+    yield one
+    one.close()
+
+
+def edited(text, file, old, new):
+    """The Mutant of an edit."""
+    start, source = text.index(old), ParsedFile(text)
+    place = start + len(old) - len(old.lstrip())
+    return Mutant(file, source.place(place)[0], 0, old, "own", old, new,
+                  start, start + len(old), new, source.statement(place))
+
+
+@pytest.mark.parametrize("file, old, new, name", EDITS)
+def test_what_got_past_once_is_noticed(hunt, file, old, new, name):
+    mutant = edited(hunt.texts[file], file, old, new)
+    found = hunt.tried(mutant, [f"extreme {name}"])
+    assert (found.verdict, found.question) == (KILLED, f"extreme {name}")
+
+
+@pytest.mark.long
+def test_a_sound_port_answers_as_the_reference(port):
+    for name, ask in extremes.ASKED.items():
+        assert [what for what, right in ask(port) if not right] == [], name
+
+
+def test_the_questions_are_among_the_conditions():
+    listed = {name for group in conditions.GROUPS for name in group.first()}
+    for question in extremes.QUESTIONS:
+        assert question.__doc__.rstrip(".") in listed
+    assert {name for *_, name in EDITS} == {
+        question.__name__ for question in extremes.QUESTIONS}
