@@ -17,9 +17,6 @@ CLAMPED = "torch.sqrt(torch.clamp(variance, min=1e-9) + self.eps)"
 #: A file of impl_torch, what stands there, what it becomes, and who notices.
 EDITS = (
     ("attention.py", "torch.finfo(scores.dtype).min", "-1e4", "scores"),
-    ("attention.py", "query, key, value, mask, self",
-     "query, key, value, mask & (mask.shape[-2] == 1 or mask.tril()), self",
-     "masks"),
     ("encoder.py", "self.self_attention(y, y, mask,",
      "self.self_attention(y, y, mask[:, :, -1:],", "masks"),
     ("decoder.py", "self.self_attention(y, y, mask,",
