@@ -12,6 +12,7 @@ from flax import nnx
 from contract.dropping import places
 from impl_jax import random, train
 from impl_jax.fast.dropout import draw
+from impl_jax.fast.random import fold_in
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves
 
@@ -22,6 +23,7 @@ class Trainer(train.Trainer):
     def __init__(self, model, training):
         super().__init__(model, training)
         self.graph = nnx.graphdef(model)
+        self.key = random.fold_in(random.key(training.seed), "dropout")
         self.compiled = jax.jit(self._compute, donate_argnums=(0, 1, 2))
 
     def draw(self, key, shapes):
@@ -41,8 +43,7 @@ class Trainer(train.Trainer):
 
     def _compute(self, weights, m, v, sources, targets, step, settings):
         model, training = nnx.merge(self.graph, weights), self.training
-        key = random.fold_in(random.fold_in(
-            random.key(training.seed), "dropout"), step)
+        key = fold_in(self.key, step)
         counts = jnp.sum(
             targets[:, :, 1:] != model.config.pad_id, axis=(1, 2))
         shares = (counts / jnp.maximum(counts.sum(), 1)).astype(m[0].dtype)
@@ -52,7 +53,7 @@ class Trainer(train.Trainer):
 
         def accumulate(total, batch):
             source, target, share, i = batch
-            drawn = self.draw(random.fold_in(key, i), shapes)
+            drawn = self.draw(fold_in(key, i), shapes)
             parts = train.loss_and_gradients(model, source, target, drawn)
             return jax.tree.map(
                 lambda a, b: a + share * b, total, parts), None

@@ -1,7 +1,7 @@
 """The values that dropout keeps, drawn in few operations."""
 
-from impl_keras import random
 from impl_keras.dropout import kept, native_kept
+from impl_keras.fast.random import fold_in_each
 
 
 def draw(key, places, rate, native):
@@ -12,7 +12,7 @@ def draw(key, places, rate, native):
     drawn = {}
     for shape in dict.fromkeys(places.values()):
         names = [name for name in places if places[name] == shape]
-        keys = random.fold_in_each(key, names)
+        keys = fold_in_each(key, names)
         masks = (native_kept if native else kept)(keys, shape, rate)
         drawn |= {name: masks[i] for i, name in enumerate(names)}
     return drawn

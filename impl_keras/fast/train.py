@@ -7,6 +7,7 @@ from keras import ops
 from contract.dropping import places
 from impl_keras import random, train
 from impl_keras.fast.dropout import draw
+from impl_keras.fast.random import fold_in
 from impl_keras.parameters import leaves
 
 
@@ -27,6 +28,7 @@ class Trainer(train.Trainer):
         self.m, self.v = ([keras.Variable(moment, dtype=moment.dtype,
                                           trainable=False) for moment in kind]
                           for kind in (self.m, self.v))
+        self.key = random.fold_in(random.key(training.seed), "dropout")
         self.compiled = self._compute
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
@@ -48,8 +50,7 @@ class Trainer(train.Trainer):
 
     def _compute(self, sources, targets, step, settings):
         training, pad_id = self.training, self.model.config.pad_id
-        key = random.fold_in(random.fold_in(
-            random.key(training.seed), "dropout"), step)
+        key = fold_in(self.key, step)
         counts = ops.sum(targets[:, :, 1:] != pad_id, axis=(1, 2))
         shares = (ops.cast(counts, settings.dtype) / ops.cast(
             ops.maximum(ops.sum(counts), 1), settings.dtype))
@@ -59,7 +60,7 @@ class Trainer(train.Trainer):
 
         def accumulate(total, batch):
             source, target, share, i = batch
-            drawn = self.draw(random.fold_in(key, i), shapes)
+            drawn = self.draw(fold_in(key, i), shapes)
             loss, gradients = train.loss_and_gradients(
                 self.model, source, target, drawn)
             return [a + share * b for a, b in zip(
