@@ -12,7 +12,7 @@ import functools
 
 import numpy as np
 
-#: What a pair's number is divided by: word -> function of d_model.
+#: What a pair's number is divided by: word -> function of d_model (R47).
 DIVISORS = {
     "half": lambda d_model: d_model / 2,
     "half_less_one": lambda d_model: max(d_model / 2 - 1, 1),
@@ -54,5 +54,5 @@ def in_float32(table):
     return table.astype(np.float32).astype(np.float64)
 
 
-#: What is done to a table once it is made.
+#: What is done to a table once it is made (R47).
 ROUNDINGS = {"none": exact, "float32": in_float32}

@@ -59,7 +59,7 @@ class TypedEmbedding(TokenEmbedding):
         """Look up tokens, int [B T]: i + n · V is token i of type n."""
         embedded = super().__call__(tokens % self.vocab)
         types = tokens // self.vocab
-        # [1] typed [B T D]: embedded + types[token's type]
+        # [1] typed [B T D]: embedded + types[token's type]  (R51)
         typed = tap(self, "typed", embedded + self.types(types))
         return typed
 
@@ -85,7 +85,7 @@ class TokenBegin(nnx.Module):
 
 
 class ZeroBegin(nnx.Module):
-    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+    """A target that begins with zeros, as in T2T and Marian (R52)."""
 
     def __call__(self, x, start):
         """x [B T D], zeros at position 0; its first position is start."""

@@ -69,7 +69,7 @@ class UnpaddedEncoding(PositionalEncoding):
         seen = (tokens != self.pad_id).astype(int)
         rows = self.first + start + jnp.cumsum(seen, axis=1) - seen
         table = jnp.asarray(self.table[:].astype(x.dtype))
-        # [1] positions [B T D]: row of the tokens before; 0 for padding
+        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
         positions = tap(self, "positions", jnp.where(
             seen[..., None] > 0, table[rows], 0))
         # [2] positioned [B T D]: x + positions  (§3.5)
@@ -78,7 +78,7 @@ class UnpaddedEncoding(PositionalEncoding):
 
 
 class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned. Parameter: ``table``."""
+    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
 
     def __init__(self, config, max_length):
         NoPositions.__init__(self, config, max_length)

@@ -83,7 +83,7 @@ class BiasedTiedProjection(nnx.Module):
 
     def __call__(self, x):
         """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x Eᵀ + b
+        # [1] logits [B T V]: x Eᵀ + b  (R50)
         logits = tap(self, "logits",
                      x @ self.embedding.table.embedding.mT + self.bias)
         return logits

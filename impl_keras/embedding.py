@@ -51,7 +51,7 @@ class TypedEmbedding(TokenEmbedding):
         """Look up tokens, int [B T]: i + n · V is token i of type n."""
         embedded = super().call(tokens % self.vocab)
         types = tokens // self.vocab
-        # [1] typed [B T D]: embedded + types[token's type]
+        # [1] typed [B T D]: embedded + types[token's type]  (R51)
         typed = tap(self, "typed", embedded + self.types(types))
         return typed
 
@@ -83,7 +83,7 @@ class TokenBegin(keras.layers.Layer):
 
 
 class ZeroBegin(keras.layers.Layer):
-    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+    """A target that begins with zeros, as in T2T and Marian (R52)."""
 
     def __init__(self):
         super().__init__()

@@ -64,7 +64,7 @@ class UnpaddedEncoding(PositionalEncoding):
         seen = ops.cast(tokens != self.pad_id, "int32")
         rows = self.first + start + ops.cumsum(seen, axis=1) - seen
         table = ops.convert_to_tensor(self.table, x.dtype)
-        # [1] positions [B T D]: row of the tokens before; 0 for padding
+        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
         positions = tap(self, "positions", ops.where(
             seen[..., None] > 0, ops.take(table, rows, axis=0), 0))
         # [2] positioned [B T D]: x + positions  (§3.5)
@@ -73,7 +73,7 @@ class UnpaddedEncoding(PositionalEncoding):
 
 
 class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned. Parameter: ``table``."""
+    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
 
     def __init__(self, config, max_length):
         NoPositions.__init__(self, config, max_length)

@@ -88,7 +88,7 @@ class BiasedTiedProjection(keras.layers.Layer):
 
     def call(self, x):
         """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x Eᵀ + b
+        # [1] logits [B T V]: x Eᵀ + b  (R50)
         logits = tap(self, "logits", (
             x @ ops.transpose(self.embedding.table.embeddings) + self.bias))
         return logits

@@ -49,7 +49,7 @@ class TypedEmbedding(TokenEmbedding):
         """Look up tokens, int [B T]: i + n · V is token i of type n."""
         embedded = super().forward(tokens % self.vocab)
         types = tokens // self.vocab
-        # [1] typed [B T D]: embedded + types[token's type]
+        # [1] typed [B T D]: embedded + types[token's type]  (R51)
         typed = tap(self, "typed", embedded + self.types(types))
         return typed
 
@@ -76,7 +76,7 @@ class TokenBegin(nn.Module):
 
 
 class ZeroBegin(nn.Module):
-    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+    """A target that begins with zeros, as in T2T and Marian (R52)."""
 
     def forward(self, x, start):
         """x [B T D], zeros at position 0; its first position is start."""

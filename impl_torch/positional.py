@@ -61,7 +61,7 @@ class UnpaddedEncoding(PositionalEncoding):
         checks.length(start + x.shape[1], self.max_length)
         seen = (tokens != self.pad_id).long()
         rows = self.first + start + torch.cumsum(seen, dim=1) - seen
-        # [1] positions [B T D]: row of the tokens before; 0 for padding
+        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
         positions = tap(self, "positions", torch.where(
             seen[..., None] > 0, self.table.to(x)[rows], 0))
         # [2] positioned [B T D]: x + positions  (§3.5)
@@ -70,7 +70,7 @@ class UnpaddedEncoding(PositionalEncoding):
 
 
 class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned. Parameter: ``table``."""
+    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
 
     def __init__(self, config, max_length):
         NoPositions.__init__(self, config, max_length)

@@ -84,7 +84,7 @@ class BiasedTiedProjection(nn.Module):
 
     def forward(self, x):
         """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x Eᵀ + b
+        # [1] logits [B T V]: x Eᵀ + b  (R50)
         logits = tap(self, "logits",
                      x @ self.embedding.table.weight.mT + self.bias)
         return logits

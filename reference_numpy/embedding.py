@@ -68,7 +68,7 @@ class TypedEmbedding(TokenEmbedding):
         embedded, c = super().forward(tokens % self.vocab)
         types = tokens // self.vocab
         c["types"] = (types,)
-        # [1] typed [B T D]: embedded + types[token's type]
+        # [1] typed [B T D]: embedded + types[token's type]  (R51)
         typed = c["typed"] = embedded + self.types[types]
         return typed, c
 
@@ -112,7 +112,7 @@ class TokenBegin:
 
 
 class ZeroBegin:
-    """A target that begins with zeros, as in Tensor2Tensor and Marian."""
+    """A target that begins with zeros, as in T2T and Marian (R52)."""
 
     def forward(self, x, start):
         """x [B T D], zeros at position 0; its first position is start."""

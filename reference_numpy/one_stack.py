@@ -2,8 +2,8 @@
 
 A decoder that has no source has no cross-attention either: its layers are an
 encoder's under a causal mask. Both models are called as a Transformer is, and
-leave aside what is of the other stack. In a search the source of a decoder is
-its prompt, which the target continues.
+leave aside what is of the other stack (R53). In a search the source of a
+decoder is its prompt, which the target continues.
 """
 
 import numpy as np

@@ -95,7 +95,7 @@ class UnpaddedEncoding(PositionalEncoding):
         seen = tokens != self.pad_id
         rows = self.first + start + np.cumsum(seen, axis=1) - seen
         c = {"inputs": (rows, seen[..., None])}
-        # [1] positions [B T D]: row of the tokens before; 0 for padding
+        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
         positions = c["positions"] = np.where(
             seen[..., None], self.table[rows], 0).astype(x.dtype)
         # [2] positioned [B T D]: x + positions  (§3.5)
@@ -104,7 +104,7 @@ class UnpaddedEncoding(PositionalEncoding):
 
 
 class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned. Parameter: ``table``."""
+    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
 
     def __init__(self, config, max_length):
         NoPositions.__init__(self, config, max_length)

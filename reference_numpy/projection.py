@@ -127,7 +127,7 @@ class BiasedTiedProjection(TiedProjection):
     def forward(self, x):
         """Map x [B T D] to logits."""
         product, c = super().forward(x)
-        # [1] logits [B T V]: x Eᵀ + b
+        # [1] logits [B T V]: x Eᵀ + b  (R50)
         logits = c["logits"] = product + self.bias
         return logits, c
 

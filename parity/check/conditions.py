@@ -279,6 +279,8 @@ def search_conditions():
         **{f"{method}: exact ties": lambda one, method=method: (
             one[1].method == method and one[0].exact)
            for method in CHOICES["method"]},
+        "a prompt that a decoder alone continues": lambda one: (
+            one[0].config.stacks == "decoder"),
         "rows beyond 8": lambda one: len(one[0].source) > 8,
         **{f"a beam of {width}": lambda one, width=width: (
             one[1].width == width and one[1].method == "beam")

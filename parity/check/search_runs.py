@@ -60,6 +60,7 @@ def searched_models():
     yield babbling()
     yield narrow()
     yield tied()
+    yield prompted()
 
 
 def sources(config, length=7):
@@ -143,3 +144,17 @@ def tied():
         Search("beam 4", greedy.replace(method="beam"), EXACT),
         Search("sample, top 3", greedy.replace(
             method="sample", seed=1, top_k=3), EXACT)), exact=True)
+
+
+def prompted():
+    """A decoder alone, whose sources are prompts that it continues."""
+    config = TransformerConfig(
+        source_vocab=17, target_vocab=17, pad_id=5, stacks="decoder",
+        residual="pre", final_norm=True, positions="learned", **SIZES)
+    weights = {name: array if name.endswith(("bias", "scale")) else 1.5 * array
+               for name, array in probe_weights(config, 4).items()}
+    greedy = GenerationConfig(bos_id=8, eos_id=2, max_tokens=SHORT)
+    return SearchedModel("prompted", config, weights, sources(config), (
+        Search("greedy", greedy, EXACT),
+        Search("beam 4", greedy.replace(method="beam"), EXACT),
+        Search("sample", greedy.replace(method="sample", seed=5), EXACT)))

@@ -136,3 +136,49 @@ def test_an_encoders_labels_are_as_many_as_its_tokens(engine):
 def test_only_whole_models_have_a_fast_search():
     assert fast_forms.searches(TransformerConfig())
     assert not fast_forms.searches(DECODER)
+
+
+def test_a_decoder_is_torchs_encoder_under_a_causal_mask():
+    """torch has no decoder without a memory; GPT-2 in torch is made so."""
+    torch = pytest.importorskip("torch")
+    config = DECODER.replace(norm_eps=1e-5, final_norm_eps=1e-5)
+    engine = ports.engine("numpy")
+    model = built(engine, config)
+    arrays = {name: torch.from_numpy(
+        array.T if name.endswith("kernel") else array)
+        for name, array in engine.export(model).items()}
+    stack = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(
+        12, 3, 10, dropout=0.0, norm_first=True, batch_first=True,
+        dtype=torch.float64), 2, torch.nn.LayerNorm(12, dtype=torch.float64),
+        enable_nested_tensor=False)
+    theirs = {}
+    for i in range(2):
+        ours, there = f"decoder.layers.{i}.", f"layers.{i}."
+        for leaf, kind in (("kernel", "weight"), ("bias", "bias")):
+            theirs[f"{there}self_attn.in_proj_{kind}"] = torch.cat([
+                arrays[f"{ours}self_attention.{name}.{leaf}"]
+                for name in ("query", "key", "value")])
+            for name, other in (
+                    ("self_attention.output", "self_attn.out_proj"),
+                    ("feed_forward.inner", "linear1"),
+                    ("feed_forward.outer", "linear2")):
+                theirs[f"{there}{other}.{kind}"] = arrays[
+                    f"{ours}{name}.{leaf}"]
+        for leaf, kind in (("scale", "weight"), ("bias", "bias")):
+            for name, other in (("self_attention", "norm1"),
+                                ("feed_forward", "norm2")):
+                theirs[f"{there}{other}.{kind}"] = arrays[
+                    f"{ours}{name}_residual.norm.{leaf}"]
+            theirs[f"norm.{kind}"] = arrays[f"decoder.norm.{leaf}"]
+    stack.load_state_dict(theirs)
+    tokens = torch.tensor(PROMPTS[[0, 0]] + [[0], [1]])
+    x = arrays["target_embedding.table"][tokens] * 12**0.5
+    x = x + arrays["target_positions.table"][:4]
+    hidden = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+    with torch.no_grad():
+        logits = stack.eval()(x, mask=hidden) @ arrays[
+            "target_embedding.table"].T
+    masks = engine.masks(tokens.numpy(), tokens.numpy(), 0)
+    ours = engine.predict(
+        model, tokens.numpy(), tokens.numpy(), *masks.values())
+    np.testing.assert_allclose(ours, logits.numpy(), rtol=0, atol=1e-12)
