@@ -15,6 +15,9 @@ from impl_jax.projection import (
 class Transformer(nnx.Module):
     """Vaswani et al. 2017, figure 1, and the variants that a config names."""
 
+    #: Whether a search may keep keys and values.
+    cached = True
+
     def __init__(self, config, *, rngs):
         self.config = config
         Positions = ENCODINGS[config.position_padding][config.positions]
@@ -35,9 +38,6 @@ class Transformer(nnx.Module):
                 config.d_model, config.target_vocab, rngs=rngs))
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
-
-    #: Whether a search may keep keys and values.
-    cached = True
 
     def room(self, source, length):
         """How many tokens a cache keeps for a target of ``length``."""

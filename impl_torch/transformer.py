@@ -15,6 +15,9 @@ from impl_torch.projection import (
 class Transformer(nn.Module):
     """Vaswani et al. 2017, figure 1, and the variants that a config names."""
 
+    #: Whether a search may keep keys and values.
+    cached = True
+
     def __init__(self, config):
         super().__init__()
         self.config = config
@@ -36,9 +39,6 @@ class Transformer(nn.Module):
                 config.d_model, config.target_vocab))
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
-
-    #: Whether a search may keep keys and values.
-    cached = True
 
     def room(self, source, length):
         """How many tokens a cache keeps for a target of ``length``."""

@@ -17,6 +17,9 @@ class Transformer:
     learned. Of those that the config ties, one table serves all.
     """
 
+    #: Whether a search may keep keys and values.
+    cached = True
+
     def __init__(self, config):
         self.config = config
         Positions = ENCODINGS[config.position_padding][config.positions]
@@ -38,9 +41,6 @@ class Transformer:
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
         self.output_backward = OUTPUTS_BACKWARD[config.output]
-
-    #: Whether a search may keep keys and values.
-    cached = True
 
     def room(self, source, length):
         """How many tokens a cache keeps for a target of ``length``."""
