@@ -40,6 +40,7 @@ class HuggingFace(TorchModel):
     def __init__(self, dialect, described):
         import torch
         import transformers
+        transformers.logging.set_verbosity_error()  # on ids of its defaults
         self.torch, self.casts = torch, dialect.name in CASTS
         model, config = (getattr(transformers, name)
                          for name in CLASSES[dialect.name])

@@ -14,9 +14,9 @@ class KerasHub:
         described: the layers' arguments, and the sizes of the ends.
     """
 
-    #: Keras rounds 1/√d_k to float32, and TensorFlow the √2 of a GELU: widths
+    #: Keras rounds 1/√d_k to float32, and TensorFlow the √2 of a GELU: a width
     #: whose root is exact, and no GELU, leave nothing to round.
-    DRAWN = {"widths": (4, 16), "activation": "relu"}
+    DRAWN = {"widths": (16,), "activation": "relu"}
 
     provable = staticmethod(with_ends)
 

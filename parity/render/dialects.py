@@ -125,4 +125,8 @@ their outputs part; `parity import` reads a model of any of them."""
 
 PROVED = """\
 The largest error against the original's own library, in float64, over models
-of random sizes and weights; `parity dialects --prove` measures it."""
+of random sizes and weights; `parity dialects --prove` measures it. T5 and Llama
+cast to float32 inside, whatever the model is in: here those casts are taken
+out, and with them a stored answer is held to the limit of float32. Whisper is
+replayed from stored answers alone, of the tutorial a published model answers,
+and the others are read, not run."""
