@@ -20,7 +20,7 @@ from contract.shipped import PACKAGES
 NEEDS = {
     "torch": {"torch": "2.6"},
     "keras": {"keras": "3.15", "tensorflow": "2.20"},
-    "jax": {"jax": "0.6", "flax": "0.12"},
+    "jax": {"jax": "0.7", "flax": "0.12"},
 }
 
 #: The form to read and the one made for speed -> its prefix in a port's folder.

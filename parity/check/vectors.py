@@ -41,7 +41,12 @@ def find(paths):
     files = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
-            inside = sorted(path.rglob("*.safetensors"))
+            try:
+                inside = sorted(path.rglob("*.safetensors"))
+            except OSError as error:
+                raise InputError(
+                    f"the folder {str(path)!r} cannot be searched ({error}); "
+                    "give a folder of vector files.") from None
             if not inside:
                 raise InputError(
                     f"the folder {str(path)!r} holds no .safetensors file; "
