@@ -20,7 +20,7 @@ from contract.shipped import PACKAGES
 NEEDS = {
     "torch": {"torch": "2.6"},
     "keras": {"keras": "3.15", "tensorflow": "2.20"},
-    "jax": {"jax": "0.7", "flax": "0.12"},
+    "jax": {"jax": "0.10", "flax": "0.12.8"},
 }
 
 #: The form to read and the one made for speed -> its prefix in a port's folder.
@@ -91,8 +91,8 @@ def installed(need):
 
 
 def numbers(version):
-    """The first two numbers of a version."""
-    return [int(number) for number in re.findall(r"\d+", version)[:2]]
+    """The first three numbers of a version."""
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
 def _keras_backend():

@@ -9,7 +9,8 @@ from parity_tests.layout.test_rooms import ROOMS
 from parity_tests.support.places import ROOT
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "RULINGS.md", "CHANGELOG.md",
-             "weights/README.md", "benchmarks/README.md")
+             "weights/README.md", "benchmarks/README.md",
+             "docs/robustness.md", "docs/versions.md")
 
 #: What a path of this project begins with.
 TOP = {path.name for path in ROOT.iterdir()} | {"impl_*"}
