@@ -119,8 +119,8 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
 
     - ``call``, so that a cache can come between the two, and every step can
       be recorded. Keras' own does the same after merging masks;
-    - ``_masked_softmax``, to add a bias to scores, record scores and
-      weights, and drop weights;
+    - ``_masked_softmax``, to add a bias to scores, to round to float32 where
+      the config says so, to record scores and weights, and to drop weights;
     - ``build``, since Keras' own gives all four projections a bias or none,
       and as many heads to keys as to queries, and ``compute_output_spec``;
       both take call's arguments.

@@ -32,6 +32,9 @@ CONFIGS = {
 }
 VARIANTS = {
     **CONFIGS,
+    "rotary, shared heads": cases.test_size("practical").replace(
+        positions="rotary_halves", n_kv_heads=3),
+    "relative": cases.test_size("practical").replace(positions="relative"),
     "gated, silu, RMS": cases.test_size("practical").replace(
         activation="silu", gated=True, feed_forward_bias=False, norm="rms"),
     "gelu, halves": cases.test_size("practical").replace(
