@@ -308,6 +308,15 @@ CACHED = {
     "relative positions": ("practical", {
         "positions": "relative", "relative_buckets": 8,
         "relative_distance": 10}),
+    "learned positions from 2, zeros first": ("complete", {
+        "positions": "learned", "position_start": 2, "begin": "zero"}),
+    "learned positions, output tied": ("practical", {
+        "positions": "learned", "tied": "output", "output_scale": "root",
+        "output_bias": True, "embedding_scale": "none"}),
+    "halves from 2 without padding, normalised": ("practical", {
+        "positions": "halves", "position_start": 2, "position_padding": True,
+        "embedding_norm": True}),
+    "no positions": ("lesson", {"positions": "none"}),
 }
 
 

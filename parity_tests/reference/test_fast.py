@@ -32,6 +32,12 @@ VARIANTS = {
         "softmax_rounding": "float32", "attention_bias": "none"}),
     "rotary positions": ("complete", {"positions": "rotary_interleaved"}),
     "relative positions": ("complete", {"positions": "relative"}),
+    "halves of others": ("practical", {
+        "positions": "halves", "position_divisor": "half_less_one",
+        "position_start": 2, "position_rounding": "float32",
+        "embedding_scale": "none"}),
+    "learned positions, output tied": ("practical", {
+        "positions": "learned", "tied": "output"}),
     "wider heads": ("practical", {"d_head": 10, "attention_scale": "none"}),
 }
 
