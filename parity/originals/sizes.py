@@ -90,7 +90,8 @@ def random_arrays(arrays, seed):
         array = arrays[name]
         values = draw.normal(size=array.shape)
         if array.ndim > 1 and min(array.shape) > 1:
-            values *= (3 / sum(array.shape[-2:]))**0.5
+            first = array.shape[0]
+            values *= (3 / (first + array.size // first))**0.5
         elif "orm" in name and not name.endswith(("bias", "beta")):
             values = 1 + values / 4
         else:
