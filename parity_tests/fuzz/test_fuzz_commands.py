@@ -61,6 +61,7 @@ def here(tmp_path_factory):
         patch.setattr("parity.check.golden.problems", lambda folder: [])
         patch.setattr("parity.reading.values.Values", done)
         patch.setattr("parity.reading.lessons.run", done)
+        patch.setattr("parity.originals.run.proved", done)
         patch.setattr(training, "claimed", done)
         yield folder
 
