@@ -51,8 +51,6 @@ EQUIVALENT = (
     *entries(
         TORCH, "attention.py", "Queries and keys have one width, d_k.",
         proofs.one_width,
-        ('scores = tap(owner, "scores", query @ key.mT / '
-         'math.sqrt(query.shape[-1]))', "query → key at 57"),
         ('scores = tap(self, "scores", raw_scores / '
          'math.sqrt(query.shape[-1]))', "query → key")),
     *entries(

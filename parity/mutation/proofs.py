@@ -24,7 +24,7 @@ CONFIG = at_test_size(PRESETS["complete"])
 
 def configs():
     """A config at test size of every word of every choice."""
-    return [CONFIG.replace(**{field: word})
+    return [CONFIG.replace(source_vocab=CONFIG.target_vocab, **{field: word})
             for field, allowed in CHOICES.items() for word in allowed]
 
 

@@ -129,7 +129,10 @@ def right(fits, words):
 
 @functools.cache
 def questions():
-    """Every Question, by name; those of which there are most are the last."""
+    """Every Question, by name; those of which there are most are the last.
+
+    Of these, gradients, which look at everything, come before the others.
+    """
     every = [Question(name, functools.partial(face.answers, name=name))
              for name in face.ASKED]
     for preset in PRESETS:
@@ -140,10 +143,13 @@ def questions():
                            functools.partial(dict, searched.weights))
         every += [model.search(search, searched.source, search_runs.BATCHES,
                                searched.exact) for search in searched.searches]
-    for varied in wide.models():
-        if varied.config.d_model <= WIDEST:
-            model = ModelTruth(varied.name, varied.config, varied.weights)
-            every += [model.case(case) for case in varied.cases()]
+    models = [(ModelTruth(varied.name, varied.config, varied.weights), varied)
+              for varied in wide.models()
+              if varied.config.d_model <= WIDEST]
+    every += [model.case(case) for model, case in sorted(
+        ((model, case) for model, varied in models
+         for case in varied.cases()), key=lambda pair: (
+            pair[1].kind != "gradients", pair[1].component != "transformer"))]
     return {one.name: one for one in every}
 
 
