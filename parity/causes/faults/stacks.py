@@ -31,9 +31,9 @@ def instead(file, name, other):
 def masked_by(name, function):
     """A model of one stack with masks by ``function(port, masks)``."""
     def make(old, port):
-        def call(self, source, target, *masks):
-            return old(self, source, target,
-                       *function(module_of(port, "masks"), *masks))
+        def call(self, source, target, source_mask, target_mask):
+            return old(self, source, target, *function(
+                module_of(port, "masks"), source_mask, target_mask))
         return call
     return replaced("one_stack", f"{name}.call", make)
 
