@@ -1,6 +1,11 @@
 """The one exception for a user's mistake, not ours."""
 
 import difflib
+import re
+
+#: What moves a cursor, colours a terminal or turns the direction of writing.
+CONTROL = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
 
 
 class InputError(ValueError):
@@ -9,6 +14,11 @@ class InputError(ValueError):
     The message is one sentence that names the input and says what to do. The
     command line prints it and exits with status 2; it never shows a traceback.
     """
+
+
+def visible(text):
+    """A foreign text, its control characters written as ``\\x1b``."""
+    return CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def one_of(value, allowed, what):

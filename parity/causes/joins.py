@@ -264,8 +264,8 @@ class Joins:
                   if what == "input" and path != WHOLE}
         others = [value for value in expression.sources
                   if value is not values[0]]
-        ended = max(trace.step(path).ended for value in others
-                    for what, path, _ in value.places[:1])
+        ended = max((trace.step(path).ended for value in others
+                     for what, path, _ in value.places[:1]), default=0)
         within = any(trace.step(path).began < ended and holds(trace, path)
                      for path in inputs)
         embeds = any(is_kind(trace, path, "embed", "position")

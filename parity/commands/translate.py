@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, one_of, visible
 from contract.files import check_writable, read_text, write_json
 from contract.generation import CHOICES, GenerationConfig
 from parity import ports
@@ -204,10 +204,10 @@ class _Output:
 
     def _plain(self, answer):
         if self.nbest == 1:
-            print(answer.best)
+            print(visible(answer.best))
             return
         for text, score in list(zip(answer.texts, answer.scores))[:self.nbest]:
-            print(f"{score:.6f}\t{text}")
+            print(f"{score:.6f}\t{visible(text)}")
 
     def _table(self, question, answers):
         if question.problem:

@@ -16,7 +16,7 @@ import threading
 import time
 import urllib.parse
 
-from contract.errors import InputError
+from contract.errors import InputError, visible
 from parity.reading import live
 from parity.reading.pages import Site
 
@@ -99,7 +99,7 @@ class Reading:
         """The attention of a text, or its place in line."""
         status, headers = http.HTTPStatus.OK, {
             "Content-Type": "text/html; charset=utf-8"}
-        text = text.encode("utf-8", "replace").decode()
+        text = visible(text.encode("utf-8", "replace").decode())
         try:
             live.ids_of(self.values, text)
             page, place = self.line.ask(text, PATIENCE)

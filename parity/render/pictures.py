@@ -59,8 +59,9 @@ class Summary:
         array = np.asarray(array)
         if array.dtype.kind == "b":
             array = array.astype(int)
-        return cls(number(float(array.mean())), number(float(array.std())),
-                   number(array.min()), number(array.max()))
+        with np.errstate(invalid="ignore"):  # of infinities
+            return cls(number(float(array.mean())), number(float(array.std())),
+                       number(array.min()), number(array.max()))
 
 
 def tiled(array):
@@ -82,8 +83,10 @@ def png(matrix, low=None, high=None):
     """A matrix as a PNG's data URI; NaN is transparent."""
     from matplotlib import colormaps
     from matplotlib.image import imsave
-    low = np.nanmin(matrix) if low is None else low
-    high = np.nanmax(matrix) if high is None else high
+    finite = matrix[np.isfinite(matrix)]
+    low = finite.min(initial=np.inf) if low is None else low
+    high = finite.max(initial=-np.inf) if high is None else high
+    low, high = (low, high) if low <= high else (0, 0)
     unit = (matrix - low) / ((high - low) or 1)
     pixels = colormaps["cividis"](np.ma.masked_invalid(unit), bytes=True)
     pixels[..., 3] = np.where(np.isnan(matrix), 0, 255)

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from contract import weights
-from contract.errors import InputError
+from contract.errors import InputError, visible
 from contract.files import check_ordinary, new_folder
 from parity.tracing.trace import WHOLE, Step, Trace
 
@@ -142,7 +142,20 @@ def _manifest(folder):
     if wrong:
         raise InputError(
             f"{str(path)!r} is not consistent: {wrong}; make the dump again.")
-    return manifest
+    return _visible(manifest)
+
+
+def _visible(data):
+    """Plain data of others, to be shown: without control characters."""
+    match data:
+        case str():
+            return visible(data)
+        case list():
+            return [_visible(part) for part in data]
+        case dict():
+            return {visible(key): _visible(part)
+                    for key, part in data.items()}
+    return data
 
 
 # What a manifest must be, so that a crafted one is refused here

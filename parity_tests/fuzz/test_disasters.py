@@ -33,14 +33,13 @@ def name(request, path):
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_killed(name, path, kill, record_property):
+def test_killed(name, path, kill):
     writer, moment = WRITERS[name], random.Random(f"{name} {kill}")
     with at_work(name, path, first=2) as finished:
         time.sleep(moment.uniform(0, 0.05))
     last, = finished()
     stands = writer.read(path)
     assert last <= stands <= last + 1
-    record_property("unfinished", len(litter(path)))
     writer.write(path, stands + 1)
     assert writer.read(path) == stands + 1
     assert litter(path) == []

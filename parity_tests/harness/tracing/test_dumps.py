@@ -2,13 +2,39 @@
 
 import json
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from contract.errors import InputError
+from parity.cli import app
 from parity.tracing.folder import dump, load
-from parity.tracing.trace import trace
+from parity.tracing.trace import MODULE, WHOLE, Step, Trace, trace
 from parity_tests.support.engines import usable
 from parity_tests.support.models import X, torch_model, total
+
+
+#: Colours a terminal, rings, returns, clears and turns the direction.
+FOREIGN = "\x1b[31mred\x07\r\x9b2J\u202e"
+
+
+def test_control_characters_of_names_are_shown_as_words(tmp_path):
+    """In a terminal and on a page, of names, notes and versions."""
+    for folder, scale in (("a", 1), ("b", 2)):
+        x = {f"x{FOREIGN}": np.ones((2, 3))}
+        y = {f"y{FOREIGN}": np.full((2, 3), float(scale))}
+        steps = [Step(f"layer{FOREIGN}", f"layer{FOREIGN}", "Linear", MODULE,
+                      1, 2, x, y, {"inputs.k": FOREIGN}, [f"w{FOREIGN}"]),
+                 Step(WHOLE, WHOLE, "Model", MODULE, 0, 3, x, y)]
+        dump(Trace("torch", {"torch": FOREIGN}, {}, "float64", steps,
+                   {f"w{FOREIGN}": np.ones(3)}, [], never_called=[FOREIGN],
+                   notes=[FOREIGN]), tmp_path / folder)
+    found = CliRunner().invoke(app, [
+        "compare", str(tmp_path / "a"), str(tmp_path / "b"), "--all",
+        "--html", str(tmp_path / "page.html")])
+    assert found.exit_code == 1 and "\\x1b[31mred" in found.output
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not set(FOREIGN) & set(found.output + page) - set("[31mred2J")
 
 
 @pytest.fixture
