@@ -22,7 +22,10 @@ PORT = next((name for name in ports.known_ports()
 
 #: A seed of a model in which a norm stands behind another one, with a tiny ε:
 #: of the gradients of the first one's scale and bias nothing is left.
-CANCELS = 5
+CANCELS = next(
+    seed for seed, words in enumerate(seeds.variants())
+    if (words["norm"], words["residual"], words["final_norm"],
+        words["stacks"]) == ("scalar_std", "post", True, "both"))
 
 #: The gradients that are sums there of which hardly anything is left.
 SUMS = [f"grad {stack}.layers.0.feed_forward_residual.norm.{name}"
@@ -44,7 +47,7 @@ def invoke(*words):
 @pytest.mark.long
 def test_a_few_seeds_raise_no_alarm(port):
     tally = seeds.tallied([port.NAME], BOTH, (3, CANCELS))
-    assert tally.alarms == [] and tally.compared > 800
+    assert tally.alarms == [] and tally.compared > 500
     assert tally.nearest.keys() == {
         (port.NAME, dtype, case) for dtype in BOTH
         for case in ("forward", "gradients")}
@@ -87,7 +90,8 @@ def test_a_wrong_norm_shows_where_sums_cancel(one_port, field, wrong):
 
 
 def test_seeds_differ_and_are_the_same_each_time():
-    first, again, other = (seeds.drawn(seed) for seed in (3, 3, 4))
+    first, again, other = (seeds.drawn(seed) for seed in (
+        CANCELS, CANCELS, CANCELS + len(seeds.variants())))
     assert all(np.array_equal(first[1][name], again[1][name])
                for name in first[1])
     assert not np.array_equal(
@@ -103,7 +107,9 @@ def test_seeds_are_dealt_out():
 
 def test_a_fault_is_an_alarm(one_port):
     with catalogue.by_name("scores not divided").put(PORT):
-        tally = seeds.tallied([PORT], ["float64"], range(2))
+        tally = seeds.tallied([PORT], ["float64"], [
+            seed for seed, words in enumerate(seeds.variants())
+            if words["attention_scale"] == "root"][:2])
     assert len(tally.alarms) == 4
     assert all("seed" in alarm and "scores" in alarm
                for alarm in tally.alarms if ", forward," in alarm)
