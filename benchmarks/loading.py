@@ -67,7 +67,7 @@ def measured(way, folder, used):
     before = own_memory()
     start = time.perf_counter()
     arrays = load(way, folder)
-    total = sum(float(array.sum() if used else array.reshape(-1)[0])
+    total = sum(float(array.sum() if used else array[(0,) * array.ndim])
                 for array in arrays.values())
     seconds = time.perf_counter() - start
     print(json.dumps([seconds, own_memory() - before, total]))
