@@ -42,6 +42,16 @@ OTHERS = (
       "activation": "silu", "position_padding": True},
      "a pre-norm model with RMS norms, gated feed-forward networks and "
      "positions that do not count padding"),
+    ({"tied": "output", "output_bias": True, "token_types": 2,
+      "positions": "learned"},
+     "a model with types of tokens, learned positions and a tied projection "
+     "with a bias"),
+    ({"stacks": "decoder", "tied": "none", "output_bias": False,
+      "positions": "rotary_halves"},
+     "a decoder alone, with rotary positions in halves"),
+    ({"positions": "rotary_interleaved"},
+     "a model with rotary positions in pairs side by side"),
+    ({"positions": "relative"}, "a model with relative positions"),
 )
 
 #: Names in the backward markers -> the canonical names of their weights.
@@ -458,15 +468,16 @@ def reread(weights, config):
     """The shipped weights as those of another variant of the model.
 
     Norms that it has besides begin as the identity; the tied table serves
-    three times, and the inner kernel as a gate's too.
+    three times, its first rows as a learned one of positions or types, and the
+    inner kernel as a gate's too.
     """
     table = weights["source_embedding.table"]
     arrays = {}
     for name, shape in schema(config).items():
         if name in weights:
             arrays[name] = weights[name]
-        elif name.endswith("table"):
-            arrays[name] = table
+        elif name.endswith(("table", "types")):
+            arrays[name] = np.resize(table, shape)
         elif (other := name.replace(".gate.", ".inner.")) in weights:
             arrays[name] = weights[other]
         elif name == "projection.kernel":
