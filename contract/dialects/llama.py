@@ -36,6 +36,7 @@ LLAMA = Dialect(
     fixed={
         "residual": "pre", "norm": "rms", "final_norm": True,
         "norm_rounding": "float32",
+        "softmax_rounding": "float32",
         "positions": "rotary_halves", "position_rounding": "float32",
         "stacks": "decoder", "embedding_scale": "none",
         "attention_bias": "none", "feed_forward_bias": False, "gated": True,

@@ -80,7 +80,7 @@ T5 = Dialect(
     ),
     fixed={
         "residual": "pre", "norm": "rms", "final_norm": True,
-        "norm_rounding": "float32",
+        "norm_rounding": "float32", "softmax_rounding": "float32",
         "positions": "relative", "attention_scale": "none",
         "attention_bias": "none", "feed_forward_bias": False,
         "embedding_scale": "none", "output_bias": False, "max_length": 512,

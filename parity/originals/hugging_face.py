@@ -22,8 +22,9 @@ ATTENTIONS = ("encoder_attentions", "decoder_attentions", "cross_attentions",
 
 
 #: Dialects whose library casts to float32 inside -> the fields that say so.
-CASTS = {"t5": {"norm_rounding": "none"},
-         "llama": {"norm_rounding": "none", "position_rounding": "none"}}
+CASTS = {"t5": {"norm_rounding": "none", "softmax_rounding": "none"},
+         "llama": {"norm_rounding": "none", "softmax_rounding": "none",
+                   "position_rounding": "none"}}
 
 
 class HuggingFace(TorchModel):
