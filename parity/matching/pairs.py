@@ -51,7 +51,7 @@ class NameMap:
         steps: a StepPair each, in a's order.
         parameters: a Pair each, in a's order.
         only_a, only_b: {"steps": [...], "parameters": [...]} without a
-            partner.
+            partner; a step that gave no array needs none.
         notes: what looks wrong, a sentence each.
     """
 
@@ -69,7 +69,7 @@ class NameMap:
             twins = {trace.aliases.get(path, path) for path in paths}
             setattr(self, f"only_{side}", {
                 "steps": [step.path for step in trace.steps
-                          if step.path not in steps],
+                          if step.path not in steps and step.outputs],
                 "parameters": [path for path in trace.parameters
                                if path not in twins]})
         return self
