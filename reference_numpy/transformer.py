@@ -98,6 +98,15 @@ class Transformer:
         output, projecting = self.project(decoded)
         return output, {**encoding, **decoding, **projecting}
 
+    def project_backward(self, doutput, c):
+        """From doutput [B T V]: ddecoded [B T D] and g."""
+        g = {"output": doutput}
+        # [3'] logits: output = the logits, or their log-softmax
+        dlogits = self.output_backward(doutput, c["output"])
+        dscaled, g["projection"] = self.projection.backward(
+            dlogits, c["projection"])
+        return dscaled * self.output_factor, g
+
     def backward(self, doutput, c):
         """From doutput [B T V]: g, every parameter's and every step's."""
         ddecoded, g = self.project_backward(doutput, c)
@@ -114,15 +123,6 @@ class Transformer:
         if self.config.output_tied:
             owner["table"] += g["projection"].pop("table")
         return g
-
-    def project_backward(self, doutput, c):
-        """From doutput [B T V]: ddecoded [B T D] and g."""
-        g = {"output": doutput}
-        # [3'] logits: output = the logits, or their log-softmax
-        dlogits = self.output_backward(doutput, c["output"])
-        dscaled, g["projection"] = self.projection.backward(
-            dlogits, c["projection"])
-        return dscaled * self.output_factor, g
 
     def embed_backward(self, dx, c):
         """From dx, of what the decoder reads [B T D]: g."""

@@ -285,7 +285,8 @@ def test_hints_in_the_catalogues_words():
              "(“logits, not log-probabilities”)"),
             (activation.gelu(x), x, "actual is gelu of expected"),
             (x / 8**0.5, x, "1/√8 for axis 1 (“embedding not scaled”)"),
-            (x * (7 / 8)**0.5, x, "(“layer norm's variance unbiased”)"),
+            (x * (7 / 8)**0.5, x, "(“layer norm's variance unbiased” or “RMS "
+             "norm's mean square over D - 1”)"),
             (np.float64(1 / np.log(2)), np.ones(()), "(“loss in bits”)"),
             (x + 0.5, x, "actual is expected plus 0.5"),
             (x * keep / 0.75, x, "(“dropout left on”)"),
