@@ -13,8 +13,6 @@ MASKED = "a mask that a model makes for itself is not seen from outside"
 TYPES = {"topic": "embedding", "case": "token_embedding", "step": "typed",
          "changes": {"token_types": 3}, "not_explained": ENDS}
 
-BIASED = {"tied": "output", "output_bias": True}
-
 
 def typed_by(function):
     """Other vectors of types: ``function(array)``."""
@@ -70,10 +68,6 @@ CAUSES = (
           "in T5's first version.", put=worded(
               "projection", "SCALES", "none", "root"),
           case="project", step="output", not_explained=ENDS),
-    Cause("a tied projection's bias ignored", "output", "x Eᵀ, without b.",
-          put=instead("projection", "BiasedTiedProjection", "TiedProjection"),
-          changes=BIASED, case="projection", step="logits",
-          not_explained="a tied projection is a product of two modules"),
     Cause("a decoder alone sees later tokens", "masks", "It has no mask, not "
           "even of padding.", put=masked_by("DecoderModel", _everything),
           changes={"stacks": "decoder"}, case="transformer",
