@@ -1,6 +1,7 @@
 """What goes wrong between the projections of an attention."""
 
 import math
+import types
 from unittest import mock
 
 import ml_dtypes
@@ -49,9 +50,13 @@ def weighed_by(function):
                 numpy_of(port, mask), scores.shape))
             return self.weights_dropout(tap(
                 self, "weights", native_of(port, weights)))
-        return mock.patch.object(
-            module_of(port, "attention").MultiHeadAttention,
-            "_masked_softmax", made)
+        attention = module_of(port, "attention").MultiHeadAttention
+        build = attention.__init__
+
+        def built(self, config, kind):
+            build(self, config, kind)  # and kept, as the others keep theirs
+            self._masked_softmax = types.MethodType(made, self)
+        return mock.patch.object(attention, "__init__", built)
     return put
 
 

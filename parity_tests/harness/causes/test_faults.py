@@ -98,8 +98,6 @@ def test_two_faults_are_named_one_after_the_other(port, first, second):
 ])
 def test_a_fault_in_one_place_is_named_with_it(port, name, place, words):
     """Not a fault everywhere, which would show where the port is right."""
-    if (port.NAME, name) == ("keras", "softmax over heads"):
-        pytest.xfail("in Keras' decoder alone it is caught, not identified")
     diagnosis = proof.diagnosis_for(BY_NAME[name])
     with PlacedCause(BY_NAME[name], place).put(port.NAME):
         found = diagnosis.findings(port)
