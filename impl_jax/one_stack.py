@@ -12,8 +12,7 @@ from impl_jax.feed_forward import FEED_FORWARDS
 from impl_jax.layer_norm import NORMS, NoNorm
 from impl_jax.masks import causal_mask
 from impl_jax.positional import ENCODINGS
-from impl_jax.projection import (
-    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+from impl_jax.projection import OUTPUTS, SCALES, projection_of
 from impl_jax.relative import tie
 from impl_jax.residual import RESIDUALS
 from impl_jax.transformer import Transformer
@@ -77,11 +76,8 @@ class EncoderModel(Transformer):
             config, config.source_vocab, rngs=rngs)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config, rngs=rngs)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.source_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab, rngs=rngs))
+        self.projection = projection_of(
+            config, self.source_embedding, rngs=rngs)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 
@@ -103,11 +99,8 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config, rngs=rngs)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab, rngs=rngs))
+        self.projection = projection_of(
+            config, self.target_embedding, rngs=rngs)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 

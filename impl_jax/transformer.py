@@ -8,8 +8,7 @@ from impl_jax.embedding import (
     BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from impl_jax.encoder import Encoder
 from impl_jax.positional import ENCODINGS
-from impl_jax.projection import (
-    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+from impl_jax.projection import OUTPUTS, SCALES, projection_of
 
 
 class Transformer(nnx.Module):
@@ -31,11 +30,8 @@ class Transformer(nnx.Module):
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config, rngs=rngs)
         self.decoder = Decoder(config, rngs=rngs)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab, rngs=rngs))
+        self.projection = projection_of(
+            config, self.target_embedding, rngs=rngs)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 

@@ -12,8 +12,7 @@ from impl_keras.feed_forward import FEED_FORWARDS
 from impl_keras.layer_norm import NORMS, NoNorm
 from impl_keras.masks import causal_mask
 from impl_keras.positional import ENCODINGS
-from impl_keras.projection import (
-    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+from impl_keras.projection import OUTPUTS, SCALES, projection_of
 from impl_keras.relative import tie
 from impl_keras.residual import RESIDUALS
 from impl_keras.transformer import Transformer
@@ -81,11 +80,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.source_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.source_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 
@@ -108,11 +103,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 

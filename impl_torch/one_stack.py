@@ -12,8 +12,7 @@ from impl_torch.feed_forward import FEED_FORWARDS
 from impl_torch.layer_norm import NORMS, NoNorm
 from impl_torch.masks import causal_mask
 from impl_torch.positional import ENCODINGS
-from impl_torch.projection import (
-    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+from impl_torch.projection import OUTPUTS, SCALES, projection_of
 from impl_torch.relative import tie
 from impl_torch.residual import RESIDUALS
 from impl_torch.transformer import Transformer
@@ -78,11 +77,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.source_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.source_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 
@@ -104,11 +99,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 

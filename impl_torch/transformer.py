@@ -8,8 +8,7 @@ from impl_torch.embedding import (
     BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from impl_torch.encoder import Encoder
 from impl_torch.positional import ENCODINGS
-from impl_torch.projection import (
-    OUTPUTS, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+from impl_torch.projection import OUTPUTS, SCALES, projection_of
 
 
 class Transformer(nn.Module):
@@ -32,11 +31,7 @@ class Transformer(nn.Module):
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
 

@@ -16,7 +16,7 @@ from reference_numpy.layer_norm import NORMS, NoNorm
 from reference_numpy.masks import causal_mask
 from reference_numpy.positional import ENCODINGS
 from reference_numpy.projection import (
-    OUTPUTS, OUTPUTS_BACKWARD, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+    OUTPUTS, OUTPUTS_BACKWARD, SCALES, projection_of)
 from reference_numpy.relative import tie
 from reference_numpy.residual import RESIDUALS
 from reference_numpy.transformer import Transformer
@@ -82,11 +82,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.source_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.source_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
         self.output_backward = OUTPUTS_BACKWARD[config.output]
@@ -116,11 +112,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
         self.output_backward = OUTPUTS_BACKWARD[config.output]

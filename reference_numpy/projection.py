@@ -142,3 +142,11 @@ class BiasedTiedProjection(TiedProjection):
 #: By whether there is a bias.
 PROJECTIONS = {True: Projection, False: ProjectionWithoutBias}
 TIED_PROJECTIONS = {True: BiasedTiedProjection, False: TiedProjection}
+
+
+def projection_of(config, embedding):
+    """The projection of a model; an embedding's table where they are tied."""
+    if config.output_tied:
+        return TIED_PROJECTIONS[config.has_output_bias](embedding)
+    return PROJECTIONS[config.has_output_bias](
+        config.d_model, config.target_vocab)

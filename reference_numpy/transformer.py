@@ -6,7 +6,7 @@ from reference_numpy.embedding import (
 from reference_numpy.encoder import Encoder
 from reference_numpy.positional import ENCODINGS
 from reference_numpy.projection import (
-    OUTPUTS, OUTPUTS_BACKWARD, PROJECTIONS, SCALES, TIED_PROJECTIONS)
+    OUTPUTS, OUTPUTS_BACKWARD, SCALES, projection_of)
 
 
 class Transformer:
@@ -33,11 +33,7 @@ class Transformer:
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.projection = (
-            TIED_PROJECTIONS[config.has_output_bias](self.target_embedding)
-            if config.output_tied
-            else PROJECTIONS[config.has_output_bias](
-                config.d_model, config.target_vocab))
+        self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
         self.output_backward = OUTPUTS_BACKWARD[config.output]
