@@ -18,7 +18,7 @@ from parity_tests.support.engines import usable
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Of the cases of a test marked long, a sample takes one in so many.
-SHARE = 6
+SHARE = 12
 
 
 def pytest_addoption(parser):

@@ -94,6 +94,7 @@ def test_names_have_keys_of_their_own():
     assert len({zlib.crc32(name.encode()) for name in names}) == len(names)
 
 
+@pytest.mark.long
 @presets
 def test_a_whole_model_drops_the_same_values(port, preset):
     """Every step of a forward pass and every gradient, with dropout on."""

@@ -161,6 +161,7 @@ def test_every_choice_is_compared():
                 True, False}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VARIANTS)
 def test_variants(port, name):
     """Step by step in float64, against the reference."""
