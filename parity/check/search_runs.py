@@ -61,6 +61,7 @@ def searched_models():
     yield narrow()
     yield tied()
     yield prompted()
+    yield from placed()
 
 
 def sources(config, length=7):
@@ -158,3 +159,28 @@ def prompted():
         Search("greedy", greedy, EXACT),
         Search("beam 4", greedy.replace(method="beam"), EXACT),
         Search("sample", greedy.replace(method="sample", seed=5), EXACT)))
+
+
+#: Where positions of a single token follow from what is written: the variant.
+PLACED = {
+    "rotary": {"positions": "rotary_halves", "n_kv_heads": 1},
+    "relative": {"positions": "relative"},
+    "counted": {"positions": "halves", "position_padding": True},
+    "begun": {"positions": "learned", "begin": "zero"},
+    "begun, prompted": {
+        "positions": "learned", "begin": "zero", "stacks": "decoder"},
+}
+
+
+def placed():
+    """A model for each way in which a cache has to know of positions."""
+    for number, (name, words) in enumerate(PLACED.items()):
+        config = TransformerConfig(
+            source_vocab=24 + number, target_vocab=24 + number,
+            pad_id=12 + number, **SIZES, **words)
+        weights = {name: 1.5 * array
+                   for name, array in probe_weights(config, 6).items()}
+        greedy = GenerationConfig(
+            bos_id=10 - number, eos_id=number, max_tokens=SHORT)
+        yield SearchedModel(name, config, weights, sources(config), (
+            Search("greedy", greedy, EXACT),))
