@@ -314,6 +314,9 @@ class TransformerConfig:
         value = getattr(self, field)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise InputError(f"{field} is {value!r}; choose a number.")
+        if abs(value) > 1e300:
+            raise InputError(f"{field} is too large; choose a number that "
+                             "float64 has.")
         return value
 
     @property

@@ -93,7 +93,7 @@ def read_shards(path):
     of_name = index.get("weight_map")
     if not isinstance(of_name, dict) or not all(
             isinstance(shard, str) and os.path.basename(shard) == shard
-            for shard in of_name.values()):
+            and shard not in ("", ".", "..") for shard in of_name.values()):
         raise InputError(
             f"{str(path)!r} has no weight_map that says in which file beside "
             "it each array is; fetch it again.")

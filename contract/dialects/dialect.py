@@ -82,6 +82,12 @@ class Dialect:
 
     # Configurations
 
+    @property
+    def vocabulary(self):
+        """The keys of a description that it reads."""
+        return {name for key in self.keys for name in names_of(key)} | {
+            *self.asked, *self.required, *self.only, *self.defaults}
+
     def config(self, described, arrays=None):
         """Our configuration of a model that they describe by a dict.
 

@@ -8,15 +8,23 @@ from contract.errors import InputError
 
 def _rotary(fields, described, arrays):
     """The base of the rotation, which newer files keep in a dict."""
-    rope = described.get("rope_parameters") or described.get(
-        "rope_scaling") or {}
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default":
-        raise InputError(
-            f"rope_type is {kind!r}, which llama has no table for; it must "
-            "be 'default'.")
-    base = rope.get("rope_theta", described.get("rope_theta"))
-    return fields if base is None else fields | {"rotary_base": float(base)}
+    base = described.get("rope_theta")
+    for name in ("rope_parameters", "rope_scaling"):
+        rope = described.get(name) or {}
+        if not isinstance(rope, dict):
+            raise InputError(
+                f"{name} is {str(rope)[:40]!r}; it must be a table of keys.")
+        kind = rope.get("rope_type", rope.get("type", "default"))
+        whole = rope.get("partial_rotary_factor",
+                         described.get("partial_rotary_factor", 1.0))
+        for key, value, only in (("rope_type", kind, "default"),
+                                 ("partial_rotary_factor", whole, 1.0)):
+            if value != only:
+                raise InputError(
+                    f"{key} is {value!r}, which llama has no table for; it "
+                    f"must be {only!r}.")
+        base = rope.get("rope_theta", base)
+    return fields if base is None else fields | {"rotary_base": base}
 
 
 LLAMA = Dialect(

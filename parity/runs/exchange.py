@@ -66,15 +66,18 @@ def foreign(path, name=None, words=None):
     checkpoint = read(path)
     dialect = (table.recognised(checkpoint) if name is None else
                table.SYSTEMS[one_of(name, table.SYSTEMS, "dialect")])
-    described = dialect.told(checkpoint) | (words or {})
+    described = dialect.told(checkpoint)
+    for key in words or ():
+        one_of(key, sorted(dialect.vocabulary | described.keys()), "--set")
+    described |= words or {}
     for key in dialect.asked:
         if key not in described:
             raise InputError(
                 f"{str(path)!r} does not say its {key}; give it with --set "
                 f"{key}=8, or what it is.")
     config = dialect.config(described, checkpoint.arrays)
+    weights.check_layers(config, len(checkpoint.arrays), str(path))
     arrays = dialect.read(checkpoint.arrays, config)
-    weights.check_layers(config, len(arrays), str(path))
     weights.check(arrays, dialect.wanted(config), str(path))
     return Foreign(dialect, described, config, arrays,
                    dialect.aside(checkpoint.arrays),
@@ -171,6 +174,7 @@ def kept(folder):
         raise InputError(
             f"{str(path)!r} does not say which model it is; give a folder "
             "that parity import made, or weights of parity train.") from None
+    weights.check_layers(config, len(arrays), str(path))
     apart = {}
     if (aside := path.with_name(APART)).is_file() and "dialect" in description:
         _, apart, _ = read_file(aside)

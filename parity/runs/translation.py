@@ -83,7 +83,8 @@ def beside(path):
             return tokenizer_path
     raise InputError(
         f"there is no {path.stem}.tokenizer.json nor tokenizer.json beside "
-        f"{str(path)!r}; give one with --tokenizer.")
+        f"{str(path)!r}; put it there, or give it to parity translate with "
+        "--tokenizer.")
 
 
 @dataclasses.dataclass

@@ -116,6 +116,31 @@ def test_what_is_missing_is_named_and_nothing_is_written(tmp_path):
 
 
 @pytest.mark.parametrize("described, words", [
+    ({"rope_parameters": 3}, "rope_parameters is '3'"),
+    ({"rope_scaling": "yarn"}, "rope_scaling is 'yarn'"),
+    ({"rope_parameters": {"rope_theta": [1]}}, "rotary_base is [1]"),
+    ({"rope_parameters": {"rope_theta": 10**400}}, "too large"),
+    ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5"),
+    ({"num_hidden_layers": 10**9}, "layers"),
+])
+def test_a_rotation_or_a_depth_that_cannot_be_is_named(
+        tmp_path, described, words):
+    folder = theirs("llama", tmp_path / "theirs")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **described}))
+    status, text = said("import", folder, tmp_path / "ours")
+    assert status == 2 and words in " ".join(text.split())
+
+
+def test_a_word_that_sets_nothing_is_told(tmp_path):
+    folder = theirs("llama", tmp_path / "theirs")
+    status, text = said("import", folder, tmp_path / "ours", "--set",
+                        "rope_thetta=3")
+    assert status == 2 and "rope_theta" in text
+    assert not (tmp_path / "ours").exists()
+
+
+@pytest.mark.parametrize("described, words", [
     ({"model_type": "nobodys"}, "'nobodys'"), ({"activation": "mish"}, "mish"),
     ({"nhead": 5}, "n_heads"), ({"bias": False}, "bias is False"),
 ])
