@@ -312,7 +312,8 @@ class TransformerConfig:
 
     def _real(self, field):
         value = getattr(self, field)
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        real = isinstance(value, numbers.Real)
+        if isinstance(value, bool) or not real:
             raise InputError(f"{field} is {value!r}; choose a number.")
         if abs(value) > 1e300:
             raise InputError(f"{field} is too large; choose a number that "
