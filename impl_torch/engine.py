@@ -111,7 +111,8 @@ def export(module):
 
 def call(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays: what it returns, and every step by name."""
-    with torch.no_grad(), tracing(paths(module)) as trace:
+    with (torch.no_grad(), on(module.home),
+          tracing(paths(module)) as trace):
         returned = getattr(module, method)(
             *(to_native(value, module.home) for value in inputs), **keywords)
     return to_numpy(returned), {
@@ -154,7 +155,8 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """The loss and its gradient by everything; see the reference's engine."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with (torch.enable_grad(), tracing(paths(model), watch) as trace,
+    with (torch.enable_grad(), on(model.home),
+          tracing(paths(model), watch) as trace,
           dropping(paths(model), drawn(model, source, target, key))):
         output = model(*(to_native(value, model.home) for value in inputs))
         loss = cross_entropy(
@@ -218,7 +220,7 @@ def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with torch.no_grad():
+    with torch.no_grad(), on(model.home):
         return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
 
 

@@ -1,0 +1,52 @@
+"""Tensors lie where their model lies, on machines without an accelerator too.
+
+Torch's meta device computes shapes and no values, and refuses a tensor of the
+CPU beside its own, as CUDA does.
+"""
+
+import numpy as np
+import pytest
+
+from parity.check import wide
+from parity_tests.support import engines
+
+
+@pytest.fixture
+def torch_engine(monkeypatch):
+    """The engine, and the set of devices that its answers come from."""
+    engine, devices = engines.usable("torch"), set()
+
+    def to_numpy(tensor):
+        devices.add(tensor.device.type)
+        return np.broadcast_to(0.0, tensor.shape)
+
+    monkeypatch.setattr(engine, "to_numpy", to_numpy)
+    return engine, devices
+
+
+def placed(engine, model):
+    return engine.build("transformer", model.config, model.weights(),
+                        device="meta")
+
+
+@pytest.mark.parametrize("model", wide.models(), ids=lambda model: model.name)
+def test_all_is_made_where_the_model_lies(torch_engine, model):
+    engine, devices = torch_engine
+    there, batch = placed(engine, model), tuple(model.main)
+    key = np.array([1, 2], np.uint32)
+    engine.predict(there, *batch)
+    engine.forward(there, *batch, key=key)
+    engine.gradients(there, *batch, batch[1], key=key)
+    assert devices == {"meta"}
+
+
+@pytest.mark.parametrize("stacks", ["both", "decoder"])
+def test_a_tensor_elsewhere_is_refused(torch_engine, monkeypatch, stacks):
+    engine, _ = torch_engine
+    model = next(model for model in wide.models()
+                 if (model.config.begin, model.config.stacks)
+                 == ("zero", stacks))
+    there = placed(engine, model)
+    monkeypatch.setattr(engine, "on", lambda device: engine.torch.device("cpu"))
+    with pytest.raises(RuntimeError, match="device"):
+        engine.predict(there, *model.main)
