@@ -1,5 +1,6 @@
 """Fixtures: the engines that can run here; and which tests are run."""
 
+import functools
 import gc
 import os
 import shutil
@@ -18,7 +19,10 @@ from parity_tests.support.engines import usable
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Of the cases of a test marked long, a sample takes one in so many.
-SHARE = 12
+SHARE = 24
+
+#: Where JAX keeps what it has compiled.
+KEPT = "JAX_COMPILATION_CACHE_DIR"
 
 
 def pytest_addoption(parser):
@@ -48,14 +52,17 @@ def pytest_terminal_summary(terminalreporter, config):
 
 
 def pytest_configure(config):
-    """Let the workers share what JAX compiles, in a folder of this run."""
-    if not hasattr(config, "workerinput"):
-        folder = tempfile.mkdtemp(prefix="parity_tests_jax_")
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-        os.environ |= {
-            "JAX_COMPILATION_CACHE_DIR": folder,
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+    """Let the workers share what JAX compiles.
+
+    In a folder of this run, where the environment names none: the Makefile
+    names one that is kept.
+    """
+    if KEPT not in os.environ:
+        os.environ[KEPT] = tempfile.mkdtemp(prefix="parity_tests_jax_")
+        config.add_cleanup(functools.partial(
+            shutil.rmtree, os.environ[KEPT], ignore_errors=True))
+    os.environ |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                   "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -247,6 +247,7 @@ def test_ports_against_the_reference(port, preset):
     assert all(name.endswith("key.bias") for name in zero)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", [v for v in VARIANTS if v not in PRESETS])
 def test_variants_against_the_reference(port, variant):
     config = configured(variant)

@@ -104,6 +104,7 @@ def test_an_encoder_writes_nothing(engine):
         engine.generate(built(engine, ENCODER), PROMPTS, SETTINGS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("config", [DECODER, ENCODER])
 def test_a_training_step(port, config):
     """An encoder's labels stand behind a token that is not read."""

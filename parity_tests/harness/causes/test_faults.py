@@ -70,6 +70,7 @@ def test_a_fault_that_no_one_knows_is_not_named(port):
         "single_head_attention", "scores")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first, second", [
     ("embedding not scaled", "scores not divided"),
     ("no causal mask", "gelu, not relu"),
@@ -168,6 +169,7 @@ def test_check_names_the_cause_of_what_is_no_forward_pass(
     assert "And once that" not in printed
 
 
+@pytest.mark.long
 def test_a_training_fault_that_no_one_knows_is_not_named(port):
     """A share of the loss off by a thousandth."""
     fault = in_step("loss + share * loss_i", "loss + share * loss_i * 1.001")
@@ -179,6 +181,7 @@ def test_a_training_fault_that_no_one_knows_is_not_named(port):
         ("not identified", "step 1 loss")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault, like", [
     (in_beam("scores / settings.penalty(written)",
              "scores / settings.penalty(written) * 1.001"),
@@ -194,6 +197,7 @@ def test_a_fault_beyond_the_forward_pass_that_no_one_knows(port, fault, like):
     assert [f.cause for f in found] == ["not identified"]
 
 
+@pytest.mark.long
 def test_of_two_faults_in_one_search_none_is_named(port):
     """No number is what one alone would make it."""
     pair = [BY_NAME[name] for name in (

@@ -56,6 +56,7 @@ def test_every_peer_is_counted():
     assert {path.name for path in vectors.find([PEERS])} == set(PEER_STEPS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PEER_STEPS)
 def test_peers(port, name):
     """What the original library computed, in the reference and in a port."""

@@ -112,6 +112,7 @@ def files():
             for path in sorted(ports.folder(name).glob("*.py"))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", files(), ids=lambda path: (
     f"{path.parent.name}-{path.name}"))
 def test_mutants_of_a_port_are_programs_and_each_is_another(path):

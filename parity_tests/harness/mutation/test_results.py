@@ -89,6 +89,7 @@ def entries():
             for entry in equivalent.EQUIVALENT]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("entry", entries())
 def test_an_equivalent_is_one(entry):
     """Its edits exist, and its reason holds."""
