@@ -167,12 +167,14 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
 class Truth:
     """The reference's steps in float64, and its own error in a lower dtype.
 
-    ``positions`` is the config's word for them, if gradients are among these.
+    ``positions`` is the config's word for them, and ``values`` are the forward
+    pass's steps where limits follow from them, if gradients are among these.
     """
 
     steps: dict
     own_errors: dict
     positions: str = ""
+    values: dict = dataclasses.field(default_factory=dict)
 
     def limit(self, name, dtype):
         """The limit of a step."""
@@ -201,7 +203,7 @@ class Truth:
 
     def least(self, name):
         """The L2 norm of what a step adds up, if that may cancel; else 0."""
-        return (cancelling.least(name, self.steps)
+        return (cancelling.least(name, self.steps, self.values)
                 if name.startswith("grad ") else 0.0)
 
 
@@ -241,8 +243,10 @@ class Reference:
         steps = self.exact.steps(case, [
             x.astype(np.float64) if x.dtype.kind not in "biu" else x
             for x in inputs])
-        own = {}
-        exact = Truth(steps, own, self.exact.config.positions)
+        own, config = {}, self.exact.config
+        exact = Truth(steps, own, config.positions, self.exact.engine.forward(
+            self.exact.model, *inputs[:calls.INPUTS], key=calls.key(case))
+            if case.kind == "gradients" and config.norm == "rms" else {})
         if self.same:
             low = self.same.steps(
                 case, [rounding.emulated(x, self.dtype) for x in inputs])

@@ -39,8 +39,7 @@ SIZES = {"source_vocab": 37, "target_vocab": 37, "d_model": 48, "n_heads": 6,
 
 #: (norm_eps, final_norm_eps), in turn. Where a norm stands behind another one
 #: and its ε is tiny, nearly all of the gradient of the first one's scale
-#: cancels. So does that of an RMS norm's mean square, of which gradients alone
-#: do not tell how large the terms are: there it is not tiny.
+#: cancels, or of its mean square.
 EPSILONS = ((1e-6, 1e-6), *wide.EPSILONS)
 
 #: How many weights are tried to find some that are not near a kink, and how
@@ -182,8 +181,7 @@ def drawn(seed):
     """
     turn, place = divmod(seed, len(variants()))
     words = variants()[place]
-    every = EPSILONS[words["norm"] == "rms":]
-    norm_eps, final_norm_eps = every[turn % len(every)]
+    norm_eps, final_norm_eps = EPSILONS[turn % len(EPSILONS)]
     config = TransformerConfig(
         **SIZES, **words, norm_eps=norm_eps, final_norm_eps=final_norm_eps)
     rows, source, target = SHAPE

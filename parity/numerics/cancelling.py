@@ -10,6 +10,10 @@ but ε of what it multiplies by. So the error is relative to the L2 norm of the
 terms where that is larger than the sum's. Where nothing cancels it is not, and
 of random signs the two are alike.
 
+An RMS norm's mean square q has such a sum too, -Σ g · x / (2 (q + ε)^(3/2)).
+Its terms need what the norm had while it ran: normalized n and q, of which
+1 / (q + ε) is the mean of n² over q.
+
 Sources: Higham, Accuracy and Stability of Numerical Algorithms, 2002, sections
 2.8 and 4.2.
 """
@@ -27,17 +31,37 @@ TERMS = {"scale": "output", "bias": "output", "mean": "centered",
 WEIGHTS = ("scale", "bias")
 
 
-def least(name, arrays):
+#: The gradient whose terms follow from values of the forward pass as well.
+MEAN_SQUARE = "mean_square"
+
+
+def least(name, arrays, values):
     """The L2 norm of the terms of a gradient, or 0 if it is no such sum.
 
     Args:
-        name: of a gradient.
+        name: of a gradient, "grad …".
         arrays: {name: gradient}, by every weight and step.
+        values: {name: value} of every step of the forward pass.
     """
     norm, _, last = name.rpartition(".")
-    terms = arrays.get(f"{norm}.{TERMS.get(last)}")
-    if not norm.endswith("norm") or terms is None or (
+    if not norm.endswith("norm") or (
             last in WEIGHTS and arrays[name].size > 1):
         return 0.0
+    terms = (terms_of_mean_square(norm, arrays, values)
+             if last == MEAN_SQUARE
+             else arrays.get(f"{norm}.{TERMS.get(last)}", 0))
     size = float(np.linalg.norm(terms))
     return size if math.isfinite(size) else 0.0
+
+
+def terms_of_mean_square(norm, arrays, values):
+    """g · x / (2 (q + ε)^(3/2)) of an RMS norm, [B T D]; 0 if it is unknown.
+    """
+    path = norm.removeprefix("grad ")
+    normalized = values.get(f"{path}.normalized")
+    if normalized is None:
+        return 0
+    square = values[f"{path}.{MEAN_SQUARE}"]
+    share = np.mean(normalized**2, axis=-1, keepdims=True) / np.where(
+        square, square, 1)
+    return arrays[f"{norm}.normalized"] * normalized * share / 2

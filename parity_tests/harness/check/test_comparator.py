@@ -1,6 +1,7 @@
 """The comparator itself, on pairs that it must not let pass."""
 
 import functools
+import importlib
 
 import ml_dtypes
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from parity import ports
 from parity.check import cases
 from parity.check.run import Truth, compare_steps
 from parity.numerics import cancelling, dtypes, rounding, tolerances
@@ -133,10 +135,30 @@ def test_which_gradients_are_sums():
     arrays = {"norm.output": np.full((2, 8), 0.25), "norm.scale": np.ones(1),
               "norm.bias": np.ones(8), "norm.mean": np.ones((2, 1)),
               "attention.output": np.ones(4), "attention.bias": np.ones(1)}
-    assert {name: cancelling.least(name, arrays) for name in arrays} == {
+    assert {name: cancelling.least(name, arrays, {}) for name in arrays} == {
         **dict.fromkeys(arrays, 0.0), "norm.scale": 1.0}
     arrays["norm.output"][0] = np.inf
-    assert cancelling.least("norm.scale", arrays) == 0
+    assert cancelling.least("norm.scale", arrays, {}) == 0
+
+
+def test_the_terms_of_a_mean_square():
+    """Those of which the gradient by hand is the sum; none of zeros."""
+    x, g = np.random.default_rng(3).normal(size=(2, 2, 3, 5))
+    norm = importlib.import_module(
+        f"{ports.package('numpy')}.layer_norm").RMSNorm(5, 0.3)
+    _, values = norm.forward(x)
+    _, gradients = norm.backward(g, values)
+    values = {f"a.norm.{name}": value for name, value in values.items()}
+    gradients = {f"grad a.norm.{name}": value
+                 for name, value in gradients.items()}
+    name = "grad a.norm.mean_square"
+    terms = cancelling.terms_of_mean_square("grad a.norm", gradients, values)
+    assert np.allclose(-terms.sum(-1, keepdims=True), gradients[name], 1e-13)
+    assert cancelling.least(name, gradients, values) == np.linalg.norm(terms)
+    assert cancelling.least(name, gradients, {}) == 0
+    values["a.norm.mean_square"] = np.zeros((2, 3, 1))
+    values["a.norm.normalized"] = np.zeros_like(x)
+    assert cancelling.least(name, gradients, values) == 0
 
 
 @pytest.mark.parametrize("kind", [bool, np.int64])

@@ -27,6 +27,12 @@ CANCELS = next(
     if (words["norm"], words["residual"], words["final_norm"],
         words["stacks"]) == ("scalar_std", "post", True, "both"))
 
+#: The same of an RMS norm, whose mean square's gradient cancels.
+RMS_CANCELS = next(
+    seed for seed, words in enumerate(seeds.variants())
+    if (words["norm"], words["residual"], words["final_norm"],
+        words["stacks"]) == ("rms", "post", True, "both"))
+
 #: The gradients that are sums there of which hardly anything is left.
 SUMS = [f"grad {stack}.layers.0.feed_forward_residual.norm.{name}"
         for stack in ("encoder", "decoder")
@@ -87,6 +93,21 @@ def test_a_wrong_norm_shows_where_sums_cancel(one_port, field, wrong):
         Reference(config, weights, "float64").truth(case), "float64")
     for name in wrong:
         assert differences[name].verdict == DIVERGENCE, name
+
+
+def test_a_mean_square_is_measured_against_what_it_sums(one_port):
+    """So a sound port is right there, and a wrong ε in the norm is not."""
+    config, weights, (_, case) = seeds.drawn(RMS_CANCELS)
+    assert config.norm_eps == config.final_norm_eps == 1e-6
+    truth = Reference(config, weights, "float64").truth(case)
+    name = "grad encoder.layers.0.feed_forward_residual.norm.mean_square"
+    assert np.linalg.norm(truth.steps[name]) < 1e-4 * truth.least(name)
+    for other, right in (config, True), (
+            config.replace(final_norm_eps=1.1e-6), False):
+        found = seeds.differences(Runner(
+            one_port, other, weights, "float64"), case, truth, "float64")[name]
+        assert (found.share < 1e-4) if right else (
+            found.verdict == DIVERGENCE), found
 
 
 def test_seeds_differ_and_are_the_same_each_time():
