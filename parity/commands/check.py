@@ -1,0 +1,121 @@
+"""``parity check``: every step of every port."""
+
+import contextlib
+import gc
+import pathlib
+from typing import Annotated, Optional
+
+import typer
+
+from contract.config import PRESETS
+from contract.errors import InputError
+from contract.files import check_writable
+from parity import ports
+from parity.commands.options import (
+    Json, Port, Require, Words, exit_if_any, exit_if_missing)
+from parity.commands.seeds import check_seeds
+from parity.commands.shell import told_plainly
+from parity.commands.verdict import finish
+from parity.numerics.dtypes import DTYPES
+from parity.render import overview, terminal
+
+
+def check(
+    preset: Annotated[Words, typer.Option(
+        "--preset", metavar="NAME", help=f"{', '.join(PRESETS)} or all; "
+        "repeat it or separate names by commas.  [default: all]")] = None,
+    port: Port = None,
+    dtype: Annotated[Words, typer.Option(
+        "--dtype", metavar="NAME", help=f"{', '.join(DTYPES)} or all."
+        "  [default: float64,float32]")] = None,
+    device: Annotated[Words, typer.Option(
+        "--device", metavar="NAME", help="cpu, cuda, mps, tpu, xpu or all "
+        "that are here.  [default: cpu]")] = None,
+    require: Require = None,
+    json_file: Json = None,
+    gradients: Annotated[bool, typer.Option(
+        "--gradients", help="Also compare the loss's gradient by every weight "
+        "and every step, in float64 and float32.")] = False,
+    train: Annotated[int, typer.Option(
+        "--train", metavar="N", min=0, help="Also train N steps in lockstep, "
+        "with dropout, smoothing, schedule, clipping and accumulation, and "
+        "compare losses, weights and both moments after each.")] = 0,
+    generate: Annotated[bool, typer.Option(
+        "--generate", help="Also compare searches, greedy, beams under each "
+        "length rule and samples, cached and not, in batches of several "
+        "sizes, in float64 and float32.")] = False,
+    wide: Annotated[bool, typer.Option(
+        "--wide", help="Also compare models, shapes and values that presets "
+        "do not have, every pair of choices among them, in float64; and short "
+        "training runs of either form, every two conditions together.",
+    )] = False,
+    list_conditions: Annotated[bool, typer.Option(
+        "--list", help="Compare nothing; print every condition and every pair "
+        "of choices, with the case that has it.")] = False,
+    seeds: Annotated[int, typer.Option(
+        "--seeds", metavar="N", min=0, help="Only look for false alarms: "
+        "compare small models over N seeds of weights and inputs, with one "
+        "thread and two, with the kernels of older processors, and with "
+        "oneDNN on and off.")] = 0,
+    html_file: Annotated[Optional[pathlib.Path], typer.Option(
+        "--html", metavar="FILE", help="Write the report as a page to FILE.",
+    )] = None,
+    full_size: Annotated[bool, typer.Option(
+        help="Also run vaswani2017_base at its full size on the committed "
+        "sentences, and the trained model on real dates, in float64 and "
+        "float32.")] = True,
+    steps: Annotated[bool, typer.Option(
+        "--steps", help="Print a row a step, as --json and --html always "
+        "have them, not a line a model and a line a component.")] = False,
+):
+    """Compare every step of every port with the NumPy reference."""
+    from parity.check import conditions
+    from parity.check import run as checking
+    from parity.check.environment import describe
+    if list_conditions:
+        return terminal.print_conditions(
+            terminal.console(), conditions.listed())
+    with told_plainly():
+        known = ports.known_ports()
+        presets = ports.split_words(preset or ["all"], PRESETS, "preset")
+        names = ports.split_words(port or ["all"], known, "port")
+        dtypes = ports.split_words(
+            dtype or ["float64", "float32"], DTYPES, "dtype")
+        every = any("all" in words.replace(",", " ").split()
+                    for words in device or ())
+        devices = ports.split_words(
+            device or ["cpu"], checking.DEVICES, "device")
+        required = ports.split_words(require, known, "port") if require else []
+        check_writable(json_file)
+        check_writable(html_file)
+        if seeds:
+            if (preset or device or gradients or train or generate or wide
+                    or html_file or steps):
+                raise InputError(
+                    "--seeds goes with --port, --dtype, --require and --json "
+                    "alone; leave the other options out.")
+            exit_if_missing(required)
+            check_seeds(names, dtypes, seeds, json_file)
+        exit_if_missing(set(required) - set(names))
+        out = terminal.console()
+        with contextlib.ExitStack() as stack:
+            with terminal.progress(out) as progress:
+                task = progress.add_task("importing frameworks")
+                run = checking.Check(
+                    presets, names, dtypes, None if every else devices,
+                    full_size,
+                    lambda text: progress.update(task, description=text),
+                    gradients, train, generate, apart=len(names) > 1, wide=wide)
+                stack.callback(run.close)
+                exit_if_any(one for one in run.report.not_checked
+                            if one.port in required
+                            and one.port not in run.engines)
+                gc.freeze()  # the frameworks' own objects are here to stay
+                run.report.environment = describe(run.report, run.devices)
+                view = (terminal.Steps(out, names) if steps else
+                        overview.Overview(out, names, dtypes, run.devices))
+                view.begin(presets)
+                for group in run.groups():
+                    view.add(group)
+                view.end(run.report)
+            finish(out, run.report, names, json_file, html_file)

@@ -1,0 +1,35 @@
+"""Options that several commands have, and a port that is required."""
+
+import pathlib
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from parity import ports
+from parity.commands.shell import MISSING
+
+Words = Optional[list[str]]
+Json = Annotated[Optional[pathlib.Path], typer.Option(
+    "--json", metavar="FILE", help="Write the report as JSON to FILE.")]
+Port = Annotated[Words, typer.Option(
+    "--port", metavar="NAME", help="torch, keras, jax or all; repeat it or "
+    "separate names by commas.  [default: all]")]
+Require = Annotated[Words, typer.Option(
+    "--require", metavar="NAME", help="Ports that must be installed, else "
+    "exit 3.")]
+
+
+def exit_if_missing(names):
+    """Exit with 3 unless every one of these ports can run."""
+    exit_if_any(ports.require(names))
+
+
+def exit_if_any(absent):
+    """Exit with 3 if there is a NotChecked, of a port that is required."""
+    absent = list(absent)
+    for port in absent:
+        print(f"parity: {port.port} is required and cannot be checked: "
+              f"{port.reason}.", file=sys.stderr)
+    if absent:
+        raise typer.Exit(MISSING)
