@@ -1,7 +1,7 @@
-"""Which models a fast search computes; of others it is the readable one.
+"""Which models a fast form computes; others are left to the readable one.
 
-It writes a part of the maths again, and so knows the variants that it was
-written for. A field that is not listed needs nothing: its variants are
+A search writes a part of the maths again, and so knows the variants that it
+was written for. A field that is not listed needs nothing: its variants are
 components, which both forms call.
 """
 
@@ -18,5 +18,29 @@ KNOWN = {
 
 def searches(config):
     """Whether the fast search with a cache knows a model of this config."""
-    return all(getattr(config, field) in known
-               for field, known in KNOWN.items())
+    return not unknown(config, KNOWN)
+
+
+def unknown(config, known):
+    """Why a part of a fast form does not take a model: a field and its word.
+
+    Args:
+        known: {field: its words that are taken}.
+
+    Returns:
+        Of the first such field; "" where all are known.
+    """
+    return next((f"{field} {getattr(config, field)!r}"
+                 for field, words in known.items()
+                 if getattr(config, field) not in words), "")
+
+
+def left(config, **parts):
+    """What a fast form leaves to the readable one, in words each.
+
+    Args:
+        parts: of a form beside its searches, {name: what it knows}.
+    """
+    for part, known in {"generation": KNOWN, **parts}.items():
+        if why := unknown(config, known):
+            yield f"{part.replace('_', ' ')} ({why})"

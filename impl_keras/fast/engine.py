@@ -15,6 +15,11 @@ def __getattr__(name):
     return getattr(engine, name)
 
 
+def not_fused(config):
+    """What is left to the readable form, in words each."""
+    return tuple(fast_forms.left(config))
+
+
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
     with on(model.home):

@@ -237,6 +237,12 @@ def model_case(batch, name="transformer"):
     return Case(name, "transformer", tuple(batch))
 
 
+def answers_case(batch):
+    """The case of a model's output, asked for in every way that there is."""
+    return Case("transformer, every way to ask", "transformer", tuple(batch),
+                kind="outputs")
+
+
 def gradients_case(batch, pad_id):
     """The gradients of a model's loss, by every weight and every step.
 

@@ -74,6 +74,19 @@ class Time:
     seconds: float
 
 
+@dataclasses.dataclass(frozen=True)
+class NotFused:
+    """What a port's fast form leaves to its readable one, and why.
+
+    Attributes:
+        models: by name, of which it does.
+    """
+
+    port: str
+    reason: str
+    models: tuple
+
+
 @dataclasses.dataclass
 class Report:
     """What a run of the harness found.
@@ -95,6 +108,8 @@ class Report:
         seconds: how long it took.
         times: a Time for each case that each implementation ran.
         selection: "ports", "presets", "dtypes" and "devices" -> names.
+        form: of the ports, one of parity.ports.FORMS.
+        not_fused: NotFused, of the fast form.
     """
 
     rows: list = dataclasses.field(default_factory=list)
@@ -110,6 +125,8 @@ class Report:
     seconds: float = 0.0
     times: list = dataclasses.field(default_factory=list)
     selection: dict = dataclasses.field(default_factory=dict)
+    form: str = "readable"
+    not_fused: list = dataclasses.field(default_factory=list)
 
     def open(self, port_names, apart=False, on_work=lambda: None):
         """Have ports work here, or apart; note those that cannot.
@@ -186,6 +203,8 @@ class Report:
             "expected": self.expected,
             "not_checked": [dataclasses.asdict(n) for n in self.not_checked],
             "not_done": self.not_done,
+            "form": self.form,
+            "not_fused": [dataclasses.asdict(one) for one in self.not_fused],
             "failures": [dataclasses.asdict(one) for one in self.failures],
             "environment": self.environment,
             "comparisons": [comparison for row in self.rows

@@ -19,7 +19,7 @@ from parity.check import (
     cases, face, generation, golden, lockstep, search_runs, training_runs,
     wide, workers)
 from parity.check.report import (
-    FULL_SIZE_CASE, TRAINED_CASE, Report, Row, Time)
+    FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row, Time)
 from parity.check.runners import (
     Reference, Runner, Truth, compare_steps, failed_steps, merge)
 from parity.numerics import canary, rounding, tolerances
@@ -64,24 +64,30 @@ class Check:
             greedy answers alone.
         wide: whether the models of parity.check.wide are compared too, in
             float64, and the runs of parity.check.training_runs.
+        form: which form of the ports is compared, of parity.ports.FORMS; of
+            the fast one, the reference's own too.
         apart: whether each port works in a process of its own.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
                  full_size=True, on_case=lambda text: None, gradients=False,
-                 train=0, generate=False, apart=False, wide=False):
+                 train=0, generate=False, apart=False, wide=False,
+                 form="readable"):
         self.presets, self.dtypes = presets, dtypes
         self.full_size, self.on_case = full_size, on_case
         self.gradients, self.train = gradients, train
         self.generate, self.ahead = generate, AHEAD if apart else 0
-        self.wide = wide
-        self.report, self.port_names = Report(), port_names
+        self.wide, self.form = wide, form
+        if form == "fast":
+            port_names = ["numpy", *port_names]
+        self.report, self.port_names = Report(form=form), port_names
         self.shelf = workers.Shelf(apart)
         self.engines = self.report.open(port_names, apart, self._tell)
         self.devices = devices or here(self.report)
         self.report.selection = {
             "ports": list(port_names), "presets": list(presets),
-            "dtypes": list(dtypes), "devices": list(self.devices)}
+            "dtypes": list(dtypes), "devices": list(self.devices),
+            "form": form}
         self.report.not_done = list(self._left_out())
         self.missing = len(self.devices) * len(self.report.not_checked)
         self.targets = {device: {} for device in self.devices}
@@ -129,6 +135,7 @@ class Check:
         start, waiting = time.perf_counter(), collections.deque()
         if self.engines:
             yield from self._canaries()
+            self._note_fallbacks()
         for part, threads in self._parts():
             with threadpool_limits(threads):
                 next(part)
@@ -138,6 +145,23 @@ class Check:
         while waiting:
             yield from self._compared(*waiting.popleft())
         self.report.seconds = time.perf_counter() - start
+
+    def _note_fallbacks(self):
+        """Note what the fast forms leave to the readable ones."""
+        if self.form != "fast":
+            return
+        configs = {preset: cases.test_size(preset) for preset in self.presets}
+        if self.wide:
+            configs |= {model.name: model.config for model in wide.models()}
+        for name, port in self.engines.items():
+            models = collections.defaultdict(list)
+            for model, config in configs.items():
+                reply = port.ask("starting", workers.not_fused, config).result()
+                for words in reply.value or ():
+                    models[words].append(model)
+            self.report.not_fused += [
+                NotFused(name, words, tuple(those))
+                for words, those in models.items()]
 
     def _compared(self, part, threads):
         """Yield the groups of a part that has asked the ports."""
@@ -160,6 +184,8 @@ class Check:
             weights = golden.shipped(preset)
             every = [*cases.component_cases(config),
                      cases.model_case(cases.padded_batch(config))]
+            if self.form == "fast":
+                every.append(cases.answers_case(cases.padded_batch(config)))
             for dtype in self.dtypes:
                 possible = [case for case in every if dtype in case.tiers]
                 yield self._cases(preset, config, weights, dtype, possible), 1
@@ -170,18 +196,19 @@ class Check:
                         preset, config, weights, dtype,
                         cases.padded_batch(config).source,
                         generation.some_searches(1, 2, SHORT),
-                        (cases.BATCH,)), 1
+                        (cases.BATCH,), self.form), 1
             if self.train:
                 yield self._training(
                     preset, training_runs.usual(config, self.train),
-                    weights), 1
+                    weights, self.form), 1
         if self.wide and "float64" in self.dtypes:
             for model in wide.models():
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases())), 1
         if self.wide:
-            yield self._engines(), 1
-            for form in FORMS:
+            if self.form == "readable":
+                yield self._engines(), 1
+            for form in self._forms():
                 for part in self._searched_models(form):
                     yield part, 1
             yield from self._trainings()
@@ -190,6 +217,10 @@ class Check:
                 yield part, 1
             for part in self._full_size():
                 yield part, 1 if self.ahead else None
+
+    def _forms(self):
+        """The forms whose searches and training runs the wide check has."""
+        return tuple(FORMS) if self.form == "readable" else (self.form,)
 
     def _expect(self, steps):
         """Count comparisons of so many steps, on every device."""
@@ -240,8 +271,8 @@ class Check:
         """
         reference = Reference(config, weights, dtype)
         models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.arrays))
-            for device in self.devices}
+            preset, config, dtype, device, self.shelf.put(reference.arrays),
+            self.form) for device in self.devices}
         requests = []
         for case in some_cases:
             start = time.perf_counter()
@@ -265,8 +296,12 @@ class Check:
                                 reply.seconds)
                     differences[name] = (failed_steps(outline, reply.failure)
                                          if reply.failure else reply.value)
+                    if self.form == "fast":  # some steps are fused
+                        self.report.expected -= len(
+                            outline.keys() - differences[name].keys())
                 groups[device] += [
-                    Row(preset, case.name, name, dtype, device, *rest)
+                    Row(preset, case.name, name, dtype, device, *rest,
+                        self.form)
                     for name, *rest in merge(differences, outline)]
         if not keep:
             workers.release()
@@ -315,8 +350,8 @@ class Check:
             yield rows
 
     def _trainings(self):
-        """Yield the parts of the runs that vary conditions, in both forms."""
-        for form in FORMS:
+        """Yield the parts of the runs that vary conditions."""
+        for form in self._forms():
             for run in training_runs.varied():
                 if run.dtype in self.dtypes:
                     yield self._training(
@@ -326,7 +361,8 @@ class Check:
         """Yield the parts of the shipped model, on dates it never saw.
 
         It reads targets without their end, as in training and in use. One
-        search of each kind is of the readable form, every one of the fast.
+        search of each kind is of the form that is checked, every one of the
+        fast.
         """
         config, weights, tokenizer, pairs = golden.trained()
         batch = Batch.of_text(*zip(*pairs), tokenizer)
@@ -341,7 +377,8 @@ class Check:
                 few = generation.some_searches(*ends)
                 yield self._searches(
                     *model, dtype, batch.source,
-                    few[:2 if self.generate else 1], (len(batch.source),))
+                    few[:2 if self.generate else 1], (len(batch.source),),
+                    self.form)
                 if self.generate:
                     yield self._searches(
                         *model, dtype,
@@ -416,11 +453,11 @@ class Check:
             case = f"{search.name}: {len(truth.rows)} sources, by {sizes}"
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"
-            own = workers.answer(
-                ours, generation.runs, source, search.settings, batches)
+            own = [] if "numpy" in self.engines else [("numpy", workers.answer(
+                ours, generation.runs, source, search.settings, batches))]
             for device, futures in answers.items():
                 differences = {}
-                for name, reply in (("numpy", own), *(
+                for name, reply in (*own, *(
                         (name, future.result())
                         for name, future in futures.items())):
                     self._timed(preset, search.name, dtype, device, name,
@@ -432,13 +469,14 @@ class Check:
                 rows[device] += [
                     Row(preset, case, name, dtype, device,
                         getattr(truth, name.split(",")[0]).shape,
-                        differences["numpy"][name].limit,
+                        next(iter(differences.values()))[name].limit,
                         {port: steps[name]
                          for port, steps in differences.items()},
                         form)
-                    for name in differences["numpy"]]
-                self.report.expected += len(differences["numpy"])
-            self._expect(len(differences["numpy"]))
+                    for name in next(iter(differences.values()))]
+                if own:
+                    self.report.expected += len(differences["numpy"])
+            self._expect(len(next(iter(differences.values()), ())))
         yield from rows.values()
 
     def _full_size(self):

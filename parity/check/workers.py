@@ -415,12 +415,19 @@ def differences(bench, model, case, inputs, truth, keep=True):
     The model is kept, or dropped at once.
     """
     try:
-        return compare_steps(
-            bench.runner(model).steps(case, inputs), take(truth), model.dtype)
+        runner = bench.runner(model)
+        return compare_steps(runner.steps(case, inputs), take(truth),
+                             model.dtype, runner.fused)
     finally:
         if not keep:
             bench.clear()
             release()
+
+
+def not_fused(bench, config):
+    """What the fast form leaves to the readable one, in words each."""
+    engine = ports.engine(bench.engine.NAME, "fast")
+    return tuple(engine.not_fused(config))
 
 
 def forward(bench, model, batch):

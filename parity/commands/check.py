@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from contract.config import PRESETS
-from contract.errors import InputError
+from contract.errors import InputError, one_of
 from contract.files import check_writable
 from parity import ports
 from parity.commands.options import (
@@ -49,6 +49,10 @@ def check(
         "do not have, every pair of choices among them, in float64; and short "
         "training runs of either form, every two conditions together.",
     )] = False,
+    form: Annotated[str, typer.Option(
+        metavar="NAME", help="Which form is compared: readable, or fast, of "
+        "NumPy too. Steps that a fast form computes together are not seen.",
+    )] = "readable",
     list_conditions: Annotated[bool, typer.Option(
         "--list", help="Compare nothing; print every condition and every pair "
         "of choices, with the case that has it.")] = False,
@@ -86,11 +90,12 @@ def check(
         devices = ports.split_words(
             device or ["cpu"], checking.DEVICES, "device")
         required = ports.split_words(require, known, "port") if require else []
+        one_of(form, ports.FORMS, "form")
         check_writable(json_file)
         check_writable(html_file)
         if seeds:
             if (preset or device or gradients or train or generate or wide
-                    or html_file or steps):
+                    or html_file or steps or form != "readable"):
                 raise InputError(
                     "--seeds goes with --port, --dtype, --require and --json "
                     "alone; leave the other options out.")
@@ -105,7 +110,9 @@ def check(
                     presets, names, dtypes, None if every else devices,
                     full_size,
                     lambda text: progress.update(task, description=text),
-                    gradients, train, generate, apart=len(names) > 1, wide=wide)
+                    gradients, train, generate, apart=len(names) > 1, wide=wide,
+                    form=form)
+                names = run.port_names
                 stack.callback(run.close)
                 exit_if_any(one for one in run.report.not_checked
                             if one.port in required
@@ -113,7 +120,8 @@ def check(
                 gc.freeze()  # the frameworks' own objects are here to stay
                 run.report.environment = describe(run.report, run.devices)
                 view = (terminal.Steps(out, names) if steps else
-                        overview.Overview(out, names, dtypes, run.devices))
+                        overview.Overview(
+                            out, names, dtypes, run.devices, form))
                 view.begin(presets)
                 for group in run.groups():
                     view.add(group)

@@ -25,10 +25,12 @@ class Overview:
     Args:
         out: a rich Console.
         ports, dtypes, devices: what is compared, by name.
+        form: of the ports.
     """
 
-    def __init__(self, out, ports, dtypes, devices):
+    def __init__(self, out, ports, dtypes, devices, form="readable"):
         self.out, self.ports, self.devices = out, ports, devices
+        self.form = form
         self.name = NAME + (len(devices) > 1) * 5
         blocks = len(dtypes) * (SPACE + len(ports) * ERROR)
         wide = self.name + STEPS + blocks + 9 <= max(out.width, 80)
@@ -43,7 +45,9 @@ class Overview:
         many = f"{len(presets)} presets" if len(presets) > 1 else presets[0]
         self.out.print(
             f"Comparing {listed(self.ports)} with NumPy, step by step: "
-            f"{many}.", soft_wrap=True)
+            f"{many}." if self.form == "readable" else
+            f"Comparing the fast form of {listed(self.ports)} with the NumPy "
+            f"reference: {many}.", soft_wrap=True)
         self.out.print(
             "A number is the largest relative error of any step.")
         self._head("model")

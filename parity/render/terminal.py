@@ -80,8 +80,10 @@ class Steps:
         self.out.print()
         self.out.print(
             f"[bold]{first.preset}[/] · {first.dtype} · {first.device}")
-        columns = ["numpy"] if "numpy" in first.differences else []
-        self.out.print(rows_table(rows, columns + self.ports))
+        columns = dict.fromkeys([
+            *(["numpy"] if "numpy" in first.differences else []),
+            *self.ports])
+        self.out.print(rows_table(rows, list(columns)))
 
     def end(self, report):
         """Print the largest errors."""
@@ -197,6 +199,11 @@ def print_verdict(out, report):
             ("not checked: ", "yellow"), f"{missing.port}, {missing.reason}"))
     for words in report.not_done:
         out.print(Text.assemble(("not done: ", "yellow"), words))
+    for one in report.not_fused:
+        models = (f"{len(one.models)} models" if len(one.models) > 4
+                  else ", ".join(one.models))
+        out.print(Text.assemble(
+            ("not fused: ", "yellow"), f"{one.port}, {one.reason}: {models}"))
     for failure in report.failures:
         out.print(Text.assemble(
             ("failed: ", "bold red"), f"{failure.port}, {failure.work}: "

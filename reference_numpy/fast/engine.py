@@ -6,7 +6,7 @@ from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.fast import attention, layer_norm, linear, projection
 from reference_numpy.fast.search import Beam, Greedy, Sample
-from reference_numpy.fast.train import Trainer, covers
+from reference_numpy.fast.train import Trainer, covers, known
 from reference_numpy.layer_norm import (
     LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
@@ -39,6 +39,11 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
     return module
+
+
+def not_fused(config):
+    """What is left to the readable form, in words each."""
+    return tuple(fast_forms.left(config, training=known(config)))
 
 
 def trainer(model, training):

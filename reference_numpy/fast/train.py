@@ -23,6 +23,7 @@ import os
 
 import numpy as np
 
+from contract import fast_forms
 from contract.dropping import places
 from contract.smoothing import SMOOTHINGS
 from reference_numpy import random
@@ -59,11 +60,15 @@ ANY = {"source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
        "position_start", "source_max_length"}
 
 
+def known(config):
+    """The words of a config's fields that are computed here, by field."""
+    return {field.name: KNOWN.get(field.name, (field.default,))
+            for field in dataclasses.fields(config) if field.name not in ANY}
+
+
 def covers(config):
     """Whether all that a config says is computed here."""
-    return all(
-        getattr(config, field.name) in KNOWN.get(field.name, (field.default,))
-        for field in dataclasses.fields(config) if field.name not in ANY)
+    return not fast_forms.unknown(config, known(config))
 
 
 def flat(x):

@@ -1,0 +1,77 @@
+"""The check of the fast form: what it compares, and what may be missing."""
+
+import pytest
+
+from contract.config import at_test_size, preset
+from contract.weights import probe_weights
+from parity import ports
+from parity.check import cases
+from parity.check.run import Check
+from parity.check.runners import Reference, Runner, compare_steps
+from parity.numerics.comparator import DIVERGENCE
+from parity_tests.support.commands import invoke
+
+CONFIG = at_test_size(preset("complete"))
+HERE = [name for name in ports.known_ports() if not ports.absent(name)]
+
+
+def compared(steps, fused):
+    """The Differences of some of the reference's steps from all."""
+    weights = probe_weights(CONFIG)
+    reference = Reference(CONFIG, weights, "float64")
+    truth = reference.truth(cases.model_case(cases.padded_batch(CONFIG)))
+    runner = Runner(reference.exact.engine, CONFIG, weights, "float64")
+    runner.engine = type("Engine", (), {"FUSED": fused, "NAME": "numpy"})
+    return truth, compare_steps(
+        {name: value for name, value in truth.steps.items()
+         if name.rpartition(".")[2] in steps}, truth, "float64", runner.fused)
+
+
+def test_only_fused_steps_may_be_missing():
+    truth, differences = compared({"output"}, ("scores", "weights"))
+    missing = {name for name, one in differences.items()
+               if one.verdict == DIVERGENCE}
+    assert missing == {
+        name for name in truth.steps if name.rpartition(".")[2] not in (
+            "output", "scores", "weights")}
+
+
+def test_an_output_is_never_fused():
+    _, differences = compared({"scores"}, ("scores", "weights"))
+    assert differences["output"].verdict == DIVERGENCE
+
+
+def test_weights_have_gradients_and_steps_need_not():
+    engine = type("Engine", (), {"FUSED": ("gradients",), "NAME": "numpy"})
+    runner = Runner(engine, CONFIG, probe_weights(CONFIG), "float64")
+    assert runner.fused("grad encoder.layers.0.feed_forward.output")
+    assert not runner.fused("grad encoder.layers.0.feed_forward.inner.kernel")
+    assert not runner.fused("all weights") and not runner.fused("loss")
+
+
+@pytest.mark.parametrize("name", HERE[:1])
+def test_the_fast_form_is_checked_and_the_reference_has_one(name):
+    job = Check(["lesson"], [name], ["float64"], full_size=False, train=1,
+                gradients=True, generate=True, form="fast")
+    rows = [row for group in job.groups() for row in group]
+    assert job.report.verdict == "match"
+    assert job.port_names == ["numpy", name]
+    assert {row.form for row in rows
+            if row.case != "precision canary"} == {"fast"}
+    assert all(row.differences.keys() <= {"numpy", name} for row in rows)
+    assert {row.name for row in rows} >= {
+        "predict", "loss", "all weights", "step 1 m", "tokens, cached"}
+    assert not job.report.not_fused
+    assert job.report.as_json()["form"] == "fast"
+
+
+def test_what_is_left_to_the_readable_form_is_said():
+    config = CONFIG.replace(norm="rms", positions="relative")
+    assert [*ports.engine("numpy", "fast").not_fused(config)] == [
+        "generation (positions 'relative')", "training (norm 'rms')"]
+
+
+def test_an_unknown_form_is_refused():
+    found = invoke("check", "--form", "fats")
+    assert found.exit_code == 2
+    assert "did you mean fast" in found.output
