@@ -49,8 +49,10 @@ are what the command would make now.
 `dates.*` is a trained model, from dates as people write them, in 25 languages,
 to ISO 8601, made by `parity train dates --port jax` (4000 steps of 64 pairs,
 float32). `dates.safetensors` has its weights and, as metadata, its
-configuration and how many of its test answers are exact; `dates.tokenizer.json`
-its tokenizer; `dates.tsv` one test pair of each language and form; `dates.png`
+configuration, how many of its test answers are exact (7,488 of 7,500) and the
+probability of a token below which `parity translate` calls an answer doubtful:
+one in 200 of the right answers has such a token, and 9 of the 12 wrong ones.
+`dates.tokenizer.json` is its tokenizer; `dates.tsv` one test pair of each language and form; `dates.png`
 and `dates.curves.tsv` the learning curves of the four implementations.
 
 | preset | arrays | parameters | SHA-256 of the file |

@@ -173,7 +173,7 @@ def settings_from(arguments, name, task):
 def follow(run, steps, every):
     """Train with a progress bar, test, and say what was found."""
     from parity.render import curves as drawing
-    from parity.runs import training
+    from parity.runs import doubt, training
     out, err = terminal.console(), terminal.console(stderr=True)
     if run.settings.training.masks == "native":
         out.print("Masks are the framework's own: this run cannot be compared "
@@ -204,14 +204,15 @@ def follow(run, steps, every):
                       "checkpoint with --resume.")
             raise typer.Exit(INTERRUPTED) from None
     seconds = time.perf_counter() - start
-    groups = training.test(run)
+    groups, right = training.test(run)
     exact = sum(a for a, _ in groups.values())
     count = sum(b for _, b in groups.values())
     results = {
         "port": run.engine.NAME, "task": run.settings.task, "step": run.step,
         "seconds": seconds, "exact": exact, "tested": count,
         "groups": {name: list(pair) for name, pair in groups.items()}}
-    run.save_weights(exact=exact, tested=count)
+    run.save_weights(exact=exact, tested=count, doubtful_below=doubt.border(
+        run.engine, run.model, run.task.tokenizer, right))
     drawing.draw({run.engine.NAME: run.curve}, run.folder / training.PICTURE)
     if count:
         out.print(results_table(groups))

@@ -60,6 +60,9 @@ def translate(
     attention: Annotated[Optional[pathlib.Path], typer.Option(
         metavar="FILE", help="Draw what each token attends to: .png or .html."
     )] = None,
+    strict: Annotated[bool, typer.Option(
+        "--strict", help="Give no answer that the model is in doubt about."
+    )] = False,
     dtype: Annotated[str, typer.Option(
         help="float64 or float32.")] = "float64",
     device: Annotated[str, typer.Option(help="Where to compute.")] = "cpu",
@@ -71,7 +74,8 @@ def translate(
 
     Prints an answer a line. A text that cannot be answered is told on standard
     error, its line stays empty, and the exit status is 2 after the others were
-    answered; 1 says that ports differ.
+    answered; 1 says that ports differ. An answer that the model is in doubt
+    about is told there too; with --strict it counts as none.
     """
     from parity.check import golden
     from parity.runs import translation
@@ -97,6 +101,10 @@ def translate(
             tokenizer = tokenizer or golden.sound(
                 f"{golden.TRAINED}.tokenizer.json")
         model = translation.Model.load(weights, tokenizer)
+        if strict and model.doubtful_below is None:
+            raise InputError(
+                f"{str(weights)!r} does not say how sure right answers are; "
+                "leave --strict out, or train with more pairs to test on.")
         if beam and beam > model.config.target_vocab:
             raise InputError(
                 f"the beam is {beam} wide, but the vocabulary has "
@@ -119,7 +127,7 @@ def translate(
                     raise
                 absent.append(name)
         output = _Output(translators, absent, settings, nbest, dtype,
-                        quiet=to_stdout)
+                         quiet=to_stdout, strict=strict)
         first = 0
         for lines in _chunks(texts, batch):
             output.add(lines, first, batch)
@@ -158,7 +166,9 @@ def _chunks(texts, batch):
 class _Output:
     """Answers, printed as they come, and what is told at the end."""
 
-    def __init__(self, translators, absent, settings, nbest, dtype, quiet):
+    def __init__(self, translators, absent, settings, nbest, dtype, quiet,
+                 strict):
+        self.strict = strict
         self.translators, self.absent = translators, absent
         self.settings, self.nbest, self.dtype = settings, nbest, dtype
         self.quiet = quiet
@@ -174,14 +184,21 @@ class _Output:
                      for what, text in lines]
         by_port = {t.port: t.answer(questions, self.settings, most, first)
                    for t in self.translators}
+        first_answers = next(iter(by_port.values()))
+        if self.model.doubtful_below is not None:
+            self.translators[0].weigh(first_answers, self.settings)
         for name, answers in by_port.items():
             self.answers[name] += answers
         for i, answer in enumerate(questions):
             if answer.problem:
                 print(f"parity: {answer.problem}", file=sys.stderr)
                 self.status = USAGE
-            self._note_cut(lines[i][0], next(iter(by_port.values()))[i])
+            self._note_cut(lines[i][0], first_answers[i])
+            refused = self._note_doubt(lines[i][0], first_answers[i])
             if self.quiet:
+                continue
+            if refused:
+                print()
                 continue
             if len(by_port) > 1:
                 self._table(answer, {n: a[i] for n, a in by_port.items()})
@@ -201,6 +218,23 @@ class _Output:
               + ("the model can give no more, so give a shorter text."
                  if most == self.model.config.max_length
                  else "raise --max-tokens."), file=sys.stderr)
+
+    def doubtful(self, answer):
+        """Whether the model is in doubt about its answer."""
+        return (answer.least is not None
+                and answer.least < self.model.doubtful_below)
+
+    def _note_doubt(self, what, answer):
+        """Say that an answer is doubtful; whether it is not to be given."""
+        if not self.doubtful(answer):
+            return False
+        print(f"parity: the answer to {what} is doubtful: one of its tokens "
+              f"has a probability of {answer.least:.2f}; of 200 right answers "
+              f"one has a token below {self.model.doubtful_below:.2f}."
+              + (" It is not given." if self.strict else ""), file=sys.stderr)
+        if self.strict:
+            self.status = USAGE
+        return self.strict
 
     def _plain(self, answer):
         if self.nbest == 1:
@@ -279,8 +313,8 @@ class _Output:
 
     def as_json(self):
         """Every answer as plain data."""
-        def plain(answer):
-            if answer.tokens is None:
+        def plain(answer, refused):
+            if answer.tokens is None or refused:
                 return {"hypotheses": []}
             return {"hypotheses": [
                 {"text": text, "score": float(score),
@@ -293,7 +327,10 @@ class _Output:
             "not_checked": self.absent,
             "answers": [
                 {"text": answer.text, "problem": answer.problem or None,
-                 "ports": {name: plain(answers[i])
+                 "least_probability": answer.least,
+                 "doubtful": self.doubtful(answer),
+                 "ports": {name: plain(answers[i], self.strict
+                                       and self.doubtful(answer))
                            for name, answers in self.answers.items()}}
                 for i, answer in enumerate(first)]}
 

@@ -380,13 +380,19 @@ def train(run, steps, every, on_step=lambda row: None,
 
 
 def test(run):
-    """{group: (exact, of)} over the task's test set, or its validation."""
+    """A run's model on the task's test set, or on its validation set.
+
+    Returns:
+        {group: (exact, of)}, and the pairs that were answered exactly.
+    """
     pairs = run.task.test() or run.task.validation()
     answers = translate(run.engine, run.model, run.task.tokenizer,
                         [source for source, _, _ in pairs],
                         run.task.longest)
-    counts = {}
-    for answer, (_, target, group) in zip(answers, pairs):
+    counts, right = {}, []
+    for answer, (source, target, group) in zip(answers, pairs):
         exact, count = counts.get(group, (0, 0))
         counts[group] = exact + (answer == target), count + 1
-    return counts
+        if answer == target:
+            right.append((source, target))
+    return counts, right

@@ -19,6 +19,7 @@ from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT, score_limit
+from parity.runs import doubt
 from parity.runs.training import padded
 
 
@@ -34,12 +35,15 @@ class Model:
         name: the weights' path, as given.
         config, arrays: the model's.
         tokenizer: the one that it was trained with.
+        doubtful_below: answers with a token less likely than this are
+            doubtful; None where it was not measured. See parity.runs.doubt.
     """
 
     name: str
     config: TransformerConfig
     arrays: dict
     tokenizer: Tokenizer
+    doubtful_below: float | None = None
 
     @classmethod
     def load(cls, path, tokenizer_path=None):
@@ -71,9 +75,11 @@ class Model:
             raise InputError(
                 f"{str(tokenizer_path)!r} is not the tokenizer of "
                 f"{str(path)!r}; give the one that it was trained with.")
+        border = description.get("doubtful_below")
         return cls(str(path), config,
                    {name: arrays[name] for name in weights.schema(config)},
-                   tokenizer)
+                   tokenizer,
+                   border if isinstance(border, float) else None)
 
 
 def beside(path):
@@ -98,6 +104,7 @@ class Answer:
         tokens: int64 [W N], the best hypothesis first.
         scores: float64 [W].
         texts: each hypothesis with a finite score, as text.
+        least: the probability of the best one's least likely token, or None.
     """
 
     text: str | None
@@ -106,6 +113,7 @@ class Answer:
     tokens: np.ndarray | None = None
     scores: np.ndarray | None = None
     texts: tuple = ()
+    least: float | None = None
 
     @property
     def best(self):
@@ -187,6 +195,17 @@ class Translator:
                     in zip(tokens, scores) if np.isfinite(score))
         return answers
 
+    def weigh(self, answers, settings):
+        """Note how likely the best hypotheses are; see parity.runs.doubt."""
+        answered = [answer for answer in answers if answer.texts]
+        with threadpool_limits(1 if self.small else None):
+            least = doubt.least_probability(
+                self.engine, self.native_model, self.model.tokenizer,
+                [answer.ids.tolist() for answer in answered],
+                [read_and_written(answer, settings) for answer in answered])
+        for answer, probability in zip(answered, least.tolist()):
+            answer.least = probability
+
     def text(self, tokens, settings):
         """A hypothesis as text: all between its bos and eos ids."""
         return self.model.tokenizer.decode(written(tokens, settings))
@@ -223,11 +242,15 @@ def ends(tokens, settings):
     return settings.eos_id in tokens.tolist()[1:]
 
 
-def decoder_ids(answer, settings):
-    """What the decoder read for the best hypothesis: the bos id and all tokens
-    but the last, which is the eos id unless the hypothesis was cut off."""
+def read_and_written(answer, settings):
+    """The best hypothesis: bos id, tokens, and the eos id unless cut off."""
     ids = [settings.bos_id, *written(answer.tokens[0], settings)]
-    return ids if ends(answer.tokens[0], settings) else ids[:-1]
+    return ids + [settings.eos_id] * ends(answer.tokens[0], settings)
+
+
+def decoder_ids(answer, settings):
+    """What the decoder read for the best hypothesis: all but the last."""
+    return read_and_written(answer, settings)[:-1]
 
 
 def agree(first, others, dtype="float64"):

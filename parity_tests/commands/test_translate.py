@@ -80,7 +80,8 @@ def test_standard_input_is_answered_line_by_line():
     assert len(answers) == 7  # an owl has some answer, and no line is lost
     assert "line 2 is not UTF-8 (byte 1)" in found.stderr
     assert "line 4 has" in found.stderr and "reads 64" in found.stderr
-    assert found.stderr.count("\n") == 2
+    assert "the answer to line 6 is doubtful" in found.stderr
+    assert found.stderr.count("\n") == 3
 
 
 def test_an_answer_comes_before_the_next_question():
