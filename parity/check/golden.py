@@ -52,8 +52,9 @@ float32). `dates.safetensors` has its weights and, as metadata, its
 configuration, how many of its test answers are exact (7,488 of 7,500) and the
 probability of a token below which `parity translate` calls an answer doubtful:
 one in 200 of the right answers has such a token, and 9 of the 12 wrong ones.
-`dates.tokenizer.json` is its tokenizer; `dates.tsv` one test pair of each language and form; `dates.png`
-and `dates.curves.tsv` the learning curves of the four implementations.
+`dates.tokenizer.json` is its tokenizer; `dates.tsv` one test pair of each
+language and form; `dates.png` and `dates.curves.tsv` the learning curves of the
+four implementations.
 
 | preset | arrays | parameters | SHA-256 of the file |
 |---|---:|---:|---|
