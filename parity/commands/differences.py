@@ -9,9 +9,10 @@ from contract.files import check_writable, write_json, write_whole
 from parity.commands.shell import NOTHING, told_plainly
 from parity.differences import asking
 from parity.differences.asking import (
-    CHANGED, OURS, TOPICS, framework, frameworks)
+    CHANGED, OURS, SIDES, TOPICS, framework, frameworks)
 from parity.render import terminal
-from parity.render.differences import page, print_rows, print_verdict
+from parity.render.differences import (
+    page, print_recorded, print_rows, print_verdict)
 
 SCHEMA = 1
 
@@ -24,6 +25,12 @@ def differences(
     topic: Annotated[Optional[str], typer.Option(
         metavar="TOPIC", help=f"Rows of a topic: {', '.join(TOPICS)}.")
     ] = None,
+    between: Annotated[Optional[str], typer.Option(
+        metavar="A,B", help=f"Rows in which two of {', '.join(SIDES)} "
+        "differ, and their answers alone.")] = None,
+    run: Annotated[bool, typer.Option(
+        "--run", help="Ask the frameworks that are here, and measure; --json "
+        "and --markdown do so too.")] = False,
     json_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--json", metavar="FILE", help="Write what was found as JSON to FILE.")
     ] = None,
@@ -31,16 +38,23 @@ def differences(
         metavar="FILE", help="Write what was found as a page to FILE.")
     ] = None,
 ):
-    """Show what the frameworks do differently by default, by running them.
+    """Show what the frameworks do differently by default.
 
-    Exit status: 0 all is as recorded, 1 something changed, 2 usage, 4 nothing
-    could be checked.
+    Answers are those recorded with the versions of constraints.txt; with --run
+    the frameworks here are asked. Exit status then: 0 all is as recorded, 1
+    something changed, 2 usage, 4 nothing could be checked.
     """
     from parity.differences import registry
     with told_plainly():
         rows = registry.select(names or (), topic)
+        if between is not None:
+            rows = registry.between(
+                rows, [side.strip() for side in between.split(",")])
         check_writable(json_file)
         check_writable(markdown)
+        if not (run or json_file or markdown):
+            print_recorded(terminal.console(), rows)
+            return
         demonstrations = []
         with terminal.progress() as progress:
             task = progress.add_task("starting")

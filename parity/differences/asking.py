@@ -37,6 +37,17 @@ NEEDS = {
     "tokenizers": ("tokenizers",),
 }
 
+#: A framework -> the first words of its answerers: its own, and of what is
+#: built on it.
+SIDES = {
+    "numpy": ("numpy", "reference"),
+    "torch": ("torch",),
+    "keras": ("keras", "tensorflow"),
+    "jax": ("jax", "flax", "optax"),
+    "onnx": ("onnx",),
+    "tokenizers": ("tokenizers",),
+}
+
 #: Those that need only NumPy, and so do not answer for a framework.
 OURS = ("numpy", "reference")
 

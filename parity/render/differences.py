@@ -47,6 +47,39 @@ def print_rows(out, demonstrations):
         out.print(table)
 
 
+def print_recorded(out, rows):
+    """A table a topic of what is recorded, and how to ask again."""
+    for topic in TOPICS:
+        of_topic = [row for row in rows if row.topic == topic]
+        if not of_topic:
+            continue
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False,
+                      header_style="bold", title=topic, title_justify="left",
+                      title_style="bold cyan")
+        table.add_column("name", overflow="fold", min_width=20)
+        table.add_column("who", overflow="fold", ratio=3)
+        table.add_column("answers", overflow="fold", ratio=3)
+        for row in of_topic:
+            name = row.name
+            for text, names in alike(row.expected).items():
+                table.add_row(*map(Text, (name, ", ".join(names), text)))
+                name = ""
+        out.print(table)
+    if len(rows) == 1:
+        out.print(Text(rows[0].about))
+    out.print(f"{len(rows)} difference{'s' * (len(rows) != 1)}, as recorded "
+              "with the versions of constraints.txt; --run asks the "
+              "frameworks that are here, and measures effects")
+
+
+def alike(answers):
+    """{an answer as text: who gives it}."""
+    groups = {}
+    for who, value in answers.items():
+        groups.setdefault(shown(value), []).append(who)
+    return groups
+
+
 def _add_row(table, one):
     """One difference: answers that agree share a line."""
     lines = [(one.known.name, effect_words(one), Text(

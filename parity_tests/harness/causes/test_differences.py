@@ -4,6 +4,8 @@ import dataclasses
 import io
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 
 from parity import ports
 from parity.commands import differences
-from parity.differences import asking
+from parity.differences import asking, registry
 from parity.differences.asking import (
     CHANGED, HIDDEN, NEEDS, OURS, RECORDED, TOPICS, UNCHECKED, demonstrate,
     framework, same)
@@ -176,7 +178,7 @@ def test_brackets_are_shown():
 
 def test_command_by_topic(without):
     without(*everyone())
-    done = run("--topic", "normalisation")
+    done = run("--run", "--topic", "normalisation")
     assert done.exit_code == 4 and "1.118" in done.output
     assert "not checked: torch, torch is not installed" in done.output
     assert "gelu" not in done.output
@@ -195,7 +197,7 @@ def test_command_says_what_changed(changed, tmp_path):
 
 def test_a_change_counts_where_frameworks_are_absent(changed, without):
     without(*everyone())
-    assert run(ROW).exit_code == 1
+    assert run("--run", ROW).exit_code == 1
 
 
 @pytest.mark.parametrize("words, text", [
@@ -211,3 +213,48 @@ def test_usage(words, text):
 def test_help():
     done = run("--help")
     assert done.exit_code == 0 and "Usage" in done.output
+
+
+def test_what_is_recorded_is_shown_at_once(changed, without):
+    """Nobody is asked, so nothing can have changed and nothing is absent."""
+    without(*everyone())
+    done = run(ROW)
+    assert done.exit_code == 0
+    assert ROW in done.output and "1.118" in done.output
+    assert "not checked" not in done.output and "CHANGED" not in done.output
+
+
+def test_no_framework_is_imported_for_what_is_recorded():
+    code = ("import sys; from parity.cli import app; "
+            "app(['differences', '--between', 'torch,jax'], "
+            "standalone_mode=False); "
+            "assert not {'torch', 'jax', 'keras'} & sys.modules.keys()")
+    subprocess.run([sys.executable, "-c", code], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def test_between_two():
+    rows = registry.between(list(REGISTRY.values()), ["torch", "jax"])
+    assert 10 < len(rows) < len(REGISTRY)
+    for row in rows:
+        sides = {asking.framework(who) for who in row.expected}
+        assert "torch" in sides and sides & {"jax", "flax", "optax"}
+        assert not sides & {"keras", "tensorflow", "numpy", "onnx"}
+        assert row.answers.keys() == row.expected.keys()
+    done = run("--between", "torch,jax", "layer_norm_epsilon")
+    assert done.exit_code == 0
+    assert "1e-05" in done.output and "1e-06" in done.output
+    assert "Keras" not in done.output and "0.001" not in done.output
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--between", "torch"], "give two of"),
+    (["--between", "torch,torch"], "give two of"),
+    (["--between", "torch,jx"], "did you mean jax?"),
+    (["--between", "torch,numpy", "fused_moments"], "difference"),
+    (["--between", "torch,tokenizers", "layer_norm_epsilon"],
+     "none is between torch and tokenizers"),
+])
+def test_between_others(words, says):
+    done = run(*words)
+    assert done.exit_code == 2 and says in done.output + done.stderr
