@@ -1,13 +1,38 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
 import torch
+from torch import nn
 
 from contract import fast_forms
-from contract.batch import check_search
+from contract.batch import check_inputs, check_search
+from contract.config import CHOICES
 from impl_torch import engine
-from impl_torch.engine import on, to_native, to_numpy
+from impl_torch.attention import MultiHeadAttention
+from impl_torch.engine import drawn, on, to_native, to_numpy
+from impl_torch.fast import attention, embedding, feed_forward, layer_norm
 from impl_torch.fast.search import Beam, Greedy, Sample
-from impl_torch.fast.train import Trainer
+from impl_torch.fast.train import Trainer, gradients_of
+from impl_torch.feed_forward import FeedForward
+from impl_torch.layer_norm import LayerNorm
+from impl_torch.parameters import PARAMETERS, leaves, modules
+
+#: The fast kind of each module that has one; they hold the same.
+FAST = {
+    nn.Embedding: embedding.Table,
+    MultiHeadAttention: attention.MultiHeadAttention,
+    FeedForward: feed_forward.FeedForward,
+    LayerNorm: layer_norm.LayerNorm,
+}
+PARAMETERS |= {
+    FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
+
+#: Steps that are computed together with others, and so are not seen.
+FUSED = {"query", "key", "value", "scores", "weights", "context", "mean",
+         "centered", "variance", "normalized", "inner", "gradients"}
+
+#: What attention in one call knows: field of a config -> its words.
+ATTENTION = {"softmax_rounding": ("none",), "positions": tuple(
+    word for word in CHOICES["positions"] if word != "relative")}
 
 SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
@@ -18,7 +43,30 @@ def __getattr__(name):
 
 def not_fused(config):
     """What is left to the readable form, in words each."""
-    return tuple(fast_forms.left(config))
+    return tuple(fast_forms.left(
+        config, attention=ATTENTION, attention_in_training={"dropout": (0,)}))
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component of fast modules; see the reference's engine."""
+    module = engine.build(component, config, weights, dtype, device)
+    for _, below in modules(module):
+        below.__class__ = FAST.get(type(below), type(below))
+    return module
+
+
+def gradients(model, source, target, source_mask, target_mask, labels,
+              key=None):
+    """The loss and its gradient by every weight; not by steps."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    with on(model.home):
+        loss, by_weight = gradients_of(
+            model, [to_native(value, model.home) for value in inputs],
+            to_native(labels, model.home), drawn(model, source, target, key))
+    return to_numpy(loss), {
+        name: convert(to_numpy(gradient)) for (name, _, convert), gradient
+        in zip(leaves(model), by_weight)}
 
 
 def trainer(model, training):

@@ -1,29 +1,26 @@
-"""Adam with fewer passes over memory: sums in one call, roots in place."""
+"""Adam with one pass over memory for all that a weight has."""
 
-from impl_torch import optimizer
+import torch
+from torch.optim import adam, adamw
 
-
-class Adam(optimizer.Adam):
-    """See impl_torch.optimizer."""
-
-    def update(self, weight, gradient, m, v, learning_rate,
-               correction1, correction2):
-        """One step of one weight, in place."""
-        m.lerp_(gradient, 1 - self.beta1)
-        v.mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
-        root = (v / correction2).sqrt_().add_(self.eps)
-        weight.addcdiv_(m, root, value=-learning_rate / correction1)
+#: torch's own, as functions.
+OPTIMIZERS = {"adam": adam.adam, "adamw": adamw.adamw}
 
 
-class AdamW(Adam):
-    """See impl_torch.optimizer."""
-
-    def update(self, weight, gradient, m, v, learning_rate,
-               correction1, correction2):
-        """One step of one weight, in place."""
-        weight.mul_(1 - learning_rate * self.training.weight_decay)
-        super().update(
-            weight, gradient, m, v, learning_rate, correction1, correction2)
+def clip_by_global_norm(gradients, limit):
+    """Scale all gradients in place; their norm before. See the readable one."""
+    norm = torch.nn.utils.get_total_norm(gradients, foreach=True)
+    if limit and norm > limit:
+        torch._foreach_mul_(gradients, limit / norm)
+    return norm
 
 
-OPTIMIZERS = {"adam": Adam, "adamw": AdamW}
+@torch.no_grad()
+def update(weights, gradients, m, v, step, learning_rate, training):
+    """One step of all weights, in place."""
+    steps = [torch.tensor(step - 1.0, device=weight.device)
+             for weight in weights]
+    OPTIMIZERS[training.optimizer](
+        weights, gradients, m, v, [], steps, fused=True, amsgrad=False,
+        beta1=training.beta1, beta2=training.beta2, lr=learning_rate,
+        weight_decay=training.weight_decay, eps=training.eps, maximize=False)

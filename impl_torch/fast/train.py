@@ -1,26 +1,57 @@
 """The training step in place, without needless arrays.
 
 The scalars of a step stay Python's; gradients are added into the first one, and
-weights and moments change in place.
+weights and moments change in place, in one pass over all.
 """
 
 import torch
 
-from contract.dropping import places
+from contract.dropping import dropping, places
 from impl_torch import random, train
+from impl_torch.fast import optimizer
 from impl_torch.fast.dropout import draw
-from impl_torch.fast.optimizer import OPTIMIZERS
-from impl_torch.optimizer import clip_by_global_norm
-from impl_torch.parameters import leaves
+from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
+from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.parameters import leaves, paths
+
+
+def dense(gradient, weight):
+    """A gradient as an array of its own; zeros where there is none."""
+    if gradient is None:
+        return torch.zeros_like(weight)
+    return gradient.to_dense() if gradient.is_sparse else gradient
+
+
+def vectors(model, source, target, source_mask, target_mask):
+    """What a model projects: [B T D], or of an encoder alone [B S D]."""
+    if model.config.stacks == "encoder":
+        return model.encode(source, source_mask)
+    if model.config.stacks == "decoder":
+        return model.read(target, target_mask, None)
+    memory = model.encode(source, source_mask)
+    return model.decode(target, memory, source_mask, target_mask, None)
+
+
+def gradients_of(model, inputs, labels, drawn):
+    """The loss of a batch, and its gradient by every weight, in order."""
+    weights = [weight for _, weight, _ in leaves(model)]
+    with torch.enable_grad(), dropping(paths(model), drawn):
+        x = (vectors(model, *inputs) * model.output_factor).flatten(0, 1)
+    loss, dx, *by_projection = loss_and_gradients(
+        model.projection, x.detach(), labels.flatten(), model.config)
+    gradients = torch.autograd.grad(x, weights, dx, allow_unused=True)
+    of_projection = {id(weight): gradient for weight, gradient in zip(
+        kernel_and_bias(model.projection), by_projection)
+        if weight is not None}
+    return loss, [
+        dense(gradient, weight) if id(weight) not in of_projection
+        else of_projection[id(weight)] if gradient is None
+        else of_projection[id(weight)].add_(gradient)
+        for weight, gradient in zip(weights, gradients)]
 
 
 class Trainer(train.Trainer):
     """See impl_torch.train."""
-
-    def __init__(self, model, training):
-        super().__init__(model, training)
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
 
     def draw(self, key, shapes):
         """See impl_torch.train; what is dropped is drawn together."""
@@ -34,23 +65,28 @@ class Trainer(train.Trainer):
         key = random.fold_in(random.fold_in(
             random.key(training.seed), "dropout"), self.step)
         counts = torch.sum(targets[:, :, 1:] != pad_id, dim=(1, 2)).tolist()
+        read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
-            self.model.config, *sources.shape[1:], targets.shape[2] - 1)
+            self.model.config, *sources.shape[1:], read.shape[2])
+        causal = causal_mask(read.shape[2])
         loss, gradients = 0, []
         for i, count in enumerate(counts):
             share = count / max(sum(counts), 1)
-            drawn = self.draw(random.fold_in(key, i), shapes)
-            loss_i, gradients_i = train.loss_and_gradients(
-                self.model, sources[i], targets[i], drawn)
+            inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
+                      padding_mask(read[i], pad_id) & causal)
+            loss_i, gradients_i = gradients_of(
+                self.model, inputs, labels[i],
+                self.draw(random.fold_in(key, i), shapes))
             loss = loss + share * loss_i
-            gradients_i = [
-                g_i.mul_(share) if share != 1 else g_i for g_i in gradients_i]
-            gradients = gradients_i if i == 0 else [
-                g.add_(g_i) for g, g_i in zip(gradients, gradients_i)]
-        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
+            if share != 1:
+                torch._foreach_mul_(gradients_i, share)
+            if gradients:
+                torch._foreach_add_(gradients, gradients_i)
+            else:
+                gradients = gradients_i
+        norm = optimizer.clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        with torch.no_grad():
-            for (_, weight, _), *arrays in zip(
-                    leaves(self.model), gradients, self.m, self.v):
-                self.optimizer.update(weight, *arrays, *settings)
+        optimizer.update([weight for _, weight, _ in leaves(self.model)],
+                         gradients, self.m, self.v, self.step, settings[0],
+                         training)
         return loss, norm, settings[0]

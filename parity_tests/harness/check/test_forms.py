@@ -1,5 +1,7 @@
 """The check of the fast form: what it compares, and what may be missing."""
 
+from unittest import mock
+
 import pytest
 
 from contract.config import at_test_size, preset
@@ -61,7 +63,7 @@ def test_the_fast_form_is_checked_and_the_reference_has_one(name):
     assert all(row.differences.keys() <= {"numpy", name} for row in rows)
     assert {row.name for row in rows} >= {
         "predict", "loss", "all weights", "step 1 m", "tokens, cached"}
-    assert not job.report.not_fused
+    assert {one.port for one in job.report.not_fused} <= {name}
     assert job.report.as_json()["form"] == "fast"
 
 
@@ -75,3 +77,23 @@ def test_an_unknown_form_is_refused():
     found = invoke("check", "--form", "fats")
     assert found.exit_code == 2
     assert "did you mean fast" in found.output
+
+
+def test_a_fast_form_that_departs_is_caught():
+    """At its own step, and in its outputs and training alone."""
+    if "torch" not in HERE:
+        pytest.skip("not checked: torch is not here")
+    from impl_torch.fast.attention import MultiHeadAttention
+    with mock.patch.object(MultiHeadAttention, "merge",
+                           lambda self, x: x.flatten(2).swapaxes(1, 2)):
+        job = Check(["notebook"], ["torch"], ["float64"], full_size=False,
+                    train=1, gradients=True, form="fast")
+        list(job.groups())
+    caught = {(row.case, row.name)
+              for row, port, _ in job.report.divergences()}
+    assert job.report.verdict == "divergence"
+    assert {("self_attention", "output"),
+            ("transformer, every way to ask", "predict"),
+            ("gradients", "all weights"),
+            ("training, 1 steps", "step 1 m")} <= caught
+    assert "masks" not in {case for case, _ in caught}
