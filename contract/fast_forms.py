@@ -16,9 +16,29 @@ KNOWN = {
 }
 
 
+#: What a search that is compiled as a whole knows: field of a
+#: GenerationConfig -> its words.
+COMPILED = {
+    "finishing": ("all",),
+    "unfinished": ("compete",),
+    "min_tokens": (1,),
+    "forced_bos_id": (None,),
+    "forced_eos_id": (None,),
+    "suppress_tokens": ((),),
+    "begin_suppress_tokens": ((),),
+    "allow_padding": (False,),
+}
+
+
 def searches(config):
     """Whether the fast search with a cache knows a model of this config."""
     return not unknown(config, KNOWN)
+
+
+def compiles(config, settings):
+    """Whether a search compiled as a whole knows the model and settings."""
+    return (searches(config) and settings.bos_id != config.pad_id
+            and not unknown(settings, COMPILED))
 
 
 def unknown(config, known):

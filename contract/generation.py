@@ -9,7 +9,19 @@ from contract.errors import InputError, one_of
 CHOICES = {
     "method": ("greedy", "beam", "sample"),
     "length_rule": ("paper", "hf_true", "hf_false", "hf_never", "none"),
+    "finishing": ("all", "top"),
+    "unfinished": ("compete", "fallback"),
 }
+
+#: Whole numbers: field -> the least that it can be.
+WHOLE = {"bos_id": 0, "eos_id": 0, "top_k": 0, "max_tokens": 1,
+         "min_tokens": 1, "beam": 1, "seed": 0}
+
+#: Real numbers: field -> what fits, and in words.
+REAL = {
+    "alpha": (lambda x: 0 <= x < math.inf, "at least 0"),
+    "temperature": (lambda x: 0 < x < math.inf, "above 0"),
+    "top_p": (lambda x: 0 < x <= 1, "above 0 and at most 1")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,6 +41,19 @@ class GenerationConfig:
             that has finished, once none can be better at its present length,
             or at any length; "none", 1.
         alpha: α.
+        finishing: which of the 2W best candidates of a step may finish with
+            an eos: "all"; or "top", the best W, as in Hugging Face and
+            fairseq.
+        unfinished: what becomes of hypotheses alive at the greatest length:
+            "compete", they finish there as they are; "fallback", they are
+            the answer where nothing has finished, their log p undivided, as
+            in Tensor2Tensor and Flax's examples.
+        min_tokens: the least tokens after the bos, the eos included.
+        forced_bos_id, forced_eos_id: the first token and the last one of
+            max_tokens, whatever the model says; None where it decides.
+        suppress_tokens, begin_suppress_tokens: ids that are never generated,
+            and those that are not the first.
+        allow_padding: whether padding may be generated.
         temperature: the divisor of logits before sampling.
         top_k: sample from the k most likely tokens; 0 from all.
         top_p: sample from the most likely that together reach p; 1 from all.
@@ -43,6 +68,14 @@ class GenerationConfig:
     beam: int = 4
     length_rule: str = "paper"
     alpha: float = 0.6
+    finishing: str = "all"
+    unfinished: str = "compete"
+    min_tokens: int = 1
+    forced_bos_id: int | None = None
+    forced_eos_id: int | None = None
+    suppress_tokens: tuple = ()
+    begin_suppress_tokens: tuple = ()
+    allow_padding: bool = False
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
@@ -52,24 +85,29 @@ class GenerationConfig:
     def __post_init__(self):
         for field, allowed in CHOICES.items():
             one_of(getattr(self, field), allowed, field)
-        for field, least in (("bos_id", 0), ("eos_id", 0), ("top_k", 0),
-                             ("max_tokens", 1), ("beam", 1), ("seed", 0)):
-            value = getattr(self, field)
-            whole = isinstance(value, numbers.Integral)
-            if isinstance(value, bool) or not whole or not (
-                    least <= value < 2**63):
-                raise InputError(
-                    f"{field} is {value!r}; choose a whole number of at least "
-                    f"{least} and below 2⁶³.")
-        for field, fits, words in (
-                ("alpha", lambda x: 0 <= x < math.inf, "at least 0"),
-                ("temperature", lambda x: 0 < x < math.inf, "above 0"),
-                ("top_p", lambda x: 0 < x <= 1, "above 0 and at most 1")):
+        for field, least in WHOLE.items():
+            _whole(getattr(self, field), least, field)
+        for field in ("forced_bos_id", "forced_eos_id"):
+            if getattr(self, field) is not None:
+                _whole(getattr(self, field), 0, field)
+        for field in ("suppress_tokens", "begin_suppress_tokens"):
+            ids = getattr(self, field)
+            if not isinstance(ids, (tuple, list)):
+                raise InputError(f"{field} is {ids!r}; choose a list of ids.")
+            for each in ids:
+                _whole(each, 0, field)
+            object.__setattr__(self, field, tuple(ids))
+        for field, (fits, words) in REAL.items():
             value = getattr(self, field)
             real = isinstance(value, numbers.Real)
             if isinstance(value, bool) or not real or not fits(value):
                 raise InputError(
                     f"{field} is {value!r}; choose a number {words}.")
+        for field in ("cached", "allow_padding"):
+            if not isinstance(getattr(self, field), bool):
+                raise InputError(
+                    f"{field} is {getattr(self, field)!r}; choose True or "
+                    "False.")
 
     def replace(self, **changes):
         """A copy with some fields changed, checked again."""
@@ -81,18 +119,56 @@ class GenerationConfig:
             raise InputError(
                 f"max_tokens is {self.max_tokens}, but the position table has "
                 f"{config.max_length} rows; choose at most that.")
-        for field in ("bos_id", "eos_id"):
-            value = getattr(self, field)
-            if value >= config.target_vocab or value == config.pad_id:
+        if self.eos_id >= config.target_vocab or self.eos_id == config.pad_id:
+            raise InputError(
+                f"eos_id {self.eos_id} is padding or not in the vocabulary; "
+                f"choose another id below {config.target_vocab}.")
+        if self.bos_id == config.pad_id and config.position_padding:
+            raise InputError(
+                f"bos_id {self.bos_id} is padding, which has no position in "
+                "this model; choose another id.")
+        if self.allow_padding and config.position_padding:
+            raise InputError(
+                "allow_padding is True, but padding has no position in this "
+                "model; choose False.")
+        for field, ids in (
+                ("bos_id", (self.bos_id,)),
+                ("forced_bos_id", (self.forced_bos_id or 0,)),
+                ("forced_eos_id", (self.forced_eos_id or 0,)),
+                ("suppress_tokens", self.suppress_tokens),
+                ("begin_suppress_tokens", self.begin_suppress_tokens)):
+            if ids and max(ids) >= config.target_vocab:
                 raise InputError(
-                    f"{field} {value} is padding or not in the vocabulary; "
-                    f"choose another id below {config.target_vocab}.")
+                    f"{field} {max(ids)} is not in the vocabulary; choose an "
+                    f"id below {config.target_vocab}.")
         return self
 
     @property
     def width(self):
         """How many hypotheses a row has: W of a beam, else 1."""
         return self.beam if self.method == "beam" else 1
+
+    @property
+    def candidates(self):
+        """How many continuations a beam looks at: one is greedy search."""
+        return 1 if self.beam == 1 else 2 * self.beam
+
+    @property
+    def finishers(self):
+        """How many of these, the best, may finish."""
+        return self.beam if self.finishing == "top" else self.candidates
+
+    def forced(self, written):
+        """The id that has to follow ``written`` tokens, or None."""
+        if written == self.max_tokens and self.forced_eos_id is not None:
+            return self.forced_eos_id
+        return self.forced_bos_id if written == 1 else None
+
+    def banned(self, written):
+        """The ids that may not follow ``written`` tokens: a tuple."""
+        return (self.suppress_tokens
+                + (self.begin_suppress_tokens if written == 1 else ())
+                + ((self.eos_id,) if written < self.min_tokens else ()))
 
     def penalty(self, length):
         """What the log-probability of L tokens is divided by."""
@@ -108,3 +184,12 @@ class GenerationConfig:
         """The penalty that gives a hypothesis alive its best score."""
         present = self.length_rule == "hf_false"
         return self.penalty(length if present else self.max_tokens)
+
+
+def _whole(value, least, field):
+    """Raise InputError unless a field's value is a whole number."""
+    whole = isinstance(value, numbers.Integral)
+    if isinstance(value, bool) or not whole or not least <= value < 2**63:
+        raise InputError(
+            f"{field} is {value!r}; choose a whole number of at least {least} "
+            "and below 2⁶³.")

@@ -28,7 +28,7 @@ class Search:
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
         read, last = tokens[:, :-1], slice(written - 1, written)
-        mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
+        mask = ops.tile(causal_mask(read.shape[1]), (len(read), 1, 1, 1))
         if self.caches is None:
             decoded = self.model.decode(
                 read, self.memory, self.source_mask, mask, None)
@@ -44,7 +44,18 @@ class Search:
         output = self.model.project(decoded)
         log_probs = ops.cast(log_softmax(output[:, 0]), "float64")
         padding = ops.arange(log_probs.shape[-1]) == self.pad_id
-        return ops.where(padding, -math.inf, log_probs)
+        hidden = padding & (not self.settings.allow_padding)
+        return ops.where(hidden, -math.inf, log_probs)
+
+    def allowed(self, log_probs, written):
+        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
+        forced = self.settings.forced(written)
+        token = ops.arange(log_probs.shape[-1])
+        if forced is not None:
+            return ops.where(
+                token == forced, ops.zeros_like(log_probs), -math.inf)
+        banned = ops.array(self.settings.banned(written), "int64")
+        return ops.where(ops.isin(token, banned), -math.inf, log_probs)
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
@@ -75,7 +86,8 @@ class Greedy(Search):
         finished = ops.zeros(len(tokens), "bool")
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(self, "log_probs", self.next(tokens, written))
+            log_probs = tap(self, "log_probs", self.allowed(
+                self.next(tokens, written), written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = ops.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -100,8 +112,10 @@ class Beam(Search):
         settings, place = self.settings, ops.arange(self.length)
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
-        # One hypothesis has one continuation: a beam of 1 is greedy search.
-        count = 1 if w == 1 else 2 * w
+        count = settings.candidates
+        rank = ops.arange(count)
+        # At the greatest length all end, unless they only stand in.
+        last = settings.max_tokens if settings.unfinished == "compete" else 0
         first = ops.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = ops.tile(first, (b, w, 1))
         finished = ops.full((b, w), -math.inf, "float64")
@@ -109,7 +123,8 @@ class Beam(Search):
         alive = ops.where(ops.arange(w) == 0, 0.0, finished)
         for written in range(1, self.length):
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.next(ops.reshape(tokens, (b * w, -1)), written)
+            log_probs = self.allowed(self.next(
+                ops.reshape(tokens, (b * w, -1)), written), written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", ops.reshape(
                 alive[:, :, None] + ops.reshape(log_probs, (b, w, -1)),
@@ -120,12 +135,13 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = ops.where(place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = token == settings.eos_id
-            # [5] finished [B W]: the best with an eos, over the penalty
+            ends = (token == settings.eos_id) | (written == last)
+            # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, ops.where(
-                    ends, scores / settings.penalty(written), -math.inf), grown)
-            # [6] alive [B W]: the best without an eos
+                    ends & (rank < settings.finishers),
+                    scores / settings.penalty(written), -math.inf), grown)
+            # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(ops.where(ends, -math.inf, scores), w)
             tokens = follow(grown, which)
             parents = ops.take_along_axis(parents, which, axis=1)
@@ -137,11 +153,10 @@ class Beam(Search):
             if ops.all(done):
                 break
             alive = ops.where(done[:, None], -math.inf, alive)
-        # [8] scores [B W]: the best of all, with those still alive
-        scores, tokens = self.best(
-            finished, finished_tokens, ops.where(
-                done[:, None], -math.inf,
-                alive / settings.penalty(settings.max_tokens)), tokens)
+        none = finished[:, :1] == -math.inf
+        # [8] scores [B W]: the finished ones'; where there are none, log p
+        scores = ops.where(none, alive, finished)
+        tokens = ops.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
 
     def best(self, scores, tokens, more_scores, more_tokens):

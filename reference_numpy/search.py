@@ -44,11 +44,11 @@ class Search:
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N].
 
-        float64 [R V]. Unwritten positions are padding, which the causal mask
-        hides; the last token is never read.
+        float64 [R V]. Every token is read that is written, a bos id that is
+        padding's too; the causal mask hides the others.
         """
         read, last = tokens[:, :-1], slice(written - 1, written)
-        mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
+        mask = np.tile(causal_mask(read.shape[1]), (len(read), 1, 1, 1))
         if self.caches is None:
             decoded, _ = self.model.decode(
                 read, self.memory, self.source_mask, mask, None)
@@ -62,12 +62,23 @@ class Search:
     def answer(self, decoded):
         """log p of the token after decoded [R 1 D]: float64 [R V].
 
-        Padding is never an answer (R31).
+        Padding is no answer, unless it may be (R31).
         """
         output, _ = self.model.project(decoded)
         log_probs = log_softmax(output[:, 0]).astype(np.float64)
         padding = np.arange(log_probs.shape[-1]) == self.pad_id
-        return np.where(padding, -np.inf, log_probs)
+        hidden = padding & (not self.settings.allow_padding)
+        return np.where(hidden, -np.inf, log_probs)
+
+    def allowed(self, log_probs, written):
+        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
+        forced = self.settings.forced(written)
+        token = np.arange(log_probs.shape[-1])
+        if forced is not None:
+            return np.where(
+                token == forced, np.zeros_like(log_probs), -np.inf)
+        banned = np.array(self.settings.banned(written), int)
+        return np.where(np.isin(token, banned), -np.inf, log_probs)
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
@@ -106,7 +117,8 @@ class Greedy(Search):
         finished = np.zeros(len(tokens), bool)
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(self, "log_probs", self.next(tokens, written))
+            log_probs = tap(self, "log_probs", self.allowed(
+                self.next(tokens, written), written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = np.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -130,8 +142,9 @@ class Beam(Search):
     continuations of all hypotheses alive are chosen, twice as many as the beam
     is wide, since half of them may finish. Those that finish compete with those
     finished before, by log p over the length rule's penalty; the best of the
-    others stay alive. A row that is done no longer changes. At the greatest
-    length, hypotheses still alive compete as if they had finished.
+    others stay alive. A row that is done no longer changes. Who of the chosen
+    may finish, and whether hypotheses alive at the greatest length do, are
+    settings (R33, R34).
     """
 
     def run(self):
@@ -144,8 +157,10 @@ class Beam(Search):
         settings, place = self.settings, np.arange(self.length)
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
-        # One hypothesis has one continuation: a beam of 1 is greedy search.
-        count = 1 if w == 1 else 2 * w
+        count = settings.candidates
+        rank = np.arange(count)
+        # At the greatest length all end, unless they only stand in.
+        last = settings.max_tokens if settings.unfinished == "compete" else 0
         first = np.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = np.tile(first, (b, w, 1))
         finished = np.full((b, w), -np.inf)
@@ -153,7 +168,8 @@ class Beam(Search):
         alive = np.where(np.arange(w) == 0, 0.0, finished)
         for written in range(1, self.length):
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.next(tokens.reshape(b * w, -1), written)
+            log_probs = self.allowed(self.next(
+                tokens.reshape(b * w, -1), written), written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
@@ -164,12 +180,13 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = np.where(place == written, token[:, :, None],
                              follow(tokens, parents))
-            ends = token == settings.eos_id
-            # [5] finished [B W]: the best with an eos, over the penalty
+            ends = (token == settings.eos_id) | (written == last)
+            # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, np.where(
-                    ends, scores / settings.penalty(written), -np.inf), grown)
-            # [6] alive [B W]: the best without an eos
+                    ends & (rank < settings.finishers),
+                    scores / settings.penalty(written), -np.inf), grown)
+            # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(np.where(ends, -np.inf, scores), w)
             tokens = follow(grown, which)
             parents = np.take_along_axis(parents, which, axis=1)
@@ -180,11 +197,10 @@ class Beam(Search):
             if np.all(done):
                 break
             alive = np.where(done[:, None], -np.inf, alive)
-        # [8] scores [B W]: the best of all, with those still alive
-        scores, tokens = self.best(
-            finished, finished_tokens, np.where(
-                done[:, None], -np.inf,
-                alive / settings.penalty(settings.max_tokens)), tokens)
+        none = finished[:, :1] == -np.inf
+        # [8] scores [B W]: the finished ones'; where there are none, log p
+        scores = np.where(none, alive, finished)
+        tokens = np.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
 
     def best(self, scores, tokens, more_scores, more_tokens):

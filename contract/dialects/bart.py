@@ -3,6 +3,7 @@
 from contract.dialects.dialect import Dialect
 from contract.dialects.fairseq import SIZES, stacks
 from contract.dialects.rows import ROW, SAME, Entry, norm
+from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import (
     ACTIVATIONS, ATTENTIONS, SCALE_EMBEDDING)
 
@@ -41,6 +42,7 @@ BART = Dialect(
         "scale_embedding": False,
     },
     only={"model_type": "bart", "tie_word_embeddings": True},
+    search=HUGGING_FACE,
     model_types=("bart",),
     aliases={name: "model.shared.weight" for name in (
         "lm_head.weight", "model.encoder.embed_tokens.weight",

@@ -53,6 +53,7 @@ class Dialect:
             ``first_layer``.
         first_layer: the number of their first layer in those names.
         inputs: the names of the component's inputs, in order.
+        search: the fields of a GenerationConfig that it fixes.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Dialect:
     outputs: dict = dataclasses.field(default_factory=dict)
     first_layer: int = 0
     inputs: tuple = ("src", "tgt", "src_mask", "tgt_mask")
+    search: dict = dataclasses.field(default_factory=dict)
 
     # Configurations
 

@@ -40,6 +40,8 @@ FAIRSEQ = Dialect(
         "Pairs are divided by d/2 - 1, sines first.",
         "ε is 1e-5.",
     ),
+    search={"method": "beam", "beam": 5, "alpha": 1.0,
+            "length_rule": "hf_true", "finishing": "top"},
     fixed={
         "residual": "post", "norm": "layer", "norm_eps": 1e-5,
         "positions": "halves", "position_divisor": "half_less_one",

@@ -45,6 +45,8 @@ FLAX_WMT = Dialect(
         "Attention has no biases.",
         "The output is multiplied by 1/√d.",
     ),
+    search={"method": "beam", "beam": 4, "alpha": 0.6,
+            "length_rule": "paper", "unfinished": "fallback"},
     fixed={
         "residual": "pre", "norm": "layer", "norm_eps": 1e-6,
         "final_norm": True, "final_norm_eps": 1e-6, "positions": "halves",

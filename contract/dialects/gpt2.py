@@ -3,6 +3,7 @@
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
     SAME, Entry, fused, fused_biases, linear, norm)
+from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import ACTIVATIONS
 
 _OURS, _THEIRS = "decoder.layers.{i}", "transformer.h.{i}"
@@ -43,6 +44,7 @@ GPT2 = Dialect(
           "add_cross_attention": False, "tie_word_embeddings": True},
     adjust=lambda fields, described, arrays: {
         "d_ff": 4 * fields["d_model"], **fields},
+    search=HUGGING_FACE,
     model_types=("gpt2",),
     sign=r"(transformer\.)?h\.0\.attn\.c_attn\.weight",
     prefix="transformer.",

@@ -3,6 +3,7 @@
 from contract.dialects.dialect import Dialect
 from contract.dialects.fairseq import SIZES, stacks
 from contract.dialects.rows import ROW, SAME, Entry
+from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import ATTENTIONS, SCALE_EMBEDDING, SWISH
 
 HF_MARIAN = Dialect(
@@ -32,6 +33,7 @@ HF_MARIAN = Dialect(
     },
     only={"model_type": "marian", "share_encoder_decoder_embeddings": True,
           "tie_word_embeddings": True},
+    search=HUGGING_FACE,
     model_types=("marian",),
     aliases={name: "model.shared.weight" for name in (
         "lm_head.weight", "model.encoder.embed_tokens.weight",

@@ -2,6 +2,7 @@
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import SAME, TRANSPOSED, Entry, layer
+from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import ACTIVATIONS
 from contract.errors import InputError
 
@@ -74,6 +75,7 @@ LLAMA = Dialect(
           "pretraining_tp": 1},
     adjust=_rotary,
     casts=True,
+    search=HUGGING_FACE,
     model_types=("llama",),
     aliases={"lm_head.weight": "model.embed_tokens.weight"},
     ignored=(r"model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq",),

@@ -56,6 +56,8 @@ T2T = Dialect(
         "A row of a table of target languages is added to the source; it is "
         "kept apart here.",
     ),
+    search={"method": "beam", "beam": 4, "alpha": 0.6,
+            "length_rule": "paper", "unfinished": "fallback"},
     fixed={
         "residual": "pre", "norm": "layer", "norm_eps": 1e-6,
         "final_norm": True, "final_norm_eps": 1e-6, "positions": "halves",

@@ -4,6 +4,7 @@ import numpy as np
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import SAME, TRANSPOSED, Entry, layer
+from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import ATTENTIONS
 
 _NAMES = ("q", "k", "v", "o")
@@ -116,6 +117,7 @@ T5 = Dialect(
     only={"model_type": "t5"},
     adjust=_ends,
     casts=True,
+    search=HUGGING_FACE,
     model_types=("t5",),
     aliases={"encoder.embed_tokens.weight": "shared.weight",
              "decoder.embed_tokens.weight": "shared.weight",

@@ -8,6 +8,7 @@ is frame i of the sound, so that a model is made for each sound.
 from contract.dialects.dialect import Dialect
 from contract.dialects.fairseq import stacks
 from contract.dialects.rows import SAME, Entry, norm
+from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import ACTIVATIONS, ATTENTIONS
 
 WHISPER = Dialect(
@@ -51,6 +52,7 @@ WHISPER = Dialect(
         "num_mel_bins": 80,
     },
     only={"model_type": "whisper", "scale_embedding": False},
+    search=HUGGING_FACE,
     model_types=("whisper",),
     aliases={"proj_out.weight": "model.decoder.embed_tokens.weight"},
     apart=(r"model\.encoder\.conv[12]\..*",),

@@ -25,7 +25,7 @@ def trainer(model, training):
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; the readable form's search if need be."""
-    if not fast_forms.searches(model.config):
+    if not fast_forms.compiles(model.config, settings):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with jax.enable_x64(True):  # scores are float64, the model's dtype or not

@@ -38,7 +38,7 @@ def resume(trainer, step, moments):
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; the readable form's search if need be."""
-    if not fast_forms.searches(model.config):
+    if not fast_forms.compiles(model.config, settings):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with on(model.home):

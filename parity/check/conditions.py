@@ -296,6 +296,10 @@ def search_conditions():
                and (one[1].length_rule, one[1].alpha) == (rule, alpha))
            for rule in CHOICES["length_rule"]
            for alpha in search_runs.EXPONENTS},
+        **{f"{first[0]} {first[1]} and {second[0]} {second[1]}":
+           lambda one, pair=(first, second): all(
+               getattr(one[1], field) == word for field, word in pair)
+           for first, second in covering.pairs(search_runs.choices())},
         **{"a sample by " + (" and ".join(itertools.compress(
             bounds, used)) or "nothing else"): lambda one, used=used: (
                 one[1].method == "sample" and bounded(one[1]) == used)

@@ -76,7 +76,8 @@ class Margins:
             inner, np.abs(reached - draw[:, None] * total), np.inf))
         if settings.top_p < 1:
             self.note(np.abs(reached - p - settings.top_p))
-        gaps = scores[:, :-1] - scores[:, 1:]
+        with np.errstate(invalid="ignore"):  # of -∞ and -∞
+            gaps = scores[:, :-1] - scores[:, 1:]
         beside = np.arange(gaps.shape[-1]) - rank[:, None]
         self.note(np.where((beside == 0) | (beside == -1), gaps, np.inf))
 

@@ -15,7 +15,7 @@ import numpy as np
 from contract.config import TransformerConfig
 from contract.generation import CHOICES, GenerationConfig
 from contract.weights import probe_weights
-from parity.check import cases
+from parity.check import cases, covering
 from parity.check.generation import Search
 from parity.numerics.dtypes import BOTH
 
@@ -34,6 +34,13 @@ EXACT = BOTH[:1]
 
 #: What hypotheses' lengths count for: not at all, as usual, as they are, more.
 EXPONENTS = (0.0, 0.6, 1.0, 1.7)
+
+#: What a search is asked beside its choices and switches: field -> values.
+ASKED = {
+    "bos_id": (7, 3), "min_tokens": (1, 4), "forced_bos_id": (None, 14),
+    "forced_eos_id": (None, 5), "suppress_tokens": ((), (1, 13)),
+    "begin_suppress_tokens": ((), (0, 5, 16)),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +124,33 @@ def babble():
              {"temperature": 2.0, "top_k": 7, "top_p": 0.95})):
         yield Search(
             f"sample, {words}", sample.replace(seed=3, **changes), EXACT)
+    yield from ruled(short)
+
+
+def ruled(greedy):
+    """Searches by the rules of others, one by one and every two together."""
+    beam = greedy.replace(method="beam", alpha=1.0)
+    yield Search("greedy, begin by padding", greedy.replace(bos_id=3), EXACT)
+    yield Search("beam 4, as Hugging Face", beam.replace(
+        length_rule="hf_true", finishing="top", allow_padding=True), EXACT)
+    yield Search("beam 4, as Tensor2Tensor", beam.replace(
+        unfinished="fallback", max_tokens=4, eos_id=13), EXACT)
+    for field, values in ASKED.items():
+        yield Search(f"beam 4, {field} {values[1]}", beam.replace(
+            length_rule="hf_false", **{field: values[1]}), EXACT)
+    for number, words in enumerate(covering.covering(choices()), start=1):
+        yield Search(f"covering {number}", beam.replace(**words), EXACT)
+
+
+def choices():
+    """What a search chooses: {field of a GenerationConfig: its words}.
+
+    All are searched for with a cache and without.
+    """
+    return {**CHOICES, **ASKED, **{
+        field.name: (False, True)
+        for field in dataclasses.fields(GenerationConfig)
+        if field.type is bool and field.name != "cached"}}
 
 
 def narrow():

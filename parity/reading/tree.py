@@ -111,12 +111,11 @@ def search(engine, model, source, settings):
         settings: a GenerationConfig whose method is "beam".
     """
     beam = listening(engine.SEARCHES["beam"])(model, source, settings, None)
-    beam.run()
+    tokens, scores = beam.run()
     vocab = model.config.target_vocab
     living, steps, ended = [None], [], []
-    *rounds, (scores, tokens) = beam.heard
     for step, (top, finished, alive) in enumerate(
-            zip(rounds[::3], rounds[1::3], rounds[2::3]), start=1):
+            zip(*(beam.heard[i::3] for i in range(3))), start=1):
         candidates = []
         for rank, (score, place) in enumerate(
                 zip(top[0][0], top[1][0]), start=1):
@@ -131,9 +130,11 @@ def search(engine, model, source, settings):
             if one.token == settings.eos_id:
                 one.fate = ENDED if one.tokens in answer_ids else LOST
                 ended.append(one)
-        places = [place for score, place in zip(alive[0][0], alive[1][0])
-                  if np.isfinite(score)]
-        living = [candidates[place] for place in places]
+        living = [candidates[place] for score, place
+                  in zip(alive[0][0], alive[1][0]) if np.isfinite(score)]
+        if step == settings.max_tokens:  # where all end
+            living = [one for one in candidates
+                      if one.token != settings.eos_id][:settings.beam]
         for one in living:
             one.fate = KEPT
         steps.append(candidates)

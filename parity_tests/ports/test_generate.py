@@ -5,6 +5,7 @@ the model's own scoring of the finished target, and each row against itself
 among other neighbours.
 """
 
+import contextlib
 import importlib.util
 import itertools
 import math
@@ -367,7 +368,7 @@ FAULTS = {
         "only with the cache: keys and values are not those of the "
         "hypothesis"),
     "a beam grows after its end": (
-        {name: ("ends = token == settings.eos_id", "ends = token == -1")
+        {name: ("ends = (token == settings.eos_id)", "ends = (token == -1)")
          for name in FOLDERS},
         "beam 4, paper", "tokens, uncached",
         "a target goes on after its end"),
@@ -411,6 +412,127 @@ def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
             engine, built(engine), SOURCE, settings, right, (1, 3))
     assert found["scores, uncached"].verdict == DIVERGENCE
     assert found["tokens, uncached"].reason == "a row depends on its batch"
+
+
+# The rules of others: who may finish, what is forced, what is read.
+
+@contextlib.contextmanager
+def told(engine, *chances):
+    """Let a search hear of {token: p}, at each place, whatever it wrote."""
+    search = importlib.import_module(f"{FOLDERS[engine.NAME]}.search")
+
+    def next_log_probs(self, tokens, written):
+        p = np.full(TINY.target_vocab, 1e-9)
+        for token, chance in chances[min(written, len(chances)) - 1].items():
+            p[token] = chance
+        return engine.to_native(
+            np.tile(np.log(p), (len(tokens), 1)), self.model.home)
+
+    with mock.patch.object(search.Search, "next", next_log_probs):
+        yield built(engine, TINY, TINY_WEIGHTS)
+
+
+def answers(engine, model, **changes):
+    """[(tokens behind the bos, score)] of a source, the best first."""
+    found = engine.generate(model, np.array([[3, 4]]), GenerationConfig(**{
+        "method": "beam", "beam": 2, "max_tokens": 3, "alpha": 1.0,
+        "length_rule": "hf_never", **changes}))
+    return [(row[1:].tolist(), float(score)) for row, score in zip(
+        found["tokens"][0], found["scores"][0])]
+
+
+def test_only_the_first_w_may_finish(engine):
+    """An eos in third place of a beam of two, and one at the last place."""
+    with told(engine, {3: 0.5, 4: 0.3, 2: 0.2}, {3: 0.6, 2: 0.4}) as model:
+        everyone = answers(engine, model)
+        best = answers(engine, model, finishing="top")
+    assert [tokens for tokens, _ in everyone] == [[3, 3, 3], [3, 3, 2]]
+    assert [tokens for tokens, _ in best] == [[3, 3, 3], [3, 3, 2]]
+    with told(engine, {3: 0.5, 4: 0.3, 2: 0.2}, {3: 0.1, 4: 0.1}) as model:
+        everyone = answers(engine, model, alpha=0.0)
+        best = answers(engine, model, alpha=0.0, finishing="top")
+    assert everyone[0] == ([2, 0, 0], pytest.approx(math.log(0.2)))
+    assert best[0][0] == [3, 3, 3]
+
+
+def test_the_unfinished_stand_in_where_nothing_finished(engine):
+    """Undivided; and where something has finished, they are no answer."""
+    with told(engine, {3: 0.6, 4: 0.4}) as model:
+        compete = answers(engine, model)
+        fallback = answers(engine, model, unfinished="fallback")
+    assert [tokens for tokens, _ in compete] == [
+        tokens for tokens, _ in fallback]
+    np.testing.assert_allclose(
+        [3 * score for _, score in compete], [s for _, s in fallback])
+    with told(engine, {3: 0.6, 2: 0.1}, {3: 1.0}) as model:
+        compete = answers(engine, model)
+        fallback = answers(engine, model, unfinished="fallback")
+    assert compete[0][0] == [3, 3, 3]
+    assert fallback[0] == ([2, 0, 0], pytest.approx(math.log(0.1)))
+
+
+@pytest.mark.parametrize("method", CHOICES["method"])
+def test_forced_and_suppressed_tokens(engine_of_each_form, method):
+    """None is renormalised, and what is forced adds nothing."""
+    engine = engine_of_each_form
+    settings = GenerationConfig(
+        method=method, eos_id=END, max_tokens=MOST, length_rule="none",
+        forced_bos_id=9, forced_eos_id=END, min_tokens=4)
+    first = engine.generate(_kept(engine), SOURCE, settings)["tokens"][:, 0]
+    never = [i for i in np.unique(first[:, 2:-1]) if i not in (0, 9, END)]
+    settings = settings.replace(
+        suppress_tokens=never, begin_suppress_tokens=[9])
+    found = engine.generate(_kept(engine), SOURCE, settings)
+    for tokens in found["tokens"][:, 0]:
+        ids = tokens[1:][:1 + tokens[1:].tolist().index(END)]
+        assert ids[0] == 9 and len(ids) >= 4 and not set(ids) & set(never)
+    tokens = found["tokens"][:, 0]
+    log_p = np.take_along_axis(
+        read_so_far(engine, SOURCE, tokens), tokens[:, 1:, None], -1)[..., 0]
+    place = np.arange(1, 1 + MOST)
+    written = np.cumsum(tokens[:, :-1] == END, axis=-1) == 0
+    log_p = np.where(written & (place > 1) & (place < MOST), log_p, 0)
+    np.testing.assert_allclose(
+        found["scores"][:, 0], log_p.sum(axis=-1), rtol=1e-12)
+
+
+def read_so_far(engine, source, target):
+    """log p [B T V] of each next token, every token before it being read."""
+    count, length = target[:, :-1].shape
+    earlier = np.tile(np.tri(length, dtype=bool), (count, 1, 1, 1))
+    output = engine.forward(
+        _kept(engine), source, np.ascontiguousarray(target[:, :-1]),
+        (source != 0)[:, None, None], earlier)["output"]
+    highest = output.max(-1, keepdims=True)
+    return output - highest - np.log(
+        np.exp(output - highest).sum(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("cached", (False, True))
+def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
+    engine = engine_of_each_form
+    tokens = engine.generate(_kept(engine), SOURCE, GenerationConfig(
+        bos_id=0, eos_id=END, max_tokens=MOST, cached=cached))["tokens"][:, 0]
+    log_p = read_so_far(engine, SOURCE, tokens)
+    log_p[..., 0] = -np.inf
+    written = np.cumsum(tokens[:, :-1] == END, axis=-1) == 0
+    assert (np.where(written, log_p.argmax(-1), 0) == tokens[:, 1:]).all()
+
+
+@pytest.mark.parametrize("cached", (False, True))
+def test_padding_that_may_be_generated_is_read(engine_of_each_form, cached):
+    """Of few tokens that are left, padding is often the likeliest."""
+    engine = engine_of_each_form
+    others = list(range(5, CONFIG.target_vocab))
+    tokens = engine.generate(_kept(engine), SOURCE, GenerationConfig(
+        eos_id=4, max_tokens=MOST, cached=cached, allow_padding=True,
+        suppress_tokens=others))["tokens"][:, 0]
+    log_p = read_so_far(engine, SOURCE, tokens)
+    log_p[..., others] = -np.inf
+    written = np.cumsum(tokens[:, :-1] == 4, axis=-1) == 0
+    assert (np.where(written, log_p.argmax(-1), 0) == tokens[:, 1:]).all()
+    inside = tokens[:, 1:-1] == 0
+    assert (inside & (tokens[:, 2:] != 0)).any()
 
 
 def test_one_token_is_read_a_step():
@@ -512,7 +634,14 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     ({"temperature": 0}, "temperature is 0"),
     ({"temperature": float("nan")}, "temperature is nan"),
     ({"alpha": float("inf")}, "alpha is inf"), ({"alpha": -1}, "alpha is -1"),
-    ({"seed": True}, "seed is True"),
+    ({"seed": True}, "seed is True"), ({"min_tokens": 0}, "min_tokens is 0"),
+    ({"finishing": "some"}, "finishing 'some' is unknown"),
+    ({"unfinished": "win"}, "unfinished 'win' is unknown"),
+    ({"forced_bos_id": -1}, "forced_bos_id is -1"),
+    ({"forced_eos_id": 1.5}, "forced_eos_id is 1.5"),
+    ({"suppress_tokens": 3}, "suppress_tokens is 3"),
+    ({"begin_suppress_tokens": ("a",)}, "begin_suppress_tokens is 'a'"),
+    ({"allow_padding": 1}, "allow_padding is 1"),
 ])
 def test_settings_that_cannot_be(changes, words):
     with pytest.raises(InputError, match=words.replace("(", r"\(")):
@@ -521,7 +650,11 @@ def test_settings_that_cannot_be(changes, words):
 
 @pytest.mark.parametrize("changes, words", [
     ({"max_tokens": CONFIG.max_length + 1}, "max_tokens is"),
-    ({"bos_id": 0}, "bos_id 0"), ({"eos_id": 1000}, "eos_id 1000"),
+    ({"bos_id": 1000}, "bos_id 1000"), ({"eos_id": 1000}, "eos_id 1000"),
+    ({"eos_id": 0}, "eos_id 0"), ({"forced_bos_id": 1000}, "forced_bos_id"),
+    ({"forced_eos_id": 1000}, "forced_eos_id 1000"),
+    ({"suppress_tokens": [3, 1000]}, "suppress_tokens 1000"),
+    ({"begin_suppress_tokens": (1000,)}, "begin_suppress_tokens 1000"),
 ])
 def test_settings_that_a_model_cannot_do(engine, changes, words):
     with pytest.raises(InputError, match=words):

@@ -25,6 +25,12 @@ def in_choice(old, new):
     return rewritten("sample", "Sample.choose", old, new)
 
 
+def banned(written):
+    """Ask what is banned behind another number of tokens."""
+    return rewritten("search", "Search.allowed", "banned(written)",
+                     f"banned({written})")
+
+
 def neighbours_seen(old, port):
     """What is padding in every row is hidden, and no other padding."""
     def made(tokens, pad_id):
@@ -39,7 +45,7 @@ PADDING_MASK = replaced("search", "padding_mask", neighbours_seen)
 #: How those are put that tokens tell by themselves, as generation.CAUSES.
 TOLD = {
     "a target goes on after its end": in_beam(
-        "ends = token == settings.eos_id", "ends = token == -1"),
+        "(token == settings.eos_id)", "(token == -1)"),
     "one hypothesis stands twice": in_beam(
         "arange(w) == 0", "arange(w) >= 0"),
     "a row depends on its batch": PADDING_MASK,
@@ -66,15 +72,58 @@ def _causes():
            in_beam("settings.penalty(written)",
                    "settings.penalty(max(written - 1, 1))"), BEAM, tokens)
     yield ("as many candidates as the beam is wide", "Those that end leave no "
-           "other in their place.", in_beam("2 * w", "w"), BEAM, tokens)
+           "other in their place.", in_beam(
+               "count = settings.candidates", "count = w"), BEAM, tokens)
+    yield ("all candidates may finish", "An eos ranked behind the first W is "
+           "kept, where only those may end.", in_beam(
+               "rank < settings.finishers", "rank < count"),
+           "beam 4, as Hugging Face", tokens)
+    yield ("only the first W may finish", "An eos ranked behind them is "
+           "dropped, where all candidates may end.", in_beam(
+               "rank < settings.finishers", "rank < w"), BEAM, tokens)
+    yield ("what has no end is not an answer", "At the greatest length only "
+           "an eos finishes.", in_beam(
+               "(written == last)", "(written == 0)"), BEAM, tokens)
+    yield ("hypotheses that stand in are divided", "Their score is over the "
+           "length rule's penalty.", in_beam(
+               "alive, finished)\n",
+               "alive / settings.penalty(written), finished)\n"),
+           "beam 4, as Tensor2Tensor", scores)
+    yield ("a search stops by the greatest length", "Hope is judged by it, "
+           "where the present one is asked for.", in_beam(
+               "settings.bound(written)", "settings.penalty(self.length - 1)"),
+           "beam 4, hf_false, α 1.0", tokens)
+    yield ("a forced end comes too late", "It is forced behind the greatest "
+           "length.", rewritten(
+               "search", "Search.allowed", "self.settings.forced(written)",
+               "self.settings.forced(written - 1)"),
+           "beam 4, forced_eos_id 5", tokens)
+    yield ("a forced token keeps its log p", "It adds to the score.",
+           replaced("search", "Search.allowed", lambda old, port: (
+               lambda self, log_probs, written: old(
+                   self, log_probs, written) + (
+                       0 if self.settings.forced(written) is None
+                       else log_probs))),
+           "beam 4, forced_bos_id 14", tokens)
+    yield ("an end may come one token too soon", "The bos is counted among "
+           "the least tokens.", banned("written + 1"),
+           "beam 4, min_tokens 4", tokens)
+    yield ("what may not begin may not follow", "Tokens that are suppressed "
+           "at the first place are at every one.", banned("1"),
+           "beam 4, begin_suppress_tokens (0, 5, 16)", tokens)
+    yield ("a begin that is padding is not read", "The first token is hidden, "
+           "as padding is.", rewritten(
+               "search", "Search.next", "(len(read), 1, 1, 1))",
+               "(len(read), 1, 1, 1)) & padding_mask(read, self.pad_id)"),
+           "greedy, begin by padding", tokens)
     yield ("hope is not divided", "A search goes on until log p alone is "
            "worse than a finished score.",
            replaced("search", "Beam.is_done", lambda old, port: (
                lambda self, finished, alive, bound: old(
                    self, finished, alive, 1.0))), BEAM, tokens)
     yield ("padding may be chosen", "Its log p is not -∞ (R31).",
-           rewritten("search", "Search.answer", "where(padding, ",
-                     "where(padding & False, "),
+           rewritten("search", "Search.answer", "where(hidden, ",
+                     "where(hidden & False, "),
            "sample, temperature 3, p 0.9", tokens)
     yield ("a finished row's score goes on", "Padding behind an end adds its "
            "log p.", rewritten("search", "Greedy.run", "where(finished, 0, ",

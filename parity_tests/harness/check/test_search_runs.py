@@ -7,7 +7,7 @@ import pytest
 
 from contract.generation import CHOICES
 from parity import ports
-from parity.check import generation, search_runs
+from parity.check import covering, generation, search_runs
 from parity.numerics.comparator import MATCH
 
 MODELS = {model.name: model for model in search_runs.searched_models()}
@@ -66,13 +66,33 @@ def test_each_pair_of_length_rules_chooses_otherwise_on_some_source():
         assert (one != other).any()
 
 
+def test_every_choice_of_a_search_is_covered():
+    """A new word and a new switch are searched for the day they are added."""
+    settings = [one.settings for one in MODELS["babbling"].searches
+                if one.name.startswith("covering")]
+    words = search_runs.choices()
+    assert words.keys() >= CHOICES.keys() | {"allow_padding"}
+    for pair in covering.pairs(words):
+        assert any(all(getattr(one, field) == word for field, word in pair)
+                   for one in settings), pair
+
+
+@pytest.mark.parametrize("field", search_runs.ASKED)
+def test_what_is_asked_changes_an_answer(field):
+    usual = truth("babbling", "beam 4, hf_false, α 1.0").tokens
+    asked = truth(
+        "babbling", f"beam 4, {field} {search_runs.ASKED[field][1]}").tokens
+    assert (usual[:, :, 1:] != asked[:, :, 1:]).any()
+
+
 def test_ids_differ_from_model_to_model():
     for field in ("pad_id", "source_vocab"):
         found = [getattr(model.config, field) for model in MODELS.values()]
         assert len(set(found)) == len(found)
     ids = [(model.config.pad_id, s.bos_id, s.eos_id)
            for model in MODELS.values()
-           for s in (one.settings for one in model.searches)]
+           for s in (one.settings for one in model.searches)
+           if s.bos_id != model.config.pad_id]  # which is searched on purpose
     assert all(len(set(one)) == 3 for one in ids)
     assert len(set(ids)) > 4
 

@@ -1,0 +1,107 @@
+"""How a model of others searches, by its own files.
+
+transformers keep the numbers of a search in ``generation_config.json``; folders
+of older releases have them in ``config.json``.
+"""
+
+from contract.generation import GenerationConfig
+
+#: The search of transformers 5.x, where no file says otherwise.
+HUGGING_FACE = {"length_rule": "hf_false", "alpha": 1.0, "finishing": "top",
+                "allow_padding": True, "max_tokens": 20}
+
+#: Their ``early_stopping`` -> our length rule.
+RULES = {True: "hf_true", False: "hf_false", "never": "hf_never"}
+
+#: Their key -> our field, where the value is the same.
+KEYS = {"length_penalty": "alpha", "forced_eos_token_id": "forced_eos_id",
+        "begin_suppress_tokens": "begin_suppress_tokens",
+        "temperature": "temperature", "top_k": "top_k", "top_p": "top_p"}
+
+#: What is not done here: their key -> the value with which it does nothing.
+NOTHING = {
+    "repetition_penalty": 1.0, "no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0, "encoder_no_repeat_ngram_size": 0,
+    "num_beam_groups": 1, "diversity_penalty": 0.0, "typical_p": 1.0,
+    "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "min_p": 0.0,
+    "penalty_alpha": 0.0, "guidance_scale": 1.0, "sequence_bias": {},
+    "renormalize_logits": False, "exponential_decay_length_penalty": [],
+}
+
+
+def fields(dialect, described, generation=None, prompt=1):
+    """The fields of a GenerationConfig that a model's files give.
+
+    Args:
+        dialect: whose.
+        described: its configuration in the dialect's own words.
+        generation: what ``generation_config.json`` says, if there is one.
+        prompt: how many tokens a decoder alone continues; else 1.
+
+    Returns:
+        {field: value}, and in words what the files ask for and is not done.
+    """
+    given = {key: value for key, value
+             in {**(generation or described)}.items() if value is not None}
+    made, undone = dict(dialect.search), [
+        f"{key} {given[key]!r}" for key, nothing in NOTHING.items()
+        if given.get(key, nothing) != nothing]
+    for key in ("bos_token_id", "decoder_start_token_id"):
+        if key in given or key in described:
+            made["bos_id"] = given.get(key, described.get(key))
+    made["eos_id"] = given.get("eos_token_id", described.get("eos_token_id"))
+    made |= {field: given[key] for key, field in KEYS.items() if key in given}
+    for field in ("eos_id", "forced_eos_id"):
+        if isinstance(made.get(field), list):
+            undone += [f"{field} {each}" for each in made[field][1:]]
+            made[field] = made[field][0]
+    if prompt == 1 and "forced_bos_token_id" in given:
+        made["forced_bos_id"] = given["forced_bos_token_id"]
+    made |= _method(given) | _lengths(given, prompt)
+    if words := _suppressed(given, made["eos_id"], undone):
+        made["suppress_tokens"] = words
+    return {field: value for field, value in made.items()
+            if value is not None}, undone
+
+
+def settings(dialect, described, generation=None, prompt=1):
+    """The GenerationConfig that a model's files give, see ``fields``."""
+    return GenerationConfig(**fields(
+        dialect, described, generation, prompt)[0])
+
+
+def _method(given):
+    """The method, and how a beam ends."""
+    made = {}
+    if given.get("num_beams", 1) > 1:
+        made |= {"method": "beam", "beam": given["num_beams"]}
+    elif given.get("do_sample"):
+        made |= {"method": "sample", "top_k": given.get("top_k", 50)}
+    if "early_stopping" in given:
+        made["length_rule"] = RULES[given["early_stopping"]]
+    return made
+
+
+def _lengths(given, prompt):
+    """The least and the most tokens, which theirs count with the prompt."""
+    made = {}
+    if "max_new_tokens" in given:
+        made["max_tokens"] = given["max_new_tokens"]
+    elif "max_length" in given:
+        made["max_tokens"] = max(1, given["max_length"] - prompt)
+    if "min_new_tokens" in given:
+        made["min_tokens"] = given["min_new_tokens"] + 1
+    elif "min_length" in given:
+        made["min_tokens"] = max(1, given["min_length"] - prompt + 1)
+    return made
+
+
+def _suppressed(given, eos_id, undone):
+    """The ids that are never generated; words of several tokens go undone."""
+    ids = list(given.get("suppress_tokens", ()))
+    for word in given.get("bad_words_ids", ()):
+        if len(word) > 1:
+            undone.append(f"bad_words_ids {word}")
+        elif word != [eos_id]:
+            ids += word
+    return tuple(ids)
