@@ -8,13 +8,14 @@ float64. torch.nn's have their weights there too, as ``w.*``, and a metadata key
 
 import functools
 import json
+import re
 
 import numpy as np
 
 from contract import sound
 from contract.checkpoints.folder import Checkpoint, read, read_file
 from contract.components import WHOLE
-from contract.dialects import table
+from contract.dialects import searches, table
 from contract.errors import InputError
 from contract.weights import finite, part
 from parity import ports
@@ -27,8 +28,13 @@ IO = "io.safetensors"
 CALLED = {"n_heads": "nhead", "d_ff": "dim_feedforward",
           "eps": "layer_norm_eps"}
 
-#: The answers of a search, whose rules are the original's.
-SEARCHES = ("greedy", "beam")
+#: The answers of a search: greedy, or a beam with its width, its rule and the
+#: exponent of the length, whose best W targets of a source are W rows.
+SEARCH = re.compile(
+    r"(greedy|beam\.W(\d+)\.(true|false|never)\.lp([\d.]+?))(\.scores)?")
+
+#: Scores are float32 in transformers, whatever the model is in.
+SCORES_LIMIT = 1e-6
 
 
 class Peer:
@@ -56,15 +62,38 @@ class Peer:
         self.weights = self.table.read(checkpoint.arrays, self.config)
         self.apart = self.table.aside(checkpoint.arrays)
         self.given = part(arrays, "in.")
-        self.answers, self.left_out = {}, {}
-        for name, array in part(arrays, "out.").items():
-            if name.startswith(SEARCHES):
-                self.left_out[name] = "is a search by the original's rules"
+        self.answers, self.left_out, self.searches = {}, {}, {}
+        answers = part(arrays, "out.")
+        for name, array in answers.items():
+            if SEARCH.fullmatch(name):
+                self._search(name, checkpoint, answers)
+            elif name.startswith("beam"):
+                self.left_out[name] = "is a search whose settings are not told"
             elif self.table.step_of(name, self.config) is None:
                 self.left_out[name] = "is no step of the Transformer"
             else:
                 finite(name, array, str(folder))
                 self.answers[name] = array
+
+    def _search(self, name, checkpoint, answers):
+        """Keep the settings of an answer that is a search's."""
+        kind, width, rule, alpha, _ = SEARCH.fullmatch(name).groups()
+        alike = [array.shape[1] for other, array in answers.items()
+                 if other.startswith(kind[:4]) and array.ndim == 2]
+        prompt = (self.given["input_ids"].shape[1]
+                  if self.config.stacks == "decoder" else 1)
+        asked = searches.settings(
+            self.table, checkpoint.config, checkpoint.generation).replace(
+                max_tokens=max(alike) - prompt)
+        if width and int(width) > 1:
+            asked = asked.replace(method="beam", beam=int(width),
+                                  length_rule=f"hf_{rule}", alpha=float(alpha))
+        try:
+            self.searches[name] = asked.check(self.config)
+            kind = float if name.endswith(".scores") else np.int64
+            self.answers[name] = answers[name].astype(kind)
+        except InputError as error:
+            self.left_out[name] = f"is a search that cannot be done: {error}"
 
     def truths(self):
         """What each answer should be."""
@@ -75,6 +104,8 @@ class Peer:
 
         Where the library casts to float32 it is that of a port in float32.
         """
+        if name in self.searches:
+            return SCORES_LIMIT if name.endswith(".scores") else 0.0, None
         if not self.table.casts:
             return FLOAT64_LIMIT, None
         own_error, _ = relative_error(self.in_float32[name], truths[name])
@@ -94,8 +125,28 @@ class Peer:
             raise InputError(
                 f"the peer {self.name} lacks the input 'in.{missing.args[0]}'"
                 ".") from None
-        return {name: steps[self.table.step_of(name, self.config)]
+        return {name: self._found(engine, name) if name in self.searches
+                else steps[self.table.step_of(name, self.config)]
                 for name in self.answers}
+
+    def _found(self, engine, name):
+        """The answer of a search: W rows a source, as theirs are cut."""
+        truth, ids = self.answers[name], self.given["input_ids"]
+        ids = ids[:len(truth) // self.searches[name].width]
+        found = engine.generate(
+            self._built(engine), ids, self.searches[name])
+        if name.endswith(".scores"):
+            return found["scores"].reshape(truth.shape)
+        tokens = found["tokens"].reshape(len(truth), -1)
+        if self.config.stacks == "decoder":
+            tokens = np.concatenate([ids, tokens[:, 1:]], axis=1)
+        return tokens[:, :truth.shape[1]]
+
+    def _built(self, engine):
+        """The whole model, in an engine."""
+        return engine.build("transformer", self.config, {
+            name: np.asarray(array, self.dtype)
+            for name, array in self.weights.items()}, self.dtype)
 
     def _model(self, engine):
         """The steps of a whole model, from ids."""
@@ -106,9 +157,7 @@ class Peer:
         if "token_type_ids" in self.given:
             source = source + (
                 self.config.source_vocab * self.given["token_type_ids"])
-        model = engine.build("transformer", self.config, {
-            name: np.asarray(array, self.dtype)
-            for name, array in self.weights.items()}, self.dtype)
+        model = self._built(engine)
         return engine.forward(model, source, target, keep, earlier(target))
 
     def _frames(self, engine):
