@@ -22,7 +22,8 @@ def dialects(
         "how far their outputs part.  [default: a line each]")] = None,
     prove: Annotated[bool, typer.Option(
         "--prove", help="Run the originals' own libraries beside all four: "
-        "outputs, gradients, a training step, both directions.")] = False,
+        "outputs, gradients, a training step, both directions, searches.")
+    ] = False,
     seeds: Annotated[int, typer.Option(
         min=1, help="How many models of each dialect are drawn.")] = 20,
     port: Annotated[Optional[list[str]], typer.Option(
@@ -63,16 +64,22 @@ def _prove(out, names, seeds, port, markdown):
         findings, left_out = run.proved(
             names, range(seeds), chosen,
             lambda text: progress.update(task, description=text))
+        searches = run.searched(
+            names, seeds, chosen,
+            lambda text: progress.update(task, description=text))
     out.print(tables.proofs(findings))
+    if searches:
+        out.print(tables.searched(searches))
     for sentence in left_out:
         out.print(f"not checked: {sentence}")
-    for finding in [one for one in findings if not one.matches][:20]:
-        out.print(f"DIVERGENCE: {finding}")
+    different = [one for one in (*findings, *searches) if not one.matches]
+    for one in different[:20]:
+        out.print(f"DIVERGENCE: {one}")
     if markdown:
-        tables.write(markdown, findings)
-    if not findings:
+        tables.write(markdown, findings, searches)
+    if not findings and not searches:
         raise typer.Exit(NOTHING)
-    if not all(finding.matches for finding in findings):
+    if different:
         raise typer.Exit(DIVERGED)
 
 

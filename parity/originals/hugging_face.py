@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 
+import numpy as np
+
 from parity.originals.torch_model import TorchModel
 from parity.originals.unrounded import unrounded
 
@@ -14,6 +16,7 @@ CLASSES = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Config"),
     "t5": ("T5ForConditionalGeneration", "T5Config"),
     "llama": ("LlamaForCausalLM", "LlamaConfig"),
+    "whisper": ("WhisperForConditionalGeneration", "WhisperConfig"),
 }
 
 #: Attention's weights, as the library's outputs name a tuple of layers.
@@ -64,6 +67,64 @@ class HuggingFace(TorchModel):
         """The dialect without what is cast to float32."""
         return dataclasses.replace(dialect, fixed={
             **dialect.fixed, **CASTS.get(dialect.name, {})})
+
+    # Searches
+
+    def question(self, seed, rows):
+        """Ids [B S] of inputs; a decoder's are prompts without padding."""
+        config, draw = self.model.config, np.random.default_rng([17, seed])
+        length = int(draw.integers(2, 6))
+        ids = draw.integers(0, config.vocab_size - 1, (rows, length))
+        ids += ids >= config.pad_token_id
+        if config.is_encoder_decoder:
+            for row in ids[1:]:
+                row[int(draw.integers(1, length + 1)):] = config.pad_token_id
+        return ids
+
+    def searched(self, config):
+        """Our configuration of a search's model."""
+        return config
+
+    def completed(self, weights, question):
+        """Our weights of a search's model."""
+        return weights
+
+    def search(self, question, words):
+        """What ``generate()`` answers: tokens [B W N] and scores [B W].
+
+        Tokens begin with the last one of the prompt; scores are None of a
+        greedy search.
+
+        Args:
+            words: what its ``generation_config.json`` would say.
+        """
+        import transformers
+        beam = words["num_beams"]
+        asked = transformers.GenerationConfig(**{
+            **words, "num_return_sequences": beam, "output_scores": True,
+            "return_dict_in_generate": True})
+        with (unrounded(self.torch) if self.casts
+              else contextlib.nullcontext()), self.torch.no_grad():
+            found = transformers.GenerationMixin.generate(
+                self.model, generation_config=asked,
+                **self._searched(question))
+        prompt = (1 if self.model.config.is_encoder_decoder
+                  else question.shape[1])
+        tokens = found.sequences.numpy()[:, prompt - 1:]
+        most = 1 + words["max_new_tokens"] - tokens.shape[1]
+        tokens = np.pad(tokens, ((0, 0), (0, most)),
+                        constant_values=words["eos_token_id"])
+        scores = found.get("sequences_scores")
+        return (tokens.reshape(len(question), beam, -1),
+                None if scores is None else scores.numpy())
+
+    def _searched(self, question):
+        """The inputs of a search."""
+        ids = self.tensor(question)
+        return {"input_ids": ids, "attention_mask": self.tensor((
+            question != self.model.config.pad_token_id).astype(int))}
+
+    # Answers
 
     def run(self, question):
         """Its outputs, and each layer's attention weights, by name."""

@@ -5,6 +5,7 @@ import importlib.util
 
 from contract.dialects.table import SYSTEMS
 from parity import ports
+from parity.originals import searching
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
@@ -20,13 +21,24 @@ ORIGINALS = {
     "keras_hub": ("keras_hub", "keras_hub", "KerasHub"),
 }
 
+#: The same, of dialects whose searches are compared.
+SEARCHED = {
+    **{name: ORIGINALS[name]
+       for name in ("hf_marian", "bart", "gpt2", "t5", "llama")},
+    "whisper": ("transformers", "whisper", "Whisper"),
+}
 
-def original(name):
+#: How many models are searched, the ports in which all searches are made; in
+#: the others a few of the first model.
+MODELS, WHOLLY = 5, ("numpy", "torch")
+
+
+def original(name, originals=ORIGINALS):
     """The class of a dialect's original, or in a sentence why there is none.
     """
-    if name not in ORIGINALS:
+    if name not in originals:
         return f"{name} has no library that can run here; it is read alone"
-    need, file, kind = ORIGINALS[name]
+    need, file, kind = originals[name]
     if importlib.util.find_spec(need) is None:
         return (f"{name} needs {need}: install the extra peers, or "
                 "peers-keras")
@@ -35,14 +47,7 @@ def original(name):
 
 def proved(names, seeds, port_names, on_work=lambda text: None):
     """Rows of a proof of dialects, and in sentences what was not checked."""
-    findings, left_out, engines = [], [], {}
-    for port in port_names:
-        engine = ports.engine(port)
-        if isinstance(engine, NotChecked):
-            left_out.append(f"{port}: {engine.reason}")
-        else:
-            engine.set_precision()
-            engines[port] = engine
+    findings, (engines, left_out) = [], _engines(port_names)
     for name in names:
         kind = original(name)
         if isinstance(kind, str):
@@ -52,3 +57,37 @@ def proved(names, seeds, port_names, on_work=lambda text: None):
             on_work(f"{name}, model {seed}")
             findings += prove(SYSTEMS[name], kind, seed, engines)
     return findings, left_out
+
+
+def searched(names, models, port_names, on_work=lambda text: None):
+    """A SearchRow for each search of dialects that the original answers too.
+
+    Args:
+        models: how many models of each are drawn, at most MODELS.
+    """
+    rows, (engines, _) = [], _engines(port_names)
+    for name in names:
+        kind = original(name, SEARCHED)
+        for seed in range(0 if isinstance(kind, str) else min(models, MODELS)):
+            on_work(f"{name}, searches of model {seed}")
+            wholly = {port: engine for port, engine in engines.items()
+                      if port in WHOLLY}
+            rows += searching.search(SYSTEMS[name], kind, seed, wholly)
+            if seed == 0 and len(wholly) < len(engines):
+                rows += [row for row in searching.search(
+                    SYSTEMS[name], kind, seed, engines,
+                    asked=searching.FEW) if row.port not in wholly]
+    return rows
+
+
+def _engines(port_names):
+    """The engines of ports, and in sentences which cannot run."""
+    left_out, engines = [], {}
+    for port in port_names:
+        engine = ports.engine(port)
+        if isinstance(engine, NotChecked):
+            left_out.append(f"{port}: {engine.reason}")
+        else:
+            engine.set_precision()
+            engines[port] = engine
+    return engines, left_out

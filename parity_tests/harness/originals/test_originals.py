@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from contract.dialects.table import SYSTEMS
-from parity.originals import run, sizes
+from parity.originals import run, searching, sizes
 from parity.originals.proof import KINDS, prove
 from parity.render import dialects as tables
 from parity_tests.support.engines import usable
 
 
-def original(name):
+def original(name, *originals):
     """The class of a dialect's original; skips where it cannot run."""
-    kind = run.original(name)
+    kind = run.original(name, *originals)
     if isinstance(kind, str):
         pytest.skip(f"not checked: {kind}")
     return kind
@@ -45,6 +45,43 @@ def test_every_port_is_proved(port):
     errors, models = tables.worst(findings)
     assert models == {"torch_nn": 1}
     assert {kind for _, kind in errors} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", run.SEARCHED)
+def test_searches(name):
+    """All hypotheses are those of ``generate()``, and some end early."""
+    engines = {"numpy": usable("numpy"), "torch": usable("torch")}
+    rows = list(searching.search(
+        SYSTEMS[name], original(name, run.SEARCHED), 0, engines, 5,
+        searching.FEW))
+    assert [one for one in rows if not one.matches] == []
+    assert len(rows) == len(searching.FEW) * len(engines)
+    assert any(one.ended for one in rows)
+    assert sum(one.near for one in rows) < sum(one.rows for one in rows) / 10
+    cells, ports = tables.search_rows(rows)
+    assert ports == list(engines) and all("equal" in cell for line in cells
+                                          for cell in line[-2:])
+
+
+def test_another_rule_is_seen():
+    """A rule by which all candidates may finish gives other tokens."""
+    wrong = dataclasses.replace(SYSTEMS["gpt2"], search={
+        **SYSTEMS["gpt2"].search, "finishing": "all"})
+    rows = [row for seed in range(3) for row in searching.search(
+        wrong, original("gpt2", run.SEARCHED), seed,
+        {"numpy": usable("numpy")}, 5, ((2, True, 1.0), (4, True, 1.0)))]
+    assert any(not one.matches for one in rows)
+    assert "differ" in tables.search_rows(rows)[0][0][-1]
+
+
+@pytest.mark.parametrize("port", ["keras", "jax"])
+def test_every_port_searches_so(port):
+    """One dialect, one beam."""
+    rows = list(searching.search(
+        SYSTEMS["bart"], original("bart", run.SEARCHED), 0,
+        {"numpy": usable("numpy"), port: usable(port)}, 5, ((3, True, 1.0),)))
+    assert {one.port for one in rows} == {"numpy", port}
+    assert all(one.matches for one in rows)
 
 
 def test_a_wrong_epsilon_is_seen():

@@ -1,0 +1,154 @@
+"""Whether a search here answers as the original's own ``generate()``.
+
+Small models are drawn as for the other proofs, and for each an end that its
+answers have at various places. Tokens of all W hypotheses are compared to the
+last one, scores to the limit of float32, in which transformers keep them. A
+row that the reference decided by less than NEAR is left out and counted.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.dialects import searches
+from parity.check.margins import margins
+from parity.numerics.comparator import relative_error
+from parity.originals import sizes
+from parity.originals.proof import random_state
+
+#: Nearer scores may change places in float32.
+NEAR = 1e-5
+
+#: The most tokens of an answer.
+MOST = 12
+
+#: (beam, early_stopping, length_penalty) of each search; 1 is greedy.
+ASKED = ((1, False, 1.0), *(
+    (beam, rule, alpha) for beam in range(2, 9)
+    for rule, alpha in ((True, 1.0), (False, 1.0), ("never", 0.6))))
+
+#: Fewer, for a test.
+FEW = ((1, False, 1.0), (2, True, 1.0), (3, False, 1.0), (4, "never", 0.6))
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchRow:
+    """One search of one drawn model, in one port.
+
+    Attributes:
+        name: of the search.
+        rows, ended, near: how many inputs, how many of their best answers end
+            before the greatest length, and how many are left out.
+        different: in how many rows tokens are not the original's.
+        error: the largest relative error of a score.
+    """
+
+    dialect: str
+    seed: int
+    port: str
+    name: str
+    rows: int
+    ended: int
+    near: int
+    different: int
+    error: float
+
+    @property
+    def matches(self):
+        """Whether all tokens are the original's, and scores near enough."""
+        return not self.different and self.error < NEAR
+
+
+def search(dialect, original_class, seed, engines, rows=10, asked=ASKED):
+    """A SearchRow for each search of the model that a seed draws.
+
+    Args:
+        dialect: a Dialect.
+        original_class: (dialect, described) -> their model.
+        seed: from which sizes, weights and inputs follow.
+        engines: port -> engine, the reference's as "numpy".
+        rows: how many inputs.
+        asked: as ASKED.
+    """
+    dialect = original_class.provable(dialect)
+    described = sizes.described(dialect, seed, **original_class.DRAWN)
+    original = original_class(dialect, described)
+    original.load(random_state(dialect, original, seed))
+    question = original.question(seed, rows)
+    arrays = original.arrays()
+    config = original.searched(dialect.config(described, arrays))
+    weights = original.completed(dialect.read(arrays, config), question)
+    models = {port: engine.build("transformer", config, weights)
+              for port, engine in engines.items()}
+    reference = engines["numpy"], models["numpy"]
+    prompt = question.shape[1] if config.stacks == "decoder" else 1
+    generation = words_of(
+        dialect, seed, config.pad_id,
+        an_end(reference, dialect, config, question, prompt))
+    for beam, rule, alpha in asked:
+        words = {**generation, "num_beams": beam, "early_stopping": rule,
+                 "length_penalty": alpha}
+        tokens, scores = original.search(question, words)
+        settings = searches.settings(dialect, {}, words, prompt)
+        heard = margins(*reference, question, settings)
+        clear = heard["margins"] > NEAR
+        finite = np.isfinite(heard["scores"][clear])
+        for port, engine in engines.items():
+            found = engine.generate(models[port], question, settings)
+            ours, theirs = (whole(each, settings)[clear][finite] for each in (
+                found["tokens"], tokens))
+            apart = np.any(ours != theirs, axis=-1)
+            yield SearchRow(
+                dialect.name, seed, port, f"beam {beam}, {rule}, {alpha}",
+                rows, int(np.sum(whole(heard["tokens"], settings)[:, 0, -1]
+                                 < 0)),
+                int(np.sum(~clear)), int(np.sum(apart)),
+                0.0 if scores is None or not finite.any() else relative_error(
+                    found["scores"][clear][finite],
+                    scores.reshape(len(clear), -1)[clear][finite])[0])
+
+
+def an_end(reference, dialect, config, question, prompt):
+    """What ``generation_config.json`` may say: an end that answers meet.
+
+    It is the token that a greedy search of no end writes in the most rows,
+    but not first in most.
+    """
+    vocab = config.target_vocab
+    begin = config.pad_id if prompt == 1 else (config.pad_id + 1) % vocab
+    words = {"decoder_start_token_id": begin, "bos_token_id": begin,
+             "pad_token_id": config.pad_id, "max_new_tokens": MOST}
+    others = [token for token in range(vocab) if token != config.pad_id]
+    written = reference[0].generate(
+        reference[1], question, searches.settings(
+            dialect, {}, {**words, "eos_token_id": others[0]}, prompt
+        ).replace(min_tokens=MOST))["tokens"][:, 0, 1:]
+    counts = [(np.sum((written[:, 1:] == token).any(axis=1))
+               - np.sum(written[:, 0] == token), token) for token in others]
+    return {**words, "eos_token_id": int(max(counts)[1])}
+
+
+def words_of(dialect, seed, pad_id, words):
+    """What the files of a dialect say besides."""
+    end = words["eos_token_id"]
+    others = [token for token in range(6) if token not in (end, pad_id)]
+    match dialect.name:
+        case "hf_marian":
+            more = {"forced_eos_token_id": end, "bad_words_ids": [[pad_id]]}
+        case "bart":
+            more = {"forced_eos_token_id": end, "min_length": 3}
+            if seed % 2:
+                more["forced_bos_token_id"] = others[0]
+        case "whisper":
+            more = {"suppress_tokens": others[:2],
+                    "begin_suppress_tokens": [end, others[2]]}
+        case _:
+            more = {}
+    return {**words, **more}
+
+
+def whole(tokens, settings):
+    """Tokens [B W N] behind the first, and -1 behind each end."""
+    tokens = tokens[..., 1:]
+    ends = tokens == settings.eos_id
+    return np.where(np.cumsum(ends, axis=-1) - ends > 0, -1, tokens)
