@@ -208,10 +208,24 @@ def print_verdict(out, report):
         out.print(Text.assemble(
             ("failed: ", "bold red"), f"{failure.port}, {failure.work}: "
             f"{failure.reason}. The report has the traceback."))
-    out.print(f"compared {report.compared} of {report.expected} expected, "
-              f"not checked {report.not_compared}, "
-              f"in {report.seconds:.1f} seconds")
+    out.print(Text(counted(report)))
     out.print(Text("verdict: ").append_text(verdict_text(report.verdict)))
+
+
+def counted(report):
+    """How many comparisons were made and how they came out, in words."""
+    diverging = len(report.divergences())
+    missing = report.expected - report.not_compared - report.compared
+    parts = ["nothing was compared" if not report.compared else
+             f"{report.compared:,} compared, "
+             + (f"{diverging:,} diverge" if diverging else "all match")]
+    if missing:
+        parts.append(f"{missing:,} expected are not there")
+    if report.not_compared:
+        absent = dict.fromkeys(one.port for one in report.not_checked)
+        parts.append(f"{report.not_compared:,} need {' and '.join(absent)}"
+                     if absent else f"{report.not_compared:,} not checked")
+    return f"{'; '.join(parts)}; {report.seconds:.1f} seconds"
 
 
 def progress(out=None):

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from parity import ports
 from parity.cli import app
 from parity.commands import doctor
+from parity.render.terminal import counted
 
 KEYS = {"preset", "case", "name", "port", "form", "dtype", "device", "shape",
         "error", "limit", "verdict"}
@@ -71,7 +73,7 @@ def test_a_row_a_step(port):
     assert float(words[2]) < 1e-13 and float(words[3]) == 1e-12
     assert words[4] == "match"
     assert "verdict: match" in done.output
-    assert "compared" in done.output and "expected" in done.output
+    assert " compared, all match; " in done.output
 
 
 def test_plain_output_has_no_escapes():
@@ -213,3 +215,19 @@ def test_doctor(monkeypatch):
 def test_the_public_names_are_listed():
     import parity
     assert dir(parity) == sorted(parity.PUBLIC)
+
+
+@pytest.mark.parametrize("compared, absent, diverging, words", [
+    (12, (), 0, "12 compared, all match; 0.0 seconds"),
+    (1200, ("keras", "jax"), 0,
+     "1,200 compared, all match; 2,400 need keras and jax; 0.0 seconds"),
+    (1200, (), 3, "1,200 compared, 3 diverge; 0.0 seconds"),
+    (0, ("torch",), 0, "nothing was compared; 7 need torch; 0.0 seconds"),
+])
+def test_what_was_compared_in_words(compared, absent, diverging, words):
+    missing = {0: 0, 2: 2400, 1: 7}[len(absent)]
+    report = SimpleNamespace(
+        compared=compared, expected=compared + missing, not_compared=missing,
+        not_checked=[ports.NotChecked(port, "why") for port in absent],
+        divergences=lambda: [None] * diverging, seconds=0.0)
+    assert counted(report) == words
