@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from parity.commands import (
-    check, compare, dialects, differences, doctor, faults, ledger, lesson,
-    mutate, read, translate, vectors, weights)
+    check, compare, dialects, differences, doctor, exercise, faults, ledger,
+    lesson, mutate, read, translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -75,6 +75,7 @@ app.command()(dialects.fetch)
 app.command()(dialects.run)
 app.command()(read.read)
 app.command()(lesson.lesson)
+app.command()(exercise.exercise)
 app.command()(compare.dump)
 app.command()(compare.compare)
 app.command()(ledger.ledger)

@@ -1,9 +1,9 @@
 """The lessons: plain Python files in cells, run from top to bottom.
 
 A cell begins at a line ``# %%``; one that begins at ``# %% [markdown]`` is
-text. So a lesson is a program (``python lessons/1_attention.py``) and a
-notebook in every editor that knows such cells; here it is run cell by cell,
-and what each prints is kept.
+text. So a lesson is a program (``python lessons/01_tokens.py``) and a notebook
+in every editor that knows such cells; here it is run cell by cell, and what
+each prints and draws is kept.
 """
 
 import contextlib
@@ -11,11 +11,15 @@ import dataclasses
 import io
 import pathlib
 import re
+import sys
+import tempfile
 
 import numpy as np
 
 from contract.errors import InputError
+from contract.files import write_whole
 from contract.shipped import LESSONS
+from contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
 
@@ -25,6 +29,17 @@ MARK = re.compile(r"# %%(?: \[(markdown)\])?\s*$")
 
 #: The ports that a lesson may use while ``run`` runs it; None for all.
 _selection = None
+
+#: Where the pictures of the cell go that is being run; None outside of ``run``.
+_pictures = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A picture that a cell draws: a PNG, and in words what it shows."""
+
+    png: bytes
+    words: str
 
 
 @dataclasses.dataclass
@@ -36,17 +51,19 @@ class Cell:
         line: the number of its first line in the file.
         markdown: whether it is text.
         output: what it printed.
+        pictures: what it drew.
     """
 
     text: str
     line: int
     markdown: bool
     output: str = ""
+    pictures: list = dataclasses.field(default_factory=list)
 
 
 def paths(folder=FOLDER):
     """The lessons' files, in order."""
-    return sorted(pathlib.Path(folder).glob("[0-9]_*.py"))
+    return sorted(pathlib.Path(folder).glob("[0-9][0-9]_*.py"))
 
 
 def title(path):
@@ -125,11 +142,65 @@ def shown(path, port_names=None):
 
 def _printed(cell, path, names):
     """What a cell of code prints; an error names the line of the file."""
+    global _pictures
     code = compile("\n" * (cell.line - 1) + cell.text, str(path), "exec")
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, names)
+    before, _pictures = _pictures, cell.pictures
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+    finally:
+        _pictures = before
     return printed.getvalue().rstrip("\n")
+
+
+def picture(figure, words):
+    """Show a matplotlib Figure of a lesson; ``words`` say what is on it.
+
+    On a page it stands below its code, and so it does in a notebook; a program
+    writes it to a file and prints where.
+    """
+    png = io.BytesIO()
+    figure.savefig(png, format="png", dpi=144, metadata={"Software": None})
+    if _pictures is not None:
+        _pictures.append(Picture(png.getvalue(), words))
+    elif "ipykernel" in sys.modules:
+        from IPython import display
+        display.display(display.Image(png.getvalue(), alt=words, width=720))
+    else:
+        file = pathlib.Path(tempfile.mkdtemp(prefix="lesson-"), "picture.png")
+        write_whole(file, png.getvalue())
+        print(f"picture: {words} ({file})")
+
+
+def at_the_spot(engines, file, owner, step, backward=False):
+    """Print one numbered step's statement as each of ``engines`` has it.
+
+    ``owner`` is the class or function that it stands in.
+    """
+    for name in engines:
+        code = next(each.code for each in read_steps(ports.folder(name) / file)
+                    if (each.owner, each.name) == (owner, step)
+                    and each.backward == backward)
+        print(f"{name:6} {' '.join(code.split())}")
+
+
+def notebook(path, out):
+    """Write a lesson as a notebook, its cells not yet run.
+
+    Raises:
+        InputError: jupytext is not installed.
+    """
+    try:
+        import jupytext
+    except ImportError:
+        raise InputError(
+            "a notebook is written by jupytext, which is not installed; "
+            "pip install 'transformer-parity[notebook]'.") from None
+    made = jupytext.read(path, fmt="py:percent")
+    made.metadata["kernelspec"] = {
+        "name": "python3", "display_name": "Python 3", "language": "python"}
+    write_whole(out, jupytext.writes(made, fmt="ipynb"))
 
 
 def engines_here():

@@ -1,5 +1,7 @@
 """The lessons as pages: text, code and what it printed when it was run."""
 
+import base64
+
 from parity.reading import lessons, listing, rulings
 
 
@@ -41,10 +43,17 @@ def of_lesson(site, path):
         "file": f"lessons/{path.name}", "problem": problem,
         "cells": [{
             "words": rulings.rendered(cell.text) if cell.markdown else "",
-            "code": listing.highlighted(cell.text), "output": cell.output}
+            "code": listing.highlighted(cell.text), "output": cell.output,
+            "pictures": [(source_of(each), each.words)
+                         for each in cell.pictures]}
             for cell in cells],
         "before": beside(files[:around][-1:]),
         "after": beside(files[around + 1:][:1])}
+
+
+def source_of(picture):
+    """A Picture as an address that has it."""
+    return "data:image/png;base64," + base64.b64encode(picture.png).decode()
 
 
 def beside(files):

@@ -17,7 +17,7 @@ PARITY = ROOT / "parity"
 #: A room may import those above it in this list, and itself.
 ROOMS = ("ports", "numerics", "tracing", "matching", "check", "originals",
          "mutation", "comparison", "causes", "differences", "assertions",
-         "runs", "render", "reading", "commands", "front door")
+         "runs", "render", "reading", "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.
 FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}

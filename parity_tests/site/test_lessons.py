@@ -1,6 +1,7 @@
 """The lessons run, say what they leave out, and print what they assert."""
 
 import html
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from contract.errors import InputError
 from parity import ports
 from parity.ports import NotChecked
 from parity.reading import lessons, listing
+from parity_tests.support.commands import invoke
 
 PATHS = lessons.paths()
 
@@ -26,12 +28,16 @@ def test_lesson_runs_in_every_framework_that_is_here(path):
         assert absent or re.search(rf"^{name} ", printed, flags=re.M)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [
+    path if path in PATHS[:2] else pytest.param(path, marks=pytest.mark.long)
+    for path in PATHS], ids=lambda path: path.stem)
 def test_lesson_runs_without_any_framework(path):
     found = lessons.run(path, ())
     printed = "\n".join(cell.output for cell in found)
     for name in ports.known_ports():
         assert f"not checked: {name}, it was not asked for" in printed
+    for picture in (each for cell in found for each in cell.pictures):
+        assert picture.png.startswith(b"\x89PNG") and picture.words
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -43,17 +49,58 @@ def test_every_code_prints_or_defines(path):
     for cell in found:
         assert cell.text
         if not cell.markdown:
-            assert "print(" in cell.text
+            assert "print(" in cell.text or "at_the_spot(" in cell.text
     for line in path.read_text(encoding="utf-8").splitlines():
         assert len(line) <= 80
 
 
-def test_there_are_three():
-    assert [path.stem for path in PATHS] == [
-        "1_attention", "2_text_to_text", "3_porting"]
-    assert [lessons.title(path) for path in PATHS] == [
-        "Attention, from one head to many", "From text to text",
-        "Porting a model, and finding the bug"]
+def test_their_numbers_and_titles():
+    numbers = [int(path.stem[:2]) for path in PATHS]
+    assert numbers == sorted(set(numbers))
+    listed = invoke("lesson")
+    assert listed.exit_code == 0
+    for number, path in zip(numbers, PATHS):
+        assert f"{number:2}  {lessons.title(path)}\n" in listed.output
+
+
+def test_a_lesson_as_a_notebook(tmp_path):
+    """Its cells are those of the file, and a file that opens as one."""
+    pytest.importorskip("jupytext")
+    import nbformat
+    file = tmp_path / "lesson.ipynb"
+    done = invoke("lesson", 1, "--notebook", file)
+    assert done.exit_code == 0, done.output
+    made = nbformat.read(file, as_version=4)
+    nbformat.validate(made)
+    cells = lessons.cells(PATHS[0])
+    assert [cell.source for cell in made.cells] == [
+        cell.text for cell in cells]
+    assert [cell.cell_type == "markdown" for cell in made.cells] == [
+        cell.markdown for cell in cells]
+    assert json.loads(file.read_text("utf-8"))["metadata"]["kernelspec"]
+
+
+def test_without_jupytext_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jupytext", None)
+    done = invoke("lesson", 1, "--notebook", tmp_path / "lesson.ipynb")
+    assert done.exit_code == 2 and "[notebook]" in done.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pictures_are_kept_where_they_are_wanted(tmp_path, monkeypatch):
+    monkeypatch.setattr(lessons, "paths", lambda: [written(
+        tmp_path, "# %% [markdown]\n# # Title\n# %%\n"
+        "from parity.reading import lessons\n"
+        "from parity.render import figures\n"
+        "figure, axis = figures.subplots()\n"
+        "lessons.picture(figure, 'an empty axis')\n")])
+    told = invoke("lesson", 1).output
+    assert "[picture: an empty axis; --pictures FOLDER keeps it]" in told
+    folder = tmp_path / "pictures"
+    done = invoke("lesson", 1, "--pictures", folder)
+    assert done.exit_code == 0 and "01_lesson_1.png" in done.output
+    assert (folder / "01_lesson_1.png").read_bytes().startswith(b"\x89PNG")
+    assert invoke("lesson", "--pictures", folder).exit_code == 2
 
 
 def test_lesson_is_a_program_too():
@@ -67,7 +114,7 @@ def test_lesson_is_a_program_too():
 
 
 def written(tmp_path, text):
-    path = tmp_path / "1_lesson.py"
+    path = tmp_path / "01_lesson.py"
     path.write_text(text, encoding="utf-8")
     return path
 

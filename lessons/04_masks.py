@@ -1,0 +1,237 @@
+# %% [markdown]
+# # Masks, and a leak
+#
+# Attention looks everywhere, and that is often wrong: padding is no word, and a
+# decoder that sees the word it is to predict learns to copy it. Masks forbid
+# both. A mask that is off by one place gives no error, only a wonderful loss.
+# Here you make both masks, meet a row that may see nothing, and find a leak.
+#
+# *50 minutes. You need lesson 3.*
+
+# %%
+import numpy as np
+
+from contract.batch import Batch
+from parity import assert_parity
+from parity.causes import catalogue
+from parity.check import golden
+from parity.reading import lessons
+from parity.render import figures
+
+np.set_printoptions(precision=4, suppress=True, linewidth=76)
+engines = lessons.engines_here()
+numpy = engines["numpy"]
+config, weights, tokenizer, pairs = golden.trained()
+weights = {name: array.astype(np.float64) for name, array in weights.items()}
+model = numpy.build("transformer", config, weights)
+print("frameworks:", ", ".join(engines))
+assert config.n_decoder_layers == 2
+
+# %% [markdown]
+# ## The rule
+#
+# A mask is a table of True and False with a row for each query and a column for
+# each key. **True means that the query may attend to the key.** Write this
+# sentence on the wall: some libraries mean the opposite.
+# `torch.nn.MultiheadAttention` takes a boolean mask whose True *hides*,
+# `torch.nn.functional.scaled_dot_product_attention` one whose True *shows*, and
+# both are in one library.
+#
+#     padding mask   [B 1 1 S]   key ≠ padding
+#     causal mask    [1 1 T T]   key ≤ query
+#     the decoder's  [B 1 T T]   both
+#
+# The axes of size 1 are for broadcasting: one mask serves every head, and a
+# padding mask every query.
+
+# %%
+batch = Batch.of_text(["5 Mai 1980", "19 avril 2047"],
+                      ["1980-05", "2047-04-19"], tokenizer)
+length = batch.target.shape[1]
+causal = np.tri(length, dtype=bool)[None, None]
+padding = (batch.target != config.pad_id)[:, None, None, :]
+both = causal & padding
+print("causal", causal.shape, "padding", padding.shape, "both", both.shape)
+assert np.array_equal(both, batch.target_mask)
+figure, axes = figures.subplots(3, 2.9)
+for axis, mask, title in zip(axes, (
+        causal[0, 0], np.broadcast_to(padding[0, 0], (length, length)),
+        both[0, 0]), ("causal", "padding", "both")):
+    figures.heat(axis, mask, title, low=0, high=1)
+    axis.set(xlabel="key")
+axes[0].set(ylabel="query")
+lessons.picture(figure, "Three masks of a short target in a padded batch, "
+                "yellow where attention is allowed: a lower triangle; all but "
+                "the last columns; and where both are")
+
+# %% [markdown]
+# ## How a score is hidden
+#
+# The softmax of -∞ is 0, so a hidden score could be replaced by -∞. Two things
+# speak against it. A row that is hidden wholly becomes 0/0, which is NaN; and
+# -∞ times 0 is NaN as well, so adding `(1 - mask) · -∞` spoils the scores that
+# should stay. This project puts the lowest *finite* number in place of a hidden
+# score, and sets hidden weights to 0 once more at the end (R2).
+
+# %%
+lessons.at_the_spot(
+    engines, "attention.py", "scaled_dot_product_attention", "weights")
+
+# %% [markdown]
+# What becomes of a row that may attend to nothing? The weights are a mean over
+# nobody. Four answers are in use; only in the third can no number from nowhere
+# reach the output, and it is ours.
+
+# %%
+scores = np.array([[2.0, -1.0, 0.5, 1.0]])
+nothing = np.zeros((1, 4), bool)
+
+
+def softmax(x):
+    with np.errstate(all="ignore"):
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+
+answers = {
+    "-∞ in its place": softmax(np.where(nothing, scores, -np.inf)),
+    "-1e9 in its place": softmax(np.where(nothing, scores, -1e9)),
+    "and 0 once more": np.where(
+        nothing, softmax(np.where(nothing, scores, -1e9)), 0),
+    "-1e9 added": softmax(scores - 1e9)}
+for name, answer in answers.items():
+    print(f"{name:18}", answer[0])
+assert np.isnan(answers["-∞ in its place"]).all()
+assert np.array_equal(answers["-1e9 in its place"][0], [0.25] * 4)
+assert not answers["and 0 once more"].any()
+assert np.allclose(answers["-1e9 added"], softmax(scores), atol=1e-6)
+
+# %% [markdown]
+# The last answer is the worst, for it looks well: 1e9 is taken from every score
+# of the row, and a softmax does not feel what all have in common. The row that
+# should see nothing sees everything. Such rows are not rare: a batch that is
+# padded on the left has them, and so has a sentence without words.
+#
+# The four frameworks here agree, with the last row hidden wholly:
+
+# %%
+small = config.replace(d_model=8, n_heads=2, d_ff=16)
+draw = np.random.default_rng(4)
+part = {f"{name}.{leaf}": draw.normal(size=(8, 8) if leaf == "kernel" else 8)
+        for name in ("query", "key", "value", "output")
+        for leaf in ("kernel", "bias")}
+x = draw.normal(size=(1, 4, 8))
+mask = np.tri(4, dtype=bool)
+mask[3] = False
+truth = None
+for name, engine in engines.items():
+    attention = engine.build("multi_head_attention", small, part)
+    found = engine.run(attention, x, x, mask[None, None], cache=None)["weights"]
+    truth = found if truth is None else truth
+    error = assert_parity(found, truth)[0].error
+    print(f"{name:6} sums of the rows: {found[0, 0].sum(axis=-1)}, "
+          f"error {error:.1e}")
+    assert not found[0, :, 3].any()
+
+# %% [markdown]
+# ## A leak
+#
+# Here is the mistake that everybody makes once: `key <= query + 1`. Each place
+# sees one word further on, the very word that it is to predict. We give the
+# *trained* model that mask, without training it again, and ask how likely the
+# right tokens are.
+
+# %%
+source, target = zip(*pairs[:24])
+forced = Batch.of_text(source, target, tokenizer)
+reads, labels = forced.target[:, :-1], forced.target[:, 1:]
+inputs = Batch.of_ids(forced.source, reads, config.pad_id)
+places = np.arange(reads.shape[1])
+leaking = (places[None] <= places[:, None] + 1) & (
+    reads != config.pad_id)[:, None, None, :]
+
+
+def loss_with(mask):
+    """The mean loss with a target mask."""
+    output = numpy.predict(model, inputs.source, inputs.target,
+                           inputs.source_mask, mask)
+    return float(numpy.loss(output, labels, config.pad_id, 0.0, "uniform"))
+
+
+sound, leaky = loss_with(inputs.target_mask), loss_with(leaking)
+print(f"loss with the right mask {sound:.4f}, with the leaking one {leaky:.4f}")
+assert leaky > sound
+
+# %% [markdown]
+# The loss is *worse*, for the model was trained without the leak and does not
+# expect it. That is what makes leaks treacherous: a leak shows in use only, and
+# in training it looks like progress. So we do not look at the loss but at what
+# depends on what. **Change one token and see which outputs move.** With a sound
+# mask, none before it does.
+
+# %%
+def moved(mask):
+    """[place, changed token]: whether an output moves at all."""
+    one = inputs.target[:1].copy()
+    before = numpy.predict(model, inputs.source[:1], one,
+                           inputs.source_mask[:1], mask[:1])
+    table = np.zeros((one.shape[1],) * 2, bool)
+    for place in range(one.shape[1]):
+        changed = one.copy()
+        changed[0, place] = 3 + (changed[0, place] + 1) % 100
+        after = numpy.predict(model, inputs.source[:1], changed,
+                              inputs.source_mask[:1], mask[:1])
+        table[:, place] = np.abs(after - before)[0].max(axis=-1) > 1e-9
+    return table
+
+
+tables = {"key ≤ query": moved(inputs.target_mask),
+          "key ≤ query + 1": moved(leaking)}
+for name, table in tables.items():
+    print(f"{name}: outputs that a later token moves:",
+          int(np.triu(table, 1).sum()))
+assert not np.triu(tables["key ≤ query"], 1).any()
+assert np.diag(tables["key ≤ query + 1"], 2).any()
+assert not np.triu(tables["key ≤ query + 1"], 3).any()
+figure, axes = figures.subplots(2, 3.4)
+for axis, (name, table) in zip(axes, tables.items()):
+    figures.heat(axis, table, name, low=0, high=1)
+    axis.set(xlabel="token changed", ylabel="output that moves")
+lessons.picture(figure, "Which outputs move when a token is changed: with the "
+                "right mask a lower triangle; with a mask that is off by one, "
+                "two diagonals more, one for each layer")
+
+# %% [markdown]
+# Look at the right picture again. The mask leaks one place, but *two* diagonals
+# are lit above the main one: the model has two decoder layers, and each hands
+# the leak one place further. In a stack of six, a leak of one place is one of
+# six.
+#
+# ## What the catalogue says
+#
+# The project knows these mistakes, puts each into each port, and must find it
+# at its first step and call it by its name.
+
+# %%
+from parity.causes import proof
+
+for name in ("causal mask off by one, to the future", "no padding mask",
+             "a query that sees nothing spreads its weight evenly"):
+    cause = catalogue.by_name(name)
+    print(f"“{name}”, first seen in {cause.case}, {cause.step}:")
+    for framework, engine in engines.items():
+        if framework != "numpy":
+            found = proof.proof(cause, engine)
+            print(f"  {framework:6} {found.in_words}")
+            assert found.right
+
+# %% [markdown]
+# ## Exercises
+#
+# - **4.1** A causal mask. Four ways of getting it wrong are known by name.
+# - **4.2** A masked softmax, with a row that sees nothing.
+# - **4.3** Find the leak: a function that takes any model and says at which
+#   place it first sees the future.
+#
+# In the code: `reference_numpy/masks.py`; the rules are R1 and R2 in
+# RULINGS.md.

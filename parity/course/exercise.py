@@ -1,0 +1,90 @@
+"""What an exercise is: a function that the reader writes.
+
+Its task and the file to begin with are ``lessons/exercises/4_2.py``, one
+answer is ``lessons/solutions/4_2.py``. What it is held against stands here, in
+a file a part of the course: inputs, what is right for them, and what known
+mistakes give for them.
+"""
+
+import ast
+import dataclasses
+import functools
+import importlib
+import typing
+
+from contract.errors import InputError
+from contract.shipped import LESSONS
+
+FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"
+
+#: The files that have exercises, in the order of the lessons.
+PARTS = ("tokens", "attention", "layers")
+
+
+@dataclasses.dataclass(frozen=True)
+class Exercise:
+    """One exercise.
+
+    Attributes:
+        number: lesson and place in it, such as "4.2".
+        function: the name of the function that the reader writes.
+        inputs: () -> a list of tuples, the arguments of each call. So many and
+            so different that no answer written for one of them fits.
+        right: arguments -> what is right: an array, a tuple of arrays, or
+            words and whole numbers, which have to be equal.
+        mistakes: {what goes wrong: arguments -> what it gives}. Where the
+            catalogue of causes knows the mistake, it has that name.
+        limit: the largest relative error, of float64.
+    """
+
+    number: str
+    function: str
+    inputs: typing.Callable
+    right: typing.Callable
+    mistakes: dict = dataclasses.field(default_factory=dict)
+    limit: float = 1e-12
+
+    @property
+    def lesson(self):
+        """The number of its lesson."""
+        return int(self.number.partition(".")[0])
+
+    @property
+    def file(self):
+        """The name of its files."""
+        return f"{self.number.replace('.', '_')}.py"
+
+    @property
+    def start(self):
+        """The text of the file to begin with."""
+        return (EXERCISES / self.file).read_text(encoding="utf-8")
+
+    @property
+    def title(self):
+        """The first line of what is asked."""
+        return self.task.partition("\n")[0].removesuffix(".")
+
+    @property
+    def task(self):
+        """What is asked: the docstring of that file."""
+        return ast.get_docstring(ast.parse(self.start))
+
+
+@functools.cache
+def exercises():
+    """{number: Exercise}, in order."""
+    return {exercise.number: exercise for part in PARTS
+            for exercise in importlib.import_module(
+                f"parity.course.{part}").EXERCISES}
+
+
+def by_number(number):
+    """The Exercise of this number.
+
+    Raises:
+        InputError: there is none.
+    """
+    if number not in exercises():
+        raise InputError(f"there is no exercise {number}; choose one of "
+                         f"{', '.join(exercises())}.")
+    return exercises()[number]
