@@ -164,9 +164,14 @@ class Translator:
         # Small products gain nothing from a second thread, and on a busy
         # machine the threads wait for one another.
         self.small = sum(a.size for a in model.arrays.values()) < SMALL
-        self.native_model = engine.build("transformer", model.config, {
-            name: array.astype(dtype)
-            for name, array in model.arrays.items()}, dtype, device)
+        self.dtype, self.device = dtype, device
+        self.native_model = self._built(engine)
+
+    def _built(self, engine):
+        return engine.build("transformer", self.model.config, {
+            name: array.astype(self.dtype)
+            for name, array in self.model.arrays.items()},
+            self.dtype, self.device)
 
     def answer(self, questions, settings, most=32, first_row=0):
         """Answers to texts that were read, in their order.
@@ -213,6 +218,8 @@ class Translator:
     def attention(self, answer, settings):
         """The attention weights of every step of the best hypothesis.
 
+        The readable form computes them: the fast one has no such step.
+
         Returns:
             {kind: weights [layers H T S]} of "encoder", "decoder" and "cross".
             The decoder's rows are those of ``decoder_ids``.
@@ -220,7 +227,8 @@ class Translator:
         config = self.model.config
         target = np.array(decoder_ids(answer, settings), np.int64)
         batch = Batch.of_ids(answer.ids[None], target[None], config.pad_id)
-        steps = self.engine.forward(self.native_model, *batch)
+        readable = ports.ready(self.port, self.device)
+        steps = readable.forward(self._built(readable), *batch)
         kinds = {
             "encoder": ("encoder", config.n_encoder_layers, "self_attention"),
             "decoder": ("decoder", config.n_decoder_layers, "self_attention"),
