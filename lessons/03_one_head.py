@@ -1,10 +1,12 @@
 # %% [markdown]
-# # Attention, from one head to many
+# # One head of attention, by hand
 #
 # Attention lets each word of a sentence look at all the others and take from
 # each what it needs. We follow four words of six numbers through it, see the
 # numbers that a well-known notebook prints, and find the same ones in NumPy,
 # PyTorch, Keras and JAX.
+#
+# *45 minutes. You need lesson 1 and matrix products.*
 #
 # Nothing here is a copy: the code that runs is that of `reference_numpy` and
 # the `impl_` folders, and we look at its steps by their names.
@@ -13,10 +15,10 @@
 import numpy as np
 
 from contract.shipped import VECTORS
-from contract.steps import read_steps
-from parity import assert_parity, ports
+from parity import assert_parity
 from parity.check.vectors import Vector
 from parity.reading import lessons
+from parity.render import figures
 
 np.set_printoptions(precision=4, suppress=True, linewidth=76)
 engines = lessons.engines_here()
@@ -97,6 +99,17 @@ assert round(steps["weights"][1, 2], 4) == 0.9991
 assert np.allclose(steps["weights"].sum(axis=-1), 1, atol=1e-15)
 assert np.allclose(steps["context"], steps["weights"] @ steps["value"])
 print("the first word's output:", steps["context"][0])
+figure, axes = figures.subplots(2, 2.8)
+labels = [f"word {number}" for number in range(1, 5)]
+figures.heat(axes[0], steps["scores"], "scores: Q Kᵀ / √d_k", labels, labels,
+             numbers=True)
+figures.heat(axes[1], steps["weights"], "weights: their softmax", labels,
+             labels, numbers=True, low=0, high=1)
+axes[0].set(ylabel="query", xlabel="key")
+axes[1].set(xlabel="key")
+lessons.picture(figure, "Two maps of four words by four: scores between about "
+                "-24 and 12, and the weights that a softmax makes of them, "
+                "each row with the sum 1")
 assert round(steps["context"][0, 0], 4) == 0.1903
 
 # %% [markdown]
@@ -125,109 +138,35 @@ for name, engine in engines.items():
 # are the same, so the whole project can be read side by side.
 
 # %%
-for name in engines:
-    file = ports.folder(name) / "attention.py"
-    step = next(step for step in read_steps(file)
-                if step.owner == "SingleHeadAttention"
-                and step.name == "weights" and not step.backward)
-    print(f"{name:6} {' '.join(step.code.split())}")
+lessons.at_the_spot(engines, "attention.py", "SingleHeadAttention", "weights")
 
 # %% [markdown]
-# ## From one head to many
+# ## One word too many
 #
-# One head weights the words in one way, three heads in three: the model's
-# twelve numbers are cut into three times four, each head attends by itself, and
-# their outputs are concatenated and mixed by one more matrix. The shapes are
-# [batch, head, word, number].
+# A softmax divides by a sum of exponentials, and exp(710) is infinite in
+# float64. Nothing forbids such scores. But a softmax does not change if one
+# number is subtracted from all scores of a row, since it multiplies numerator
+# and denominator alike; so every implementation subtracts the largest first.
 
 # %%
-many = Vector(VECTORS / "notebook_numpy_multi_head.safetensors")
-module = reference.build("multi_head_attention", many.config, many.weights)
-steps = reference.run(module, *many.inputs(), cache=None)
-for name, value in steps.items():
-    print(f"{name:8} {value.shape}")
-assert steps["query"].shape == (1, 3, 4, 4)
-assert steps["output"].shape == (1, 4, 12)
-assert_parity(steps["context"][0], many.answers["heads"])
+large = np.array([[1000.0, 999.0, 0.0]])
+with np.errstate(all="ignore"):
+    naive = np.exp(large) / np.exp(large).sum()
+shifted = np.exp(large - large.max())
+print("as the formula stands:", naive[0])
+print("the largest subtracted:", (shifted / shifted.sum())[0])
+assert np.isnan(naive[0, 0])
+assert np.isclose((shifted / shifted.sum())[0, 0], 1 / (1 + np.exp(-1)))
 
 # %% [markdown]
-# The notebook's first output is 7.7930, its last 11.4000. Its heads are three
-# small matrices, ours are the columns of one large one; both hold the same
-# numbers, and all four frameworks give the same output.
-
-# %%
-for name, engine in engines.items():
-    module = engine.build("multi_head_attention", many.config, many.weights)
-    output = engine.run(
-        module, *many.inputs(), cache=None)["output"][0]
-    error = assert_parity(output, many.answers["output"])[0].error
-    print(f"{name:6} {output[0, 0]:.4f} … {output[-1, -1]:.4f}, "
-          f"error {error:.1e}")
-    assert (round(output[0, 0], 4), round(output[-1, -1], 4)) == (7.793, 11.4)
-
-# %% [markdown]
-# ## Masks
+# ## Exercises
 #
-# A **mask** is true where a query may attend to a key. A causal mask hides
-# later words, as a decoder must. The last row here is fully masked: its weights
-# are 0 and not a quarter each, and so is its output. Frameworks disagree about
-# such a row; in this project it is the same in all four.
-
-# %%
-y, _, _ = many.inputs()
-causal = np.tril(np.ones((4, 4), bool))
-causal[3] = False
-for name, engine in engines.items():
-    module = engine.build("multi_head_attention", many.config, many.weights)
-    weights = engine.run(
-        module, y, y, causal[None, None], cache=None)["weights"]
-    if name == "numpy":
-        print("head 1:")
-        print(weights[0, 0])
-        truth = weights
-    assert_parity(weights, truth)
-    assert not weights[0, :, ~causal].any()
-    assert np.allclose(weights.sum(axis=-1), [1, 1, 1, 0])
-    print(f"{name:6} sums of its rows:", weights[0, 0].sum(axis=-1))
-
-# %% [markdown]
-# ## What heads learn
+# `parity exercise 3.1` writes a file to begin with, and `parity exercise 3.1
+# exercise_3_1.py` checks your answer.
 #
-# Random weights attend to random words. The shipped model was trained to write
-# dates as 2047-04-19; when it writes the month, where do the heads of its last
-# layer look?
-
-# %%
-from contract.batch import Batch
-from parity.check import golden
-
-config, weights, tokenizer, _ = golden.trained()
-weights = {name: array.astype(np.float64) for name, array in weights.items()}
-source, target = "vendredi 19 avril 2047", "2047-04-19"
-batch = Batch.of_text([source], [target], tokenizer)
-words = tokenizer.tokens(batch.source[0])
-written = tokenizer.tokens(batch.target[0])
-place = written.index("-") + 1  # having read the 0 of the month: next is 4
-step = "decoder.layers.1.cross_attention.weights"
-attended = {}
-for name, engine in engines.items():
-    model = engine.build("transformer", config, weights)
-    attended[name] = engine.forward(model, *batch)[step]
-    assert_parity(attended[name], attended["numpy"])
-print("the source:", " | ".join(words))
-print("read so far:", "".join(written[1:place + 1]))
-for number, shares in enumerate(attended["numpy"][0, :, place], start=1):
-    best = np.argsort(-shares)[:3]
-    print(f"head {number}: " + ", ".join(
-        f"{words[i]!r} {shares[i]:.2f}" for i in best))
-month = [i for i, word in enumerate(words) if word in (" a", "v", "ril")]
-share = attended["numpy"][0, :, place][:, month].sum(axis=-1)
-print("of each head's attention, to the month:", share)
-assert share.max() > 0.5
-
-# %% [markdown]
-# ## Try it
+# - **3.1** Equation 1, for any number of queries and keys.
+# - **3.2** A softmax that does not overflow.
+# - **3.3** Repair a head: it runs, its shapes are right, and two mistakes are
+#   in it.
 #
-# Make the sentence five words long, or mask one more key, and say what will
-# change before you run it. Then read `reference_numpy/attention.py`, the code
-# that ran above.
+# In the code: `SingleHeadAttention` in `reference_numpy/attention.py`.

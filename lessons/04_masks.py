@@ -76,6 +76,10 @@ lessons.picture(figure, "Three masks of a short target in a padded batch, "
 # %%
 lessons.at_the_spot(
     engines, "attention.py", "scaled_dot_product_attention", "weights")
+lowest = np.finfo(np.float64).min
+print(f"the lowest finite number {lowest:.3g}, its exponential "
+      f"{np.exp(lowest)}")
+assert np.exp(lowest) == 0 and np.isfinite(lowest)
 
 # %% [markdown]
 # What becomes of a row that may attend to nothing? The weights are a mean over
