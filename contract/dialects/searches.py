@@ -4,6 +4,7 @@ transformers keep the numbers of a search in ``generation_config.json``; folders
 of older releases have them in ``config.json``.
 """
 
+from contract.errors import InputError
 from contract.generation import GenerationConfig
 
 #: The search of transformers 5.x, where no file says otherwise.
@@ -17,6 +18,13 @@ RULES = {True: "hf_true", False: "hf_false", "never": "hf_never"}
 KEYS = {"length_penalty": "alpha", "forced_eos_token_id": "forced_eos_id",
         "begin_suppress_tokens": "begin_suppress_tokens",
         "temperature": "temperature", "top_k": "top_k", "top_p": "top_p"}
+
+#: The kinds of value of the keys that are counted with or looked up.
+KINDS = {
+    "num_beams": int, "max_length": int, "max_new_tokens": int,
+    "min_length": int, "min_new_tokens": int, "suppress_tokens": list,
+    "begin_suppress_tokens": list, "bad_words_ids": list,
+    "early_stopping": (bool, str)}
 
 #: What is not done here: their key -> the value with which it does nothing.
 NOTHING = {
@@ -40,9 +48,13 @@ def fields(dialect, described, generation=None, prompt=1):
 
     Returns:
         {field: value}, and in words what the files ask for and is not done.
+
+    Raises:
+        InputError: a value is of another kind than its key has.
     """
-    given = {key: value for key, value
-             in {**(generation or described)}.items() if value is not None}
+    given = {key: value for key, value in (generation or described).items()
+             if value is not None}
+    _check(given)
     made, undone = dict(dialect.search), [
         f"{key} {given[key]!r}" for key, nothing in NOTHING.items()
         if given.get(key, nothing) != nothing]
@@ -52,7 +64,7 @@ def fields(dialect, described, generation=None, prompt=1):
     made["eos_id"] = given.get("eos_token_id", described.get("eos_token_id"))
     made |= {field: given[key] for key, field in KEYS.items() if key in given}
     for field in ("eos_id", "forced_eos_id"):
-        if isinstance(made.get(field), list):
+        if isinstance(made.get(field), list) and made[field]:
             undone += [f"{field} {each}" for each in made[field][1:]]
             made[field] = made[field][0]
     if prompt == 1 and "forced_bos_token_id" in given:
@@ -68,6 +80,21 @@ def settings(dialect, described, generation=None, prompt=1):
     """The GenerationConfig that a model's files give, see ``fields``."""
     return GenerationConfig(**fields(
         dialect, described, generation, prompt)[0])
+
+
+def _check(given):
+    """Raise InputError where a value is of another kind than its key has."""
+    for key, kind in KINDS.items():
+        value = given.get(key)
+        right = value is None or isinstance(value, kind) and (
+            kind is not int or not isinstance(value, bool))
+        if key == "bad_words_ids" and isinstance(value, list):
+            right = all(isinstance(word, list) for word in value)
+        if isinstance(value, str):
+            right = value in RULES
+        if not right:
+            raise InputError(
+                f"{key} is {value!r} in the files of a search; change it.")
 
 
 def _method(given):

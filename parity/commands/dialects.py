@@ -1,6 +1,7 @@
 """The commands on other people's models: from dialects to run."""
 
 import pathlib
+import sys
 from typing import Annotated, Optional
 
 import typer
@@ -151,22 +152,33 @@ def run(
         "four answer and are compared.")] = "numpy",
     beam: Annotated[Optional[int], typer.Option(
         metavar="N", min=1, help="Search with a beam of N hypotheses.  "
-        "[default: greedy search]")] = None,
+        "[default: what its files say, else greedy search]")] = None,
     max_tokens: Annotated[Optional[int], typer.Option(
         min=1, help="The most tokens of an answer.")] = None,
     dtype: Annotated[str, typer.Option(
         help="float64 or float32.")] = "float64",
 ):
-    """Answer texts or sounds with another system's model."""
-    from parity.runs import exchange
+    """Answer texts or sounds with another system's model.
+
+    It searches as the model's own files say, by its system's rules.
+    """
+    from parity.runs import exchange, translation
     with told_plainly():
         one_of(dtype, ("float64", "float32"), "dtype")
         _, _, apart, description = exchange.kept(path)
         dialect = SYSTEMS.get(description.get("dialect", ""))
         if dialect is None or dialect.component != "frames":
-            return translate.translate(
-                given, weights=path / exchange.WEIGHTS, port=port, beam=beam,
-                max_tokens=max_tokens, dtype=dtype)
+            model = translation.Model.load(path / exchange.WEIGHTS)
+            settings, undone = exchange.searching(path, model, given)
+            if undone:
+                print("parity: the model's files ask for what is not done "
+                      f"here, {', '.join(undone)}; an answer may be another.",
+                      file=sys.stderr)
+            settings = settings.replace(
+                **{"method": "beam", "beam": beam} if beam else {},
+                max_tokens=max_tokens or settings.max_tokens)
+            return translate.respond(
+                given, port, model, settings.check(model.config), dtype)
         if beam:
             raise InputError("a sound is answered by greedy search alone; "
                              "leave --beam out.")

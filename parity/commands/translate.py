@@ -80,12 +80,9 @@ def translate(
     from parity.check import golden
     from parity.runs import translation
     with told_plainly():
-        names = (["numpy", *ports.known_ports()] if port == "all" else
-                 [one_of(port, ("numpy", *ports.known_ports(), "all"),
-                         "port")])
+        _names(port)
         one_of(dtype, ("float64", "float32"), "dtype")
-        to_stdout = json_file is not None and str(json_file) == "-"
-        if not to_stdout:
+        if str(json_file) != "-":
             check_writable(json_file)
         check_writable(attention)
         if attention and attention.suffix not in PICTURES:
@@ -105,10 +102,6 @@ def translate(
             raise InputError(
                 f"{str(weights)!r} does not say how sure right answers are; "
                 "leave --strict out, or train with more pairs to test on.")
-        if beam and beam > model.config.target_vocab:
-            raise InputError(
-                f"the beam is {beam} wide, but the vocabulary has "
-                f"{model.config.target_vocab} tokens; choose at most that.")
         settings = GenerationConfig(
             method="beam" if beam else "sample" if sample else "greedy",
             bos_id=model.tokenizer.bos_id,
@@ -117,33 +110,56 @@ def translate(
             top_k=top_k, top_p=top_p, seed=seed,
             max_tokens=(max_tokens if max_tokens is not None
                         else model.config.max_length)).check(model.config)
-        translators, absent = [], []
-        for name in names:
-            try:
-                translators.append(translation.Translator(
-                    name, model, dtype, device))
-            except InputError:
-                if port != "all":
-                    raise
-                absent.append(name)
-        output = _Output(translators, absent, settings, nbest, dtype,
-                         quiet=to_stdout, strict=strict)
-        first = 0
-        for lines in _chunks(texts, batch):
-            output.add(lines, first, batch)
-            first += len(lines)
-        output.finish()
-        if attention:
-            output.draw(attention)
-        if json_file is not None:
-            if to_stdout:
-                import json
-                print(json.dumps(output.as_json(), ensure_ascii=False,
-                                 indent=1))
-            else:
-                write_json(json_file, output.as_json())
-        if output.status:
-            raise typer.Exit(output.status)
+        respond(texts, port, model, settings, dtype, device, nbest, batch,
+                strict, attention, json_file)
+
+
+def _names(port):
+    """The ports that answer, of the option's word."""
+    known = "numpy", *ports.known_ports()
+    return known if port == "all" else [one_of(port, (*known, "all"), "port")]
+
+
+def respond(texts, port, model, settings, dtype, device="cpu", nbest=1,
+            batch=32, strict=False, attention=None, json_file=None):
+    """Answer texts by a model, as settings say, and print what is found.
+
+    Args:
+        model: a translation.Model.
+        settings: a GenerationConfig that it can do.
+        port, ...: the options of ``translate``.
+    """
+    from parity.runs import translation
+    if settings.width > model.config.target_vocab:
+        raise InputError(
+            f"the beam is {settings.beam} wide, but the vocabulary has "
+            f"{model.config.target_vocab} tokens; choose at most that.")
+    translators, absent = [], []
+    for name in _names(port):
+        try:
+            translators.append(translation.Translator(
+                name, model, dtype, device))
+        except InputError:
+            if port != "all":
+                raise
+            absent.append(name)
+    to_stdout = str(json_file) == "-"
+    output = _Output(translators, absent, settings, nbest, dtype,
+                     quiet=to_stdout, strict=strict)
+    first = 0
+    for lines in _chunks(texts, batch):
+        output.add(lines, first, batch)
+        first += len(lines)
+    output.finish()
+    if attention:
+        output.draw(attention)
+    if to_stdout:
+        import json
+        print(json.dumps(output.as_json(), ensure_ascii=False, indent=1))
+    elif json_file is not None:
+        write_json(json_file, output.as_json())
+    if output.status:
+        raise typer.Exit(output.status)
 
 
 def _chunks(texts, batch):

@@ -13,12 +13,14 @@ import shutil
 
 from contract import weights
 from contract.checkpoints import safetensors_file
-from contract.checkpoints.folder import CONFIG, read, read_file
+from contract.checkpoints.folder import (
+    CONFIG, GENERATION, read, read_file, read_json)
 from contract.config import TransformerConfig
-from contract.dialects import table
+from contract.dialects import searches, table
 from contract.dialects.dialect import Dialect
 from contract.errors import InputError, one_of
 from contract.files import new_folder, told, write_json
+from contract.generation import GenerationConfig
 from contract.tokenizer import Tokenizer
 
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
@@ -27,7 +29,7 @@ MODEL = "model.safetensors"
 #: The files of a tokenizer and of generation, which are copied as they are.
 BESIDE = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt",
           "merges.txt", "source.spm", "target.spm", "spiece.model",
-          "special_tokens_map.json", "generation_config.json")
+          "special_tokens_map.json", GENERATION)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,6 +181,37 @@ def kept(folder):
     if (aside := path.with_name(APART)).is_file() and "dialect" in description:
         _, apart, _ = read_file(aside)
     return config, arrays, apart, description
+
+
+def generation(folder):
+    """What a folder's ``generation_config.json`` says; {} without one."""
+    path = pathlib.Path(folder) / GENERATION
+    return read_json(path) if path.is_file() else {}
+
+
+def searching(folder, model, texts):
+    """How a folder's model answers texts by its own files.
+
+    Args:
+        model: a translation.Model of the folder.
+        texts: a decoder alone counts the longest among its tokens.
+
+    Returns:
+        A GenerationConfig, and in words what the files ask and is not done.
+    """
+    config, tokenizer = model.config, model.tokenizer
+    _, _, _, description = kept(folder)
+    most, prompt, fields, undone = config.max_length, 1, {}, []
+    if config.stacks == "decoder":
+        prompt = max(1, *(len(tokenizer.encode(text)) for text in texts))
+        most = max(1, most + 1 - prompt)
+    if dialect := table.SYSTEMS.get(description.get("dialect", "")):
+        fields, undone = searches.fields(
+            dialect, description["original"], generation(folder), prompt)
+    fields["max_tokens"] = min(most, fields.get("max_tokens", most))
+    return GenerationConfig(**{
+        "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id,
+        **fields}), undone
 
 
 def export(folder, name, out):

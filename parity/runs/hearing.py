@@ -15,6 +15,7 @@ from contract.components import WHOLE
 from contract.errors import InputError
 from contract.weights import part
 from parity import ports
+from parity.runs import exchange
 
 #: What the decoder is given first, and what ends an answer.
 PROMPT = ("<|startoftranscript|>", "<|notimestamps|>")
@@ -59,7 +60,8 @@ class Listener:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self.prompt = [self._id(token) for token in PROMPT]
         self.end = self._id(END)
-        original = description["original"]
+        original = {**description["original"],
+                    **exchange.generation(path.parent)}
         self.never = original.get(
             "suppress_ids", original.get("suppress_tokens")) or []
         self.never_first = original.get(

@@ -183,8 +183,9 @@ class Translator:
             first_row: the number of the first, from which its samples follow.
         """
         answers = [dataclasses.replace(answer) for answer in questions]
-        for places in by_length(questions, most):
-            source = padded(
+        prompts = self.model.config.stacks == "decoder"
+        for places in by_length(questions, 1 if prompts else most):
+            source = questions[places[0]].ids[None] if prompts else padded(
                 self.model.tokenizer,
                 [questions[i].ids.tolist() for i in places],
                 self.model.config.max_length)

@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from contract.checkpoints.folder import read
+from contract.dialects import searches
 from contract.dialects.table import SYSTEMS
 from contract.weights import probe_weights
 from parity.commands.shell import USAGE
@@ -343,3 +344,86 @@ def test_the_molecules_of_annalog(tmp_path):
             tmp_path / "model" / "weights.safetensors", "--port", port,
             "CC(=O)Oc1ccccc1C(=O)O")
         assert status == 0 and text.strip() == "CC(=O)Oc1ccccc1C(=O)O"
+
+
+# Searches
+
+#: What the files of a small model say of its search.
+GENERATION = {
+    "decoder_start_token_id": 2, "eos_token_id": 2, "num_beams": 3,
+    "early_stopping": True, "length_penalty": 2.0, "min_length": 4,
+    "max_length": 9, "forced_bos_token_id": 0, "forced_eos_token_id": 2,
+    "bad_words_ids": [[5]], "no_repeat_ngram_size": 3}
+
+
+@pytest.fixture
+def answering(tmp_path):
+    """A folder of ours, of a small BART with a tokenizer and a search."""
+    folder = theirs("bart", tmp_path / "theirs")
+    described = json.loads((folder / "config.json").read_text())
+    words = [chr(0x61 + i) for i in range(described["vocab_size"] - 4)]
+    words = ["<s>", "<pad>", "</s>", "<unk>", *words]
+    exchange.tokenizer_of(words, r"\w", ("<s>", "</s>")).save(
+        folder / "tokenizer.json")
+    (folder / "config.json").write_text(json.dumps(
+        {**described, "pad_token_id": 1}))
+    (folder / "generation_config.json").write_text(json.dumps(GENERATION))
+    status, text = said("import", folder, tmp_path / "ours")
+    assert status == 0, text
+    return tmp_path / "ours"
+
+
+def test_a_model_searches_as_its_files_say(answering):
+    """And says what they ask for and is not done."""
+    from parity.runs import translation
+    model = translation.Model.load(answering / "weights.safetensors")
+    settings, undone = exchange.searching(answering, model, ["abc"])
+    assert undone == ["no_repeat_ngram_size 3"]
+    assert (settings.method, settings.beam, settings.length_rule,
+            settings.finishing, settings.alpha) == (
+                "beam", 3, "hf_true", "top", 2.0)
+    assert (settings.bos_id, settings.eos_id, settings.forced_bos_id,
+            settings.forced_eos_id, settings.suppress_tokens,
+            settings.min_tokens, settings.max_tokens) == (
+                2, 2, 0, 2, (5,), 4, 8)
+    translator = translation.Translator("numpy", model)
+    answer = translator.answer(
+        [translation.read(model, "abc", "it")], settings)[0]
+    status, text = said("run", answering, "abc")
+    assert status == 0 and answer.best in text
+    assert "no_repeat_ngram_size 3" in text
+    status, text = said("run", answering, "abc", "--beam", "99")
+    assert status == USAGE and "99 wide" in text
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({"early_stopping": "often"}, "early_stopping"),
+    ({"num_beams": "four"}, "num_beams"),
+    ({"suppress_tokens": 3}, "suppress_tokens"),
+    ({"bad_words_ids": [3]}, "bad_words_ids"),
+    ({"max_length": []}, "max_length"),
+    ({"forced_eos_token_id": []}, "forced_eos_id"),
+    ({"length_penalty": -1.0}, "alpha"),
+    ({"eos_token_id": "</s>"}, "eos_id")])
+def test_a_search_that_cannot_be_read_is_named(answering, changes, words):
+    (answering / "generation_config.json").write_text(
+        json.dumps({**GENERATION, **changes}))
+    status, text = said("run", answering, "abc")
+    assert status == USAGE and words in text
+    assert text.count("\n") == 1
+
+
+def test_a_decoder_counts_its_prompt():
+    """max_length counts it in theirs, min_length too; new tokens do not."""
+    fields, _ = searches.fields(SYSTEMS["gpt2"], {
+        "eos_token_id": [7, 8]}, {
+            "eos_token_id": [7, 8], "max_length": 20, "min_length": 9}, 5)
+    assert fields["max_tokens"] == 15 and fields["min_tokens"] == 5
+    assert fields["eos_id"] == 7
+    fields, undone = searches.fields(SYSTEMS["gpt2"], {}, {
+        "eos_token_id": 7, "max_new_tokens": 3, "min_new_tokens": 2,
+        "do_sample": True, "top_p": 0.5, "bad_words_ids": [[1, 2], [7]]}, 5)
+    assert fields["max_tokens"] == 3 and fields["min_tokens"] == 3
+    assert (fields["method"], fields["top_k"], fields["top_p"]) == (
+        "sample", 50, 0.5)
+    assert undone == ["bad_words_ids [1, 2]"]
