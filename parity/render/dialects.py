@@ -170,6 +170,10 @@ def write(path, findings=(), searches=()):
                   "| field | the paper | here |", "|---|---|---|"]
         lines += [f"| `{field}` | {PAPER.as_dict()[field]} | {value} |"
                   for field, value in fields(dialect.config({})).items()]
+        if dialect.search:
+            lines += ["", "Its search: " + ", ".join(
+                f"`{field}` {value}" for field, value
+                in dialect.search.items()) + "."]
     write_whole(path, "\n".join(lines) + "\n")
 
 
@@ -193,5 +197,7 @@ penalties, over models of random sizes and weights whose answers end early. A
 search is one input in one beam. Keras and JAX are compared in a sample of them.
 Scores are float32 in transformers: their largest error stands beside. Where two
 candidates are nearer than 1e-5 the row is left out, as near a tie. Of T5 and
-Llama the casts to float32 are taken out here too. Each dialect's search is
-also in the lines below; T2T's, Flax's and fairseq's are read, not run."""
+Llama the casts to float32 are taken out here too, so that 1e-10 is near. Each
+dialect's search is said below; T2T's, Flax's and fairseq's are read, not run.
+Of fairseq the forced end is left to the caller, and of T2T that it stops at the
+best finished hypothesis, which changes no best answer."""
