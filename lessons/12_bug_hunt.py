@@ -1,19 +1,113 @@
 # %% [markdown]
-# # Porting a model, and finding the bug
+# # Precision, then a bug hunt
 #
 # Somebody writes a model again in another framework, loads the old weights, and
-# the numbers are nearly right. Nothing fails; translations are a little worse.
-# Here we port one encoder layer to plain PyTorch, make two common mistakes, and
-# find them: first **where** the two diverge, then **why**.
+# the numbers are nearly right. Is that rounding, or a mistake? First we learn
+# what rounding looks like. Then we port one encoder layer to plain PyTorch,
+# make two common mistakes, and find them: **where** the two diverge, and
+# **why**.
+#
+# *60 minutes. You need lessons 3 to 7.*
 
 # %%
+import ml_dtypes
+import numpy as np
+
 import parity
 from contract.errors import InputError
 from contract.weights import part, probe_weights
 from parity.check import cases
+from parity.causes import catalogue, proof
 from parity.reading import lessons
+from parity.render import figures
 
 engines = lessons.engines_here()
+print("frameworks:", ", ".join(engines))
+
+# %% [markdown]
+# ## Four formats
+#
+# A number in a computer has a sign, an exponent and a fraction. The fraction's
+# bits say how fine it is: ε is the distance from 1 to the next number.
+#
+#     format      bits of fraction     ε          largest
+#     float64           52           2.2e-16      1.8e308
+#     float32           23           1.2e-7       3.4e38
+#     float16           10           9.8e-4       65504
+#     bfloat16           7           7.8e-3       3.4e38
+#
+# bfloat16 counts 256 and then 258. A position of 257 does not exist in it.
+
+# %%
+for name in ("float64", "float32", "float16", "bfloat16"):
+    info = ml_dtypes.finfo(name)
+    print(f"{name:9} ε {float(info.eps):.1e}, largest {float(info.max):.1e}")
+print("257 in bfloat16:", float(ml_dtypes.bfloat16(257)))
+assert float(ml_dtypes.bfloat16(257)) == 256
+assert 0.1 + 0.2 != 0.3
+
+# %% [markdown]
+# ## How large is a mistake?
+#
+# We put faults of the catalogue into one attention, one at a time, and measure
+# the relative L2 error at the first step where each shows. The lines are what
+# the check allows in each format, without NumPy's own error, which is added
+# below float64.
+
+# %%
+attention = cases.test_size("complete")
+given = part(probe_weights(attention), "encoder.layers.0.self_attention.")
+seen = cases.values("lesson 12", 2, 6, attention.d_model)
+causal = np.tri(6, dtype=bool)[None, None]
+
+
+def steps_of_attention():
+    """The steps of the reference as it is now."""
+    numpy = engines["numpy"]
+    module = numpy.build("multi_head_attention", attention, given)
+    return numpy.run(module, seen, seen, causal, cache=None)
+
+
+sound = steps_of_attention()
+names = ("attention without its mask", "scores over √d_model",
+         "output kernel transposed", "query's bias missing",
+         "a hidden score is only 10 lower", "softmax in bfloat16",
+         "softmax in float32")
+errors = {}
+for name in names:
+    with catalogue.by_name(name).put("numpy"):
+        faulty = steps_of_attention()
+    each = {step: np.linalg.norm(faulty[step] - sound[step])
+            / np.linalg.norm(sound[step]) for step in sound}
+    first = next(step for step, error in each.items() if error > 1e-12)
+    errors[name] = each[first]
+    print(f"{each[first]:.1e} at {first:8} {name}")
+figure, axis = figures.subplots(height=3.2)
+axis.barh(names, [errors[name] for name in names], color=figures.COLOURS[0])
+axis.set_xscale("log")
+axis.set(xlim=(1e-16, 10), xlabel="relative L2 error at the first step")
+axis.invert_yaxis()
+for number, (name, bound) in enumerate((
+        ("float64", 1e-12), ("float32", 4 * 2**-23), ("bfloat16", 2 * 2**-7))):
+    axis.axvline(bound, color=figures.COLOURS[number + 1], linestyle="--")
+    axis.text(bound, -0.7, name, ha="center", fontsize=9)
+lessons.picture(figure, "The errors of seven faults as bars on a logarithmic "
+                "axis, from 1e-8 to above 0.1, with the limits of float64, "
+                "float32 and bfloat16: all are far above float64's, some below "
+                "the others")
+assert min(errors.values()) > 1e-9 and max(errors.values()) > 0.1
+
+# %% [markdown]
+# In float64 the worst rounding is a thousand times below the limit, and the
+# smallest fault a thousand times above it: the two do not mix. In bfloat16 some
+# of these faults are smaller than rounding, and no test could see them. That is
+# why a port is proved in float64, whatever it will run in.
+#
+# ## A layer to port
+#
+# Here is one encoder layer of the project, its weights by name.
+
+# %%
 torch_here = "torch" in engines
 config = cases.test_size("notebook")
 weights = probe_weights(config)
@@ -207,8 +301,6 @@ else:
 # model has it before the sub-layer.
 
 # %%
-from parity.causes import catalogue, proof
-
 fault = catalogue.by_name("post-norm, not pre-norm")
 print(f"{len(catalogue.faults())} faults; this one shows first in the case "
       f"{fault.case!r}, step {fault.step!r}")
@@ -266,8 +358,12 @@ else:
     print("not checked")
 
 # %% [markdown]
-# ## Try it
+# ## Exercises
 #
-# Put a mistake of your own into `Port`: GELU for ReLU, the norm before the sum,
-# a bias left out, scores not divided. `parity check --html report.html` shows
-# such a divergence as a page, and `parity faults` the whole catalogue.
+# - **12.1** Round to bfloat16, with nothing but bits.
+# - **12.2** Where two models diverge: the first step, not the worst.
+# - **12.3** Your port has one of seven faults: find it.
+#
+# Then put a mistake of your own into `Port`: GELU for ReLU, the norm before the
+# sum, a bias left out. `parity check --html report.html` shows such a
+# divergence as a page, and `parity faults` the whole catalogue.

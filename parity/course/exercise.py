@@ -18,7 +18,7 @@ from contract.shipped import LESSONS
 FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"
 
 #: The files that have exercises, in the order of the lessons.
-PARTS = ("tokens", "attention", "layers", "training")
+PARTS = ("tokens", "attention", "layers", "training", "search", "hunt")
 
 
 @dataclasses.dataclass(frozen=True)
