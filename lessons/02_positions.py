@@ -81,14 +81,15 @@ assert table[1, 0] == np.sin(1) and table[1, 1] == np.cos(1)
 figure, axes = figures.subplots(2, 3.6, width_ratios=(3, 2))
 figures.heat(axes[0], table, "the table", low=-1, high=1, colours="RdBu_r")
 axes[0].set(xlabel="feature", ylabel="position")
-for pair, style in zip((0, 4, 10), ("-", "--", ":")):
-    axes[1].plot(table[:, 2 * pair], style, color=figures.COLOURS[pair % 3],
+for pair, style, colour in zip((0, 4, 10), ("-", "--", ":"),
+                               figures.COLOURS):
+    axes[1].plot(table[:, 2 * pair], style, color=colour,
                  label=f"feature {2 * pair}")
-axes[1].set(xlabel="position")
+axes[1].set(xlabel="position", ylim=(-1.1, 1.9))
 axes[1].legend(frameon=False, loc="upper right", fontsize=9)
-lessons.picture(figure, "The table of positions as a map, stripes that are "
-                "fine on the left and wide on the right; beside it three of "
-                "its columns, sines of ever longer wavelength")
+lessons.picture(figure, "The table of positions as a map: quick waves on the "
+                "left, columns that hardly change on the right; beside it "
+                "three of its columns, sines of ever longer wavelength")
 
 # %% [markdown]
 # ## Why sines
@@ -113,7 +114,7 @@ axes[1].plot(np.arange(length), products[0], color=figures.COLOURS[0])
 axes[1].set(xlabel="distance", title="the same for every position")
 lessons.picture(figure, "The products of all pairs of positions, equal along "
                 "each diagonal; beside it the product against the distance, "
-                "which falls quickly, then slowly")
+                "which falls quickly, then slowly, and wavers")
 
 # %% [markdown]
 # ## The same step four times

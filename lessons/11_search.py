@@ -68,10 +68,11 @@ axis.bar(np.arange(length - 1) + 0.2, shares[:, 1], 0.4,
          color=figures.COLOURS[1], label="the second best")
 axis.set_xticks(range(length - 1), [repr(token) for token in tokenizer.tokens(
     answer[1:length])])
-axis.set(ylabel="probability")
-axis.legend(frameon=False)
+axis.set(ylabel="probability", yscale="log", ylim=(1e-5, 1.5))
+figure.legend(frameon=False, loc="outside upper center", ncols=2)
 lessons.picture(figure, "How likely the best and the second best token were at "
-                "each place of an answer")
+                "each place of an answer, on a logarithmic axis: the best "
+                "above 0.9, the second below 0.01")
 
 # %% [markdown]
 # ## Beam search

@@ -44,6 +44,9 @@ def lesson(
             print(f"written: {notebook}")
             return
         if pictures:
+            if pictures.exists() and not pictures.is_dir():
+                raise InputError(f"{str(pictures)!r} is no folder; choose "
+                                 "another path for the pictures.")
             pictures.mkdir(parents=True, exist_ok=True)
         drawn = 0
         for cell in lessons.run(paths[number]):

@@ -101,6 +101,8 @@ def test_pictures_are_kept_where_they_are_wanted(tmp_path, monkeypatch):
     assert done.exit_code == 0 and "01_lesson_1.png" in done.output
     assert (folder / "01_lesson_1.png").read_bytes().startswith(b"\x89PNG")
     assert invoke("lesson", "--pictures", folder).exit_code == 2
+    file = folder / "01_lesson_1.png"
+    assert invoke("lesson", 1, "--pictures", file).exit_code == 2
 
 
 def test_lesson_is_a_program_too():
