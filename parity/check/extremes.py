@@ -33,6 +33,25 @@ MANY, LONG = (64, 40), 2100
 #: A step of training that no run reaches, and its batches.
 LATE, BATCHES = 10**6, 5
 
+#: How many rows of how many tokens each of these has.
+CROWD = 1030, 4
+
+#: A model whose tables have more than 1,000 rows, each of more than 1,000.
+BROAD = CONFIG.replace(
+    source_vocab=1100, target_vocab=1100, d_model=1026, n_heads=2, d_head=3,
+    d_ff=5, n_encoder_layers=1, n_decoder_layers=1, max_length=5,
+    norm="layer")
+
+#: A model that reads without a target.
+READER = CONFIG.replace(source_vocab=7, target_vocab=7, stacks="encoder")
+
+#: Scores far below the lowest float32; in Keras above -1e9, which its own
+#: softmax puts at what is masked (docs/differences.md).
+LOWEST, LOW = 2.0**200, {"keras": 2.0**27}
+
+#: How often a model is called.
+OFTEN = 25
+
 #: Numbers of rows, as a long list of sources has them.
 ROWS = np.array([3, 300, 70_000, 2**31 + 5])
 
@@ -48,7 +67,7 @@ def activations(engine):
     theirs = importlib.import_module(
         f"{engine.__package__}.feed_forward").ACTIVATIONS
     for word in CHOICES["activation"]:
-        x = np.linspace(-9, 9, 12)
+        x = np.append(np.linspace(-9, 9, 12), (-20, 20))
         found = engine.to_numpy(theirs[word](engine.to_native(x, "cpu")))
         for place, value in zip(x, found):
             if value or word != "relu":
@@ -84,7 +103,8 @@ def scores(engine):
     config, path = CONFIG, "encoder.layers.0.self_attention"
     weights = dict(part(golden.shipped("complete"), f"{path}."))
     weights["query.kernel"] = 0 * weights["query.kernel"]
-    weights["query.bias"] = 0 * weights["query.bias"] - 2.0**20
+    weights["query.bias"] = 0 * weights["query.bias"] - LOW.get(
+        engine.NAME, LOWEST)
     weights["key.kernel"] = 0 * weights["key.kernel"]
     weights["key.bias"] = 0 * weights["key.bias"] + 1
     x, mask = cases.values("x", 2, 5, config.d_model), np.ones(
@@ -93,6 +113,15 @@ def scores(engine):
     module = engine.build("multi_head_attention", config, weights)
     steps = engine.run(module, x, x, mask, **WHOLE["multi_head_attention"])
     yield "weights", steps["weights"]
+
+
+def lone_encoder(engine):
+    """An encoder alone, whose source has another length than the target."""
+    model = engine.build("transformer", READER, probe_weights(READER))
+    for length in (2, 7):
+        yield f"output, {length}", engine.predict(model, *Batch.of_ids(
+            cases.ids("source", 2, 5, READER.source_vocab),
+            cases.ids("target", 2, length, READER.target_vocab)))
 
 
 def norms(engine):
@@ -133,8 +162,27 @@ def counts(engine):
     yield "mask", engine.masks(ones[:, :1], ones, 0)["target_mask"]
 
 
+def tables(engine):
+    """Tables of more than 1,000 rows, longer than 1,000, up to the last."""
+    model = engine.build("transformer", BROAD, probe_weights(BROAD))
+    source, target = (cases.ids(name, 2, 5, 1100)
+                      for name in ("source", "target"))
+    source[0, :2] = target[0, :2] = 1099, 1001
+    yield "output", engine.predict(model, *Batch.of_ids(source, target))
+
+
+def often(engine):
+    """A model's calls, more than 20 of them."""
+    config = training_runs.TINY
+    model = engine.build("transformer", config, probe_weights(config))
+    batch = Batch.of_ids(cases.ids("source", 2, 6, config.source_vocab),
+                         cases.ids("target", 2, 6, config.target_vocab))
+    for count in range(OFTEN):
+        yield f"call {count}", engine.predict(model, *batch)
+
+
 def late(engine):
-    """A late step of training, of more batches than runs have."""
+    """A late step of training, of more batches, rows and tokens than runs."""
     config = training_runs.TINY.replace(dropout=0.2)
     weights = probe_weights(config)
     weights["projection.bias"] += 20  # which no loss sees
@@ -144,7 +192,7 @@ def late(engine):
     engine.resume(trainer, LATE, {
         f"{kind}.{name}": np.full(array.shape, 0.01)
         for kind in "mv" for name, array in weights.items()})
-    pairs = (np.stack([cases.ids(f"{what} {i}", 2, 6, vocab)
+    pairs = (np.stack([cases.ids(f"{what} {i}", *CROWD, vocab)
                        for i in range(BATCHES)]) for what, vocab in (
         ("source", config.source_vocab), ("target", config.target_vocab)))
     yield from engine.train_step(trainer, *pairs).items()
@@ -182,8 +230,8 @@ def choices(engine):
         object.__new__(greedy), engine.to_native(near, "cpu"), 1)).astype(int)
 
 
-QUESTIONS = (activations, positions, masks, scores, norms, depth, places,
-             counts, late, searches, choices)
+QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
+             depth, places, counts, tables, often, late, searches, choices)
 
 
 @functools.cache
@@ -207,5 +255,5 @@ def asked(question):
     return ask
 
 
-ASKED = {f"extreme {question.__name__}": asked(question)
+ASKED = {f"extreme {question.__name__.replace('_', ' ')}": asked(question)
          for question in QUESTIONS}
