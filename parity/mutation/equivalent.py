@@ -14,8 +14,16 @@ from parity.mutation import proofs
 #: A reason that holds on machines without an accelerator alone.
 NO_DEVICE = "Here is no device but the processor."
 
+#: A reason that holds where Keras computes as it does by default.
+NO_BACKEND = "Keras runs on TensorFlow."
+
+ONE_PLACE = "The only place of an axis of 1 is the first and the last."
+
 ALL = ("torch", "keras", "jax")
-TORCH = ("torch",)
+TORCH, KERAS, JAX = (("torch",), ("keras",), ("jax",))
+
+#: Whatever is done to a line.
+ANY = "any edit"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +34,7 @@ class Equivalent:
         ports: in which.
         file: in which file.
         text: the line, without its indentation.
-        edits: each as "before → after"; where a line has several of these,
+        edits: ANY, or each as "before → after"; where a line has several of these,
             with " at " and the column of the one; where a file has several
             such lines, with ":" and how many stand before it.
         why: the reason, in a sentence.
@@ -49,25 +57,29 @@ def entries(ports, file, why, proof, *lines):
 
 EQUIVALENT = (
     *entries(
-        TORCH, "attention.py", "Queries and keys have one width, d_k.",
+        ALL, "attention.py", "Queries and keys have one width, d_k.",
         proofs.one_width,
         ('scores = tap(self, "scores", raw_scores / '
          'math.sqrt(query.shape[-1]))', "query → key")),
     *entries(
-        TORCH, "cache.py", "A place is masked until it is written.",
+        ALL, "cache.py", "A place is masked until it is written.",
         proofs.masked_values_do_not_count,
-        ("self.keys = torch.zeros(shape, dtype=dtype)", "zeros → ones"),
-        ("self.values = torch.zeros(shape, dtype=dtype)", "zeros → ones")),
+        *((f"self.{which} = {zeros}", "zeros → ones")
+          for which in ("keys", "values") for zeros in (
+              "torch.zeros(shape, dtype=dtype)", "ops.zeros(shape, dtype)",
+              "jnp.zeros(shape, dtype)"))),
     *entries(
-        TORCH, "cache.py", "Keys and values have one shape.",
+        ALL, "cache.py", "Keys and values have one shape.",
         proofs.one_width,
-        ("here = torch.arange(self.keys.shape[2])[:, None] == self.written",
-         "keys → values")),
+        *((f"here = {library}.arange(self.keys.shape[2])[:, None] == "
+           "self.written", "keys → values")
+          for library in ("torch", "ops", "jnp"))),
     *entries(
-        TORCH, "cache.py", "All arrays of a model have one dtype.",
+        ALL, "cache.py", "All arrays of a model have one dtype.",
         proofs.one_dtype,
-        ("dtype = model.target_embedding.table.weight.dtype",
-         "target_embedding → source_embedding")),
+        *((f"dtype = model.target_embedding.table.{weight}.dtype",
+           "target_embedding → source_embedding")
+          for weight in ("weight", "embeddings", "embedding"))),
     *entries(
         TORCH, "dropout.py", "In int32, which wraps, 2³¹ and -2³¹ are equal.",
         proofs.wraps,
@@ -76,14 +88,88 @@ EQUIVALENT = (
         ("return bits >= int(rate * 2**32) - 2**31", "- → +",
          "2 → -2 at 35")),
     *entries(
-        TORCH, "dropout.py", "A draw is the rate itself once in 2²⁴, and "
+        JAX, "dropout.py", "The same whole number, of more bits.",
+        proofs.numbers_of_more_bits,
+        ("return random.bits(key, shape) >= jnp.uint32(rate * 2**32)",
+         "uint32 → uint64")),
+    *entries(
+        ALL, "dropout.py", "A draw is the rate itself once in 2²⁴, and "
         "native masks are not comparable.", proofs.native_masks_are_any,
-        ("return torch.rand(shape, device=key.device) >= rate", ">= → >")),
+        ("return torch.rand(shape, device=key.device) >= rate", ">= → >"),
+        ("return keras.random.uniform((*key.shape[:-1], *shape)) >= rate",
+         ">= → >")),
     *entries(
         TORCH, "dropout.py", NO_DEVICE,
         proofs.one_device("torch"),
         ("return torch.rand(shape, device=key.device) >= rate",
          ", device=key.device → ")),
+    *entries(
+        ALL, "engine.py", NO_DEVICE,
+        proofs.one_device(*ALL),
+        ("return to_numpy(to_native(a, device) @ to_native(b, device))",
+         "to_native(b, device) → b")),
+    *entries(
+        JAX, "engine.py", NO_DEVICE,
+        proofs.one_device("jax"),
+        ('for name in ("cpu", "cuda", "tpu"):',
+         '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
+         '"cuda", "tpu" → "tpu", "cuda"', '"tpu" → "tpu_"'),
+        ("x = jnp.ones((2, 2), device=jax.devices(name)[0])", "0 → -1"),
+        ("if (x @ x).sum().item() == 8:",
+         "(x @ x).sum().item() == 8 → True"),
+        ("return jnp.array(value, device=jax.devices(device)[0])",
+         "0 → -1"),
+        ("return draw(to_native(key, model.home), shapes,",
+         "to_native(key, model.home) → key")),
+    *entries(
+        KERAS, "engine.py", NO_DEVICE,
+        proofs.one_device("keras"),
+        ('DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}', '"cuda" → "cuda_"',
+         '"gpu:0" → "gpu:0_"'),
+        ("if (name in at or theirs in at) and float(ops.sum(y)) == 8:",
+         "(name in at or theirs in at) and float(ops.sum(y)) == 8 → "
+         "name in at or theirs in at", "name in at or theirs in at → "
+         "name in at", "name in at or theirs in at → theirs in at",
+         "or → and", "float(ops.sum(y)) → ops.sum(y)"),
+        ("at = str(y.device).lower()", "y → x"),
+        ("with keras.device(DEVICES[device]), warnings.catch_warnings():",
+         "keras.device(DEVICES[device]), → "),
+        ("with on(device):", "with on(device) → if True"),
+        ("with on(home):", "with on(home) → if True"),
+        ("with on(model.home):", "with on(model.home) → if True"),
+        ('with on("cpu"):', 'with on("cpu") → if True'),
+        ("with on(model.home), dropping(", "on(model.home), → "),
+        ("with on(module.home), tracing(paths(module)) as trace:",
+         "on(module.home), → "),
+        ("with on(residual.home), tracing(paths(residual)) as trace:",
+         "on(residual.home), → "),
+        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
+         "to_native(key.view(np.int32), model.home) → key.view(np.int32)")),
+    *entries(
+        KERAS, "engine.py", NO_BACKEND, proofs.one_backend,
+        *((line, ANY) for line in (
+            'case "torch":',
+            'torch.set_float32_matmul_precision("highest")',
+            "torch.backends.cuda.matmul.allow_tf32 = False",
+            "torch.backends.cudnn.allow_tf32 = False",
+            "torch.use_deterministic_algorithms(True, warn_only=True)",
+            '"float32_matmul_precision":', '"cuda.matmul.allow_tf32":',
+            '"cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,',
+            '"deterministic_algorithms": True,', 'case "jax":',
+            'jax.config.update("jax_enable_x64", True)',
+            'jax.config.update("jax_default_matmul_precision", "highest")',
+            '"jax_enable_x64": jax.config.jax_enable_x64,',
+            '"jax_default_matmul_precision":'))),
+    *entries(
+        KERAS, "gradients.py", NO_BACKEND, proofs.one_backend,
+        *((line, ANY) for line in (
+            "return value, torch.autograd.grad("
+            "value, [v.value for v in variables])",
+            "with keras.StatelessScope(zip(variables, values)):",
+            "return jax.value_and_grad(of_values)("
+            "[v.value for v in variables])")),
+        ('GRADIENTS = {"tensorflow": by_tape, "torch": by_autograd, '
+         '"jax": by_trace}', '"torch" → "torch_"', '"jax" → "jax_"')),
     *entries(
         TORCH, "engine.py", NO_DEVICE,
         proofs.one_device("torch"),
@@ -100,12 +186,11 @@ EQUIVALENT = (
         ("with on(home):", "with on(home) → if True"),
         ("with on(device):", "with on(device) → if True"),
         ("with torch.no_grad(), on(model.home):", ", on(model.home) → "),
+        ("with (torch.no_grad(), on(module.home),", ", on(module.home) → "),
         ("return draw(to_native(key.view(np.int32), model.home), shapes,",
          "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
         ('return {f"{kind}.{name}": np.ascontiguousarray(convert('
-         'to_numpy(array)))', "to_numpy(array) → array"),
-        ("return to_numpy(to_native(a, device) @ to_native(b, device))",
-         "to_native(b, device) → b")),
+         'to_numpy(array)))', "to_numpy(array) → array")),
     *entries(
         TORCH, "random.py", NO_DEVICE,
         proofs.one_device("torch"),
@@ -126,18 +211,18 @@ EQUIVALENT = (
         ('with torch.device("meta"):  # no first values: all are loaded',
          'with torch.device("meta") → if True')),
     *entries(
-        TORCH, "layer_norm.py", "First values are never read: all are loaded.",
+        ALL, "layer_norm.py", "First values are never read: all are loaded.",
         proofs.every_weight_is_loaded,
         ("self.scale = nn.Parameter(torch.ones(d_model))", "ones → zeros"),
-        ("self.bias = nn.Parameter(torch.zeros(d_model))", "zeros → ones")),
+        ("self.bias = nn.Parameter(torch.zeros(d_model))", "zeros → ones"),
+        ("self.scale = nnx.Param(jnp.ones(d_model))", "ones → zeros"),
+        ("self.bias = nnx.Param(jnp.zeros(d_model))", "zeros → ones")),
     *entries(
         TORCH, "engine.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
-        ("with torch.no_grad(), tracing(paths(module)) as trace:",
-         "torch.no_grad(), → "),
+        ("with (torch.no_grad(), on(module.home),", "torch.no_grad(), → "),
         ("with torch.no_grad(), tracing(paths(residual)) as trace:",
          "torch.no_grad(), → "),
-        ("with torch.no_grad():", "with torch.no_grad() → if True at 0:1"),
         ("with torch.no_grad(), on(model.home):", "torch.no_grad(), → ")),
     *entries(
         TORCH, "train.py", "Only memory: nothing is differentiated.",
@@ -189,27 +274,33 @@ EQUIVALENT = (
          "causal_mask(read.shape[1])",
          "read, self.pad_id → self.pad_id, read")),
     *entries(
-        TORCH, "loss.py", "The only place of an axis of 1 is the first and "
-        "the last.", proofs.one_place,
+        ALL, "loss.py", ONE_PLACE, proofs.one_place,
         ("at_label = torch.gather(log_probs, -1, labels[..., None])[..., 0]",
-         "0 → -1")),
+         "0 → -1"),
+        ("log_probs, labels[..., None], axis=-1)[..., 0]", "0 → -1")),
     *entries(
-        TORCH, "sample.py", "The only place of an axis of 1 is the first and "
-        "the last.", proofs.one_place,
-        ("return torch.gather(which, -1, rank[:, None])[:, 0]", "0 → -1")),
+        ALL, "sample.py", ONE_PLACE, proofs.one_place,
+        ("return torch.gather(which, -1, rank[:, None])[:, 0]", "0 → -1"),
+        *((f"return {library}.take_along_axis(which, rank[:, None], axis=-1)"
+           "[:, 0]", "0 → -1") for library in ("ops", "jnp"))),
     *entries(
-        TORCH, "search.py", "The only place of an axis of 1 is the first and "
-        "the last.", proofs.one_place,
+        ALL, "search.py", ONE_PLACE, proofs.one_place,
         ("log_probs = log_softmax(output[:, 0]).to(torch.float64)", "0 → -1"),
+        ("log_probs = log_softmax(output[:, 0]).astype(jnp.float64)",
+         "0 → -1"),
+        ('log_probs = ops.cast(log_softmax(output[:, 0]), "float64")',
+         "0 → -1"),
         ("scores = scores + torch.where(finished, 0, log_p[:, 0])",
-         "0 → -1 at 52")),
+         "0 → -1 at 52"),
+        *((f"scores = scores + {library}.where(finished, 0, log_p[:, 0])",
+           "0 → -1 at 50") for library in ("ops", "jnp"))),
     *entries(
         ALL, "sample.py", "The last token is padding, whose p is 0.",
         proofs.padding_is_last,
         ('draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]',
          "-1 → -2")),
     *entries(
-        TORCH, "sample.py", "A row's number is the same number of any kind.",
+        ALL, "sample.py", "A row's number is the same number of any kind.",
         proofs.numbers_of_any_kind,
         ("random.uniform(random.fold_in(key, int(row)), (length,), 0.0, 1.0)",
          "int(row) → row")),
@@ -221,21 +312,28 @@ EQUIVALENT = (
         ("finished = torch.full((b, w), -math.inf, dtype=torch.float64)",
          ", dtype=torch.float64 → ", "float64 → float32")),
     *entries(
-        TORCH, "train.py", "A sum over two axes has no order.",
+        ALL, "train.py", "A sum over two axes has no order.",
         proofs.axes_in_any_order,
         ("counts = torch.sum(targets[:, :, 1:] != pad_id, dim=(1, 2))",
-         "1, 2 → 2, 1")),
+         "1, 2 → 2, 1"),
+        *((f"counts = {library}.sum(targets[:, :, 1:] != pad_id, "
+           "axis=(1, 2))", "1, 2 → 2, 1") for library in ("ops", "jnp"))),
     *entries(
-        TORCH, "loss.py", "PyTorch divides by whole numbers in the dtype of "
-        "what it divides.", proofs.the_wider_dtype,
+        ALL, "loss.py", "PyTorch and JAX divide by whole numbers in the dtype "
+        "of what they divide.", proofs.the_wider_dtype,
         ("count = torch.clamp(torch.sum(kept), min=1).to(logits.dtype)",
-         ".to(logits.dtype) → ")),
+         ".to(logits.dtype) → "),
+        ("count = jnp.maximum(jnp.sum(kept), 1).astype(logits.dtype)",
+         ".astype(logits.dtype) → ")),
     *entries(
-        TORCH, "train.py", "PyTorch divides by a number and by an array of no "
-        "dimension alike.", proofs.the_wider_dtype,
+        ALL, "train.py", "PyTorch and JAX divide by a number and by an array "
+        "of no dimension alike.", proofs.the_wider_dtype,
         ("shares = counts.to(self.m[0].dtype) / "
          "max(int(torch.sum(counts)), 1)",
-         "int(torch.sum(counts)) → torch.sum(counts)")),
+         "int(torch.sum(counts)) → torch.sum(counts)"),
+        ("shares = counts.astype(self.m[0].dtype) / "
+         "max(int(jnp.sum(counts)), 1)",
+         "int(jnp.sum(counts)) → jnp.sum(counts)")),
     *entries(
         ALL, "optimizer.py", "At the limit, limit / norm is 1.",
         proofs.one_at_the_limit, ("if limit and norm > limit:", "> → >=")),
@@ -249,15 +347,21 @@ EQUIVALENT = (
         ("unit = uniform(key, shape, math.nextafter(-1.0, 0.0), 1.0)",
          "math.nextafter(-1.0, 0.0) → (-1.0)", "0.0 → 1.0")),
     *entries(
-        TORCH, "train.py", "Both are zeros at first.", proofs.by_name,
-        ("self.m, self.v = ([torch.zeros_like(weight)",
-         "self.m, self.v → self.v, self.m")),
+        ALL, "train.py", "Both are zeros at first.", proofs.by_name,
+        *((f"self.m, self.v = ([{zeros}", "self.m, self.v → self.v, self.m")
+          for zeros in ("torch.zeros_like(weight)",
+                        "ops.zeros_like(weight.value)",
+                        "jnp.zeros_like(weight[...])"))),
     *entries(
         ALL, "train.py", "There are as many of both moments, of one dtype.",
         proofs.one_dtype,
         ("loss, gradients = 0, [0] * len(self.m)", "m → v"),
         ("shares = counts.to(self.m[0].dtype) / "
-         "max(int(torch.sum(counts)), 1)", "m → v", "0 → -1", "0 → 1")),
+         "max(int(torch.sum(counts)), 1)", "m → v", "0 → -1", "0 → 1"),
+        ("shares = counts.astype(self.m[0].dtype) / "
+         "max(int(jnp.sum(counts)), 1)", "m → v", "0 → -1", "0 → 1"),
+        ("shares = (ops.cast(counts, self.m[0].dtype)",
+         "m → v", "0 → -1", "0 → 1")),
     *entries(
         ALL, "transformer.py", "Every layer has written as many tokens.",
         proofs.caches_grow_together,
@@ -270,4 +374,5 @@ def entry_of(port, mutant):
     """The Equivalent of a mutant, or None."""
     return next((entry for entry in EQUIVALENT if port in entry.ports
                  and entry.file == mutant.file and entry.text == mutant.text
-                 and not set(entry.edits).isdisjoint(mutant.edits)), None)
+                 and not set(entry.edits).isdisjoint((ANY, *mutant.edits))),
+                None)

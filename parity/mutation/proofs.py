@@ -86,13 +86,31 @@ def native_masks_are_any():
 
 
 @functools.cache
-def one_device(name):
-    """What asserts that a port has no device but the processor here."""
+def one_device(*names):
+    """What asserts that ports have no device but the processor here."""
     def proof():
-        engine = ports.engine(name)
-        assert isinstance(engine, ports.NotChecked) or (
-            engine.devices() == ["cpu"])
+        for engine in map(ports.engine, names):
+            assert isinstance(engine, ports.NotChecked) or (
+                engine.devices() == ["cpu"])
     return proof
+
+
+def one_backend():
+    """Keras computes with TensorFlow here, as it does unless told otherwise.
+
+    What it does with another one is checked where KERAS_BACKEND names it.
+    """
+    engine = ports.engine("keras")
+    assert isinstance(engine, ports.NotChecked) or (
+        "tensorflow" in engine.versions())
+
+
+def numbers_of_more_bits():
+    """Comparing whole numbers does not depend on how many bits they have."""
+    bits = random.bits(random.key(1), (99,))
+    for rate in (0.1, 0.5, 1 - 2**-32):
+        word = np.uint32(rate * 2**32)
+        assert np.array_equal(bits >= word, bits >= np.uint64(word))
 
 
 def highest_is_exact():

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from parity.check import (
-    cases, face, generation, golden, lockstep, search_runs, training_runs,
-    wide, workers)
+    cases, face, generation, golden, lockstep, search_runs, seeds,
+    training_runs, wide, workers)
 from parity.check.run import SHORT
 from parity.check.runners import Reference, Runner, compare_steps
 from parity.numerics import rounding
@@ -137,6 +137,7 @@ def questions():
              for name in face.ASKED]
     for preset in PRESETS:
         every += of_preset(preset)
+    every += [of_seed(seed) for seed in range(len(seeds.variants()))]
     every += [training(run, None) for run in training_runs.varied_few()]
     for searched in search_runs.searched_models():
         model = ModelTruth(searched.name, searched.config,
@@ -151,6 +152,12 @@ def questions():
          for case in varied.cases()), key=lambda pair: (
             pair[1].kind != "gradients", pair[1].component != "transformer"))]
     return {one.name: one for one in every}
+
+
+def of_seed(seed):
+    """The question of a small model's gradients; the seeds have all words."""
+    config, weights, (_, gradients) = seeds.drawn(seed)
+    return ModelTruth(f"seed {seed}", config, lambda: weights).case(gradients)
 
 
 def of_preset(preset):

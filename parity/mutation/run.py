@@ -5,6 +5,7 @@ other, so that a mutant which never ends is ended with the process, and the
 next one has a new process.
 """
 
+import collections
 import concurrent.futures
 import math
 import time
@@ -18,6 +19,10 @@ from parity.numerics.comparator import DIVERGENCE
 
 #: A question may take so many seconds, and so many times its own time.
 PATIENCE, TIMES = 10, 10
+
+#: How much more than an edit elsewhere in the file one of the same statement
+#: tells of which question notices it.
+SAME = 30
 
 #: What stands for the lines that run while a port is imported.
 IMPORT = "import"
@@ -35,6 +40,7 @@ class Hunt:
         self.texts = Texts(name).texts
         self.process = None
         self.seconds, self.lines = {}, {}
+        self.kills = collections.Counter()  # by question, file and statement
 
     def mutants(self, files=None):
         """Every Mutant of the port, or of some of its files."""
@@ -104,7 +110,10 @@ class Hunt:
         self.lines[name], self.seconds[name] = set(ran), told.seconds
 
     def wanted(self, mutant, names=None):
-        """The questions that run a mutant's line, the quickest first.
+        """The questions that run a mutant's line, the most promising first.
+
+        That are the quickest, and those that noticed other edits of the file
+        and, most of all, of the same statement.
 
         Args:
             names: of these questions; None is all.
@@ -112,12 +121,16 @@ class Hunt:
         def runs(name):
             return (mutant.file, mutant.statement) in self.lines[name]
 
+        def cost(name):
+            likely = 1 + self.kills[name, mutant.file] + SAME * self.kills[
+                name, mutant.file, mutant.statement]
+            return (self.seconds[name] + 1e-3) / likely
+
         always = runs(IMPORT)
         order = {name: i for i, name in enumerate(questions.questions())}
         return sorted(
             (name for name in names or order if always or runs(name)),
-            key=lambda name: (
-                round(math.log(self.seconds[name] + 1e-3, 4)), order[name]))
+            key=lambda name: (round(math.log(cost(name), 4)), order[name]))
 
     def few(self, mutants, tell=lambda text: None, names=None):
         """Yield the Result of each of some mutants, as it is known.
@@ -157,6 +170,8 @@ class Hunt:
                     noticed, question,
                     patience=PATIENCE + TIMES * self.seconds[question])
                 if words:
+                    self.kills[question, mutant.file] += 1
+                    self.kills[question, mutant.file, mutant.statement] += 1
                     break
         return Result(
             mutant, KILLED if words else SURVIVED, question if words else "",

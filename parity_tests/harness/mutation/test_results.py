@@ -96,8 +96,9 @@ def test_an_equivalent_is_one(entry):
     edits = {edit for port in entry.ports for mutant in mutants(
         entry.file, (ports.folder(port) / entry.file).read_text("utf-8"))
         if mutant.text == entry.text for edit in mutant.edits}
-    assert set(entry.edits) <= edits
-    if entry.why == equivalent.NO_DEVICE and devices("torch") != ["cpu"]:
+    assert edits and set(entry.edits) - {equivalent.ANY} <= edits
+    if entry.why == equivalent.NO_DEVICE and any(
+            devices(port) != ["cpu"] for port in entry.ports):
         pytest.skip("not checked: other devices are here, so that an edit of "
                     "their names counts")
     entry.proof()
