@@ -209,7 +209,7 @@ def forward_conditions():
                 "learned", start)) for start in (0, 2)},
         **{f"token_types {count}": on_config(
             lambda c, count=count: c.token_types == count)
-           for count in (0, 2, 3)},
+           for count in (0, 1, 2, 3)},
         **{f"a projection {'tied' if tied else 'of its own'}, with"
            f"{'' if bias else 'out'} a bias": on_config(
             lambda c, tied=tied, bias=bias: (

@@ -16,7 +16,7 @@ from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.trace import recording
 from contract.training import TrainingConfig
-from contract.weights import initial_weights
+from contract.weights import initial_weights, part
 from parity import ports
 from parity.check import cases, extremes, golden, search_runs
 from parity.numerics import canary, dtypes
@@ -290,21 +290,29 @@ def refusals(engine):
             InputError, engine.train_step, trainer, sources, targets)
 
 
+#: What knows of positions, each in its own way.
+PLACED = {
+    "a table": {}, "tokens": {"position_padding": True},
+    "learned": {"positions": "learned"}, "attention": {"positions": "relative"}}
+
+
 def refused_by_components(engine, weights):
     """What a component alone has to refuse, and what it must not."""
-    positions = engine.build("positional_encoding", CONFIG, {})
     rows = CONFIG.max_length
-    for length, start in ((rows + 1, 0), (2, rows - 1)):
-        yield f"positions: {length} from {start}", raises(
-            InputError, engine.run, positions,
-            np.ones((1, length, CONFIG.d_model)),
-            np.ones((1, length), int), start=start)
-    engine.run(positions, np.ones((1, 2, CONFIG.d_model)),
-               np.ones((1, 2), int), start=rows - 2)
+    for what, words in PLACED.items():
+        config = CONFIG.replace(**words)
+        positions = engine.build("positional_encoding", config, part(
+            initial_weights(config), "source_positions."))
+        for length, start in ((rows + 1, 0), (2, rows - 1)):
+            yield f"positions by {what}: {length} from {start}", raises(
+                InputError, engine.run, positions,
+                np.ones((1, length, CONFIG.d_model)),
+                np.ones((1, length), int), start=start)
+        engine.run(positions, np.ones((1, 2, CONFIG.d_model)),
+                   np.ones((1, 2), int), start=rows - 2)
     path = "encoder.layers.0.self_attention."
-    attention = engine.build("multi_head_attention", CONFIG, {
-        name.removeprefix(path): array for name, array in weights.items()
-        if name.startswith(path)})
+    attention = engine.build("multi_head_attention", CONFIG, part(
+        weights, path))
     x, memory = (np.ones((2, length, CONFIG.d_model)) for length in (3, 4))
     for what, mask in (("numbers", np.ones((2, 1, 1, 4))),
                        ("queries", np.ones((2, 1, 4, 4), bool)),
@@ -312,6 +320,12 @@ def refused_by_components(engine, weights):
                        ("axes", np.ones((2, 1, 4), bool))):
         yield f"attention: {what}", raises(
             InputError, engine.run, attention, x, memory, mask, cache=None)
+    rotary = engine.build("multi_head_attention", CONFIG.replace(
+        positions="rotary_halves"), part(weights, path))
+    far = np.ones((1, rows + 1, CONFIG.d_model))
+    yield "attention: rotated too far", raises(
+        InputError, engine.run, rotary, far, far,
+        np.ones((1, 1, 1, rows + 1), bool), cache=None)
     for shape in ((2, 1, 3, 4), (1, 6, 1, 4), (1, 1, 3, 1)):
         engine.run(attention, x, memory, np.ones(shape, bool), cache=None)
         yield f"attention: a mask of {shape}", True
@@ -422,6 +436,10 @@ def followed():
     found["float32"] = (*given[:2], "float32", given[3],
                         given[4].replace(**few))
     one = babbling.config.replace(n_decoder_layers=1)
+    alone = one.replace(stacks="decoder")
+    found["one layer, prompted"] = (
+        alone, initial_weights(alone, 1), *given[2:4],
+        given[4].replace(**few))
     found["one layer"] = (one, initial_weights(one, 1), *given[2:4],
                           given[4].replace(**few))
     return found

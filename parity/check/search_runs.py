@@ -200,6 +200,8 @@ PLACED = {
     "rotary": {"positions": "rotary_halves", "n_kv_heads": 1},
     "relative": {"positions": "relative"},
     "counted": {"positions": "halves", "position_padding": True},
+    "counted, prompted": {
+        "positions": "halves", "position_padding": True, "stacks": "decoder"},
     "begun": {"positions": "learned", "begin": "zero"},
     "begun, prompted": {
         "positions": "learned", "begin": "zero", "stacks": "decoder"},

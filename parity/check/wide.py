@@ -63,7 +63,7 @@ RATES = ((0.1, 0.25), (0.37, 0.1), (0.5, 0.03))
 STARTS = ((0, None), (2, 3), (0, 7), (1, None), (2, None))
 
 #: (token_types, output_bias), in turn.
-MORE = ((0, None), (3, True), (0, False), (2, None), (0, True), (0, None),
+MORE = ((0, None), (3, True), (0, False), (2, None), (0, True), (1, None),
         (0, False))
 
 #: Of positions in attention (rotary_base, relative_buckets,

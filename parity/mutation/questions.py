@@ -137,7 +137,8 @@ def questions():
              for name in face.ASKED]
     for preset in PRESETS:
         every += of_preset(preset)
-    every += [of_seed(seed) for seed in range(len(seeds.variants()))]
+    for seed in range(len(seeds.variants())):
+        every += of_seed(seed)
     every += [training(run, None) for run in training_runs.varied_few()]
     for searched in search_runs.searched_models():
         model = ModelTruth(searched.name, searched.config,
@@ -155,9 +156,11 @@ def questions():
 
 
 def of_seed(seed):
-    """The question of a small model's gradients; the seeds have all words."""
-    config, weights, (_, gradients) = seeds.drawn(seed)
-    return ModelTruth(f"seed {seed}", config, lambda: weights).case(gradients)
+    """The questions of a small model; between them the seeds have all words.
+    """
+    config, weights, (forward, gradients) = seeds.drawn(seed)
+    model = ModelTruth(f"seed {seed}", config, lambda: weights)
+    return model.case(gradients), model.case(forward, "float32")
 
 
 def of_preset(preset):
