@@ -43,8 +43,8 @@ SEEDS = 0, 2**32 + 7, 2**64 - 1
 def beginning(engine):
     """Its name, versions, settings and devices."""
     yield "name", ports.package(engine.NAME) == engine.__package__
-    for part, version in engine.versions().items():
-        yield f"version of {part}", version == installed(part)
+    for library, version in engine.versions().items():
+        yield f"version of {library}", version == installed(library)
     usual = engine.NAME != "keras" or "tensorflow" in engine.versions()
     name = engine.NAME if usual else None
     disturb, in_force = FRAMEWORKS.get(name, (list, list))
@@ -300,7 +300,7 @@ def refused_by_components(engine, weights):
     """What a component alone has to refuse, and what it must not."""
     rows = CONFIG.max_length
     for what, words in PLACED.items():
-        config = CONFIG.replace(**words)
+        config = CONFIG.replace(position_start=2, **words)
         positions = engine.build("positional_encoding", config, part(
             initial_weights(config), "source_positions."))
         for length, start in ((rows + 1, 0), (2, rows - 1)):
@@ -380,6 +380,12 @@ def kinds(engine):
         for name, array in {"loss": loss, **gradients, **engine.forward(
                 model, *batch), "": engine.predict(model, *batch)}.items():
             yield f"{dtype} {name}", of_kind(array, dtype)
+    config = CONFIG.replace(
+        norm="rms", norm_rounding="float32", softmax_rounding="float32")
+    model = engine.build(
+        "transformer", config, initial_weights(config), "bfloat16")
+    for name, array in engine.forward(model, *batch).items():
+        yield f"bfloat16, rounded {name}", of_kind(array, "bfloat16")
     model = engine.build("transformer", CONFIG, golden.shipped("complete"),
                          "bfloat16")
     ways = [engine.generate(model, batch.source, GenerationConfig(

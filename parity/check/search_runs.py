@@ -198,7 +198,7 @@ def prompted():
 #: Where positions of a single token follow from what is written: the variant.
 PLACED = {
     "rotary": {"positions": "rotary_halves", "n_kv_heads": 1},
-    "relative": {"positions": "relative"},
+    "relative": {"positions": "relative", "n_encoder_layers": 2},
     "counted": {"positions": "halves", "position_padding": True},
     "counted, prompted": {
         "positions": "halves", "position_padding": True, "stacks": "decoder"},
@@ -213,7 +213,7 @@ def placed():
     for number, (name, words) in enumerate(PLACED.items()):
         config = TransformerConfig(
             source_vocab=24 + number, target_vocab=24 + number,
-            pad_id=12 + number, **SIZES, **words)
+            pad_id=12 + number, **{**SIZES, **words})
         weights = {name: 1.5 * array
                    for name, array in probe_weights(config, 6).items()}
         greedy = GenerationConfig(

@@ -6,56 +6,14 @@ proof is a function that raises AssertionError where the reason does not hold;
 quick questions must not notice.
 """
 
-import dataclasses
-from collections.abc import Callable
-
 from parity.mutation import proofs
-
-#: A reason that holds on machines without an accelerator alone.
-NO_DEVICE = "Here is no device but the processor."
-
-#: A reason that holds where Keras computes as it does by default.
-NO_BACKEND = "Keras runs on TensorFlow."
+from parity.mutation.elsewhere import ELSEWHERE
+from parity.mutation.entries import ALL, ANY, JAX, TORCH, entries
 
 ONE_PLACE = "The only place of an axis of 1 is the first and the last."
 
-ALL = ("torch", "keras", "jax")
-TORCH, KERAS, JAX = (("torch",), ("keras",), ("jax",))
-
-#: Whatever is done to a line.
-ANY = "any edit"
-
-
-@dataclasses.dataclass(frozen=True)
-class Equivalent:
-    """One or more edits of a line that compute the same.
-
-    Attributes:
-        ports: in which.
-        file: in which file.
-        text: the line, without its indentation.
-        edits: ANY, or each as "before → after"; where a line has several of these,
-            with " at " and the column of the one; where a file has several
-            such lines, with ":" and how many stand before it.
-        why: the reason, in a sentence.
-        proof: what raises AssertionError if it does not hold.
-    """
-
-    ports: tuple
-    file: str
-    text: str
-    edits: tuple
-    why: str
-    proof: Callable
-
-
-def entries(ports, file, why, proof, *lines):
-    """Equivalents of one reason: each line is (text, edit, edit, …)."""
-    return tuple(Equivalent(ports, file, text, edits, why, proof)
-                 for text, *edits in lines)
-
-
 EQUIVALENT = (
+    *ELSEWHERE,
     *entries(
         ALL, "attention.py", "Queries and keys have one width, d_k.",
         proofs.one_width,
@@ -99,108 +57,6 @@ EQUIVALENT = (
         ("return keras.random.uniform((*key.shape[:-1], *shape)) >= rate",
          ">= → >")),
     *entries(
-        TORCH, "dropout.py", NO_DEVICE,
-        proofs.one_device("torch"),
-        ("return torch.rand(shape, device=key.device) >= rate",
-         ", device=key.device → ")),
-    *entries(
-        ALL, "engine.py", NO_DEVICE,
-        proofs.one_device(*ALL),
-        ("return to_numpy(to_native(a, device) @ to_native(b, device))",
-         "to_native(b, device) → b")),
-    *entries(
-        JAX, "engine.py", NO_DEVICE,
-        proofs.one_device("jax"),
-        ('for name in ("cpu", "cuda", "tpu"):',
-         '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
-         '"cuda", "tpu" → "tpu", "cuda"', '"tpu" → "tpu_"'),
-        ("x = jnp.ones((2, 2), device=jax.devices(name)[0])", "0 → -1"),
-        ("if (x @ x).sum().item() == 8:",
-         "(x @ x).sum().item() == 8 → True"),
-        ("return jnp.array(value, device=jax.devices(device)[0])",
-         "0 → -1"),
-        ("return draw(to_native(key, model.home), shapes,",
-         "to_native(key, model.home) → key")),
-    *entries(
-        KERAS, "engine.py", NO_DEVICE,
-        proofs.one_device("keras"),
-        ('DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}', '"cuda" → "cuda_"',
-         '"gpu:0" → "gpu:0_"'),
-        ("if (name in at or theirs in at) and float(ops.sum(y)) == 8:",
-         "(name in at or theirs in at) and float(ops.sum(y)) == 8 → "
-         "name in at or theirs in at", "name in at or theirs in at → "
-         "name in at", "name in at or theirs in at → theirs in at",
-         "or → and", "float(ops.sum(y)) → ops.sum(y)"),
-        ("at = str(y.device).lower()", "y → x"),
-        ("with keras.device(DEVICES[device]), warnings.catch_warnings():",
-         "keras.device(DEVICES[device]), → "),
-        ("with on(device):", "with on(device) → if True"),
-        ("with on(home):", "with on(home) → if True"),
-        ("with on(model.home):", "with on(model.home) → if True"),
-        ('with on("cpu"):', 'with on("cpu") → if True'),
-        ("with on(model.home), dropping(", "on(model.home), → "),
-        ("with on(module.home), tracing(paths(module)) as trace:",
-         "on(module.home), → "),
-        ("with on(residual.home), tracing(paths(residual)) as trace:",
-         "on(residual.home), → "),
-        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
-         "to_native(key.view(np.int32), model.home) → key.view(np.int32)")),
-    *entries(
-        KERAS, "engine.py", NO_BACKEND, proofs.one_backend,
-        *((line, ANY) for line in (
-            'case "torch":',
-            'torch.set_float32_matmul_precision("highest")',
-            "torch.backends.cuda.matmul.allow_tf32 = False",
-            "torch.backends.cudnn.allow_tf32 = False",
-            "torch.use_deterministic_algorithms(True, warn_only=True)",
-            '"float32_matmul_precision":', '"cuda.matmul.allow_tf32":',
-            '"cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,',
-            '"deterministic_algorithms": True,', 'case "jax":',
-            'jax.config.update("jax_enable_x64", True)',
-            'jax.config.update("jax_default_matmul_precision", "highest")',
-            '"jax_enable_x64": jax.config.jax_enable_x64,',
-            '"jax_default_matmul_precision":'))),
-    *entries(
-        KERAS, "gradients.py", NO_BACKEND, proofs.one_backend,
-        *((line, ANY) for line in (
-            "return value, torch.autograd.grad("
-            "value, [v.value for v in variables])",
-            "with keras.StatelessScope(zip(variables, values)):",
-            "return jax.value_and_grad(of_values)("
-            "[v.value for v in variables])")),
-        ('GRADIENTS = {"tensorflow": by_tape, "torch": by_autograd, '
-         '"jax": by_trace}', '"torch" → "torch_"', '"jax" → "jax_"')),
-    *entries(
-        TORCH, "engine.py", NO_DEVICE,
-        proofs.one_device("torch"),
-        ('for name in ("cpu", "cuda", "mps", "xpu"):',
-         '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
-         '"cuda", "mps" → "mps", "cuda"', '"mps" → "mps_"',
-         '"mps", "xpu" → "xpu", "mps"', '"xpu" → "xpu_"'),
-        ("if (x @ x).sum() == 8:", "(x @ x).sum() == 8 → True"),
-        ("tensor = tensor.detach().cpu()", ".cpu() → "),
-        ("if torch.get_default_device().type == device:",
-         "torch.get_default_device().type == device → False",
-         "torch.get_default_device().type == device → True", "== → !="),
-        ("return torch.device(device)", "torch.device(device) → device"),
-        ("with on(home):", "with on(home) → if True"),
-        ("with on(device):", "with on(device) → if True"),
-        ("with torch.no_grad(), on(model.home):", ", on(model.home) → "),
-        ("with (torch.no_grad(), on(module.home),", ", on(module.home) → "),
-        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
-         "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
-        ('return {f"{kind}.{name}": np.ascontiguousarray(convert('
-         'to_numpy(array)))', "to_numpy(array) → array")),
-    *entries(
-        TORCH, "random.py", NO_DEVICE,
-        proofs.one_device("torch"),
-        ("x0, x1 = key(data & 0xFFFFFFFF).to(parent.device).reshape(2, 1)",
-         ".to(parent.device) → "),
-        ("dtype=torch.int32, device=parent.device)",
-         ", device=parent.device → "),
-        ("counter = torch.arange(math.prod(shape), dtype=torch.int32,",
-         ", device=key.device → ")),
-    *entries(
         TORCH, "engine.py", "The highest precision turns it off as well.",
         proofs.highest_is_exact,
         ("torch.backends.cuda.matmul.allow_tf32 = False",
@@ -217,6 +73,22 @@ EQUIVALENT = (
         ("self.bias = nn.Parameter(torch.zeros(d_model))", "zeros → ones"),
         ("self.scale = nnx.Param(jnp.ones(d_model))", "ones → zeros"),
         ("self.bias = nnx.Param(jnp.zeros(d_model))", "zeros → ones")),
+    *entries(
+        ALL, "positional.py", "First values are never read: all are loaded.",
+        proofs.every_weight_is_loaded,
+        ("self.table = nn.Parameter(torch.zeros(", "zeros → ones"),
+        ("self.weight = nnx.Param(jnp.zeros(", "zeros → ones"),
+        ('(self.first + max_length, config.d_model), "zeros", name="table")',
+         '"zeros" → "ones"')),
+    *entries(
+        ALL, "projection.py", "First values are never read: all are loaded.",
+        proofs.every_weight_is_loaded,
+        ("self.bias = nn.Parameter(torch.zeros("
+         "embedding.table.num_embeddings))", "zeros → ones"),
+        ("self.bias = nnx.Param(jnp.zeros(embedding.table.num_embeddings))",
+         "zeros → ones"),
+        ('(embedding.table.input_dim,), "zeros", name="bias")',
+         '"zeros" → "ones"')),
     *entries(
         TORCH, "engine.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
@@ -338,6 +210,48 @@ EQUIVALENT = (
         ALL, "optimizer.py", "At the limit, limit / norm is 1.",
         proofs.one_at_the_limit, ("if limit and norm > limit:", "> → >=")),
     *entries(
+        ALL, "attention.py", "Both are made alike, and have no parameters.",
+        proofs.by_name,
+        ("self.query_rotary, self.key_rotary = Rotary(config), Rotary(config)",
+         "self.query_rotary, self.key_rotary → "
+         "self.key_rotary, self.query_rotary")),
+    *entries(
+        ALL, "attention.py", "The wider of two dtypes is the same either way "
+        "round.", proofs.the_wider_dtype,
+        ("wide = torch.promote_types(x.dtype, torch.float32)",
+         "x.dtype, torch.float32 → torch.float32, x.dtype"),
+        ("wide = jnp.promote_types(x.dtype, jnp.float32)",
+         "x.dtype, jnp.float32 → jnp.float32, x.dtype")),
+    *entries(
+        ALL, "attention.py", "The last axis is the one that is meant unless "
+        "another is named.", proofs.last_axis,
+        ("return jax.nn.softmax(x, axis=-1)", ", axis=-1 → "),
+        ("return ops.softmax(x, axis=-1)", ", axis=-1 → ")),
+    *entries(
+        ALL, "decoder.py", "Neither word has positions in attention.",
+        proofs.no_positions_across,
+        ('self.cross_attention = MultiHeadAttention(config, "cross")',
+         '"cross" → "self"'),
+        ('config, "cross", rngs=rngs)', '"cross" → "self"')),
+    *entries(
+        ALL, "positional.py", "Keys of a table are found in any order.",
+        proofs.by_name,
+        ('("none", "rotary_halves", "rotary_interleaved", "relative"), '
+         "NoPositions)",
+         '"none", "rotary_halves" → "rotary_halves", "none"',
+         '"rotary_halves", "rotary_interleaved" → '
+         '"rotary_interleaved", "rotary_halves"',
+         '"rotary_interleaved", "relative" → '
+         '"relative", "rotary_interleaved"')),
+    *entries(
+        ALL, "rotary.py", "Keys of a table are found in any order.",
+        proofs.by_name,
+        ('for name, Rotary in (("halves", RotaryHalves),',
+         '("halves", RotaryHalves), ("interleaved", RotaryInterleaved) → '
+         '("interleaved", RotaryInterleaved), ("halves", RotaryHalves)'),
+        ('for kind in ("bidirectional", "causal")}',
+         '"bidirectional", "causal" → "causal", "bidirectional"')),
+    *entries(
         ALL, "random.py", "Exclusive or is the same either way round.",
         proofs.exclusive_or_commutes,
         ("x0, x1 = _words(key, shape)", "x0, x1 → x1, x0 at 0:0")),
@@ -367,6 +281,12 @@ EQUIVALENT = (
         proofs.caches_grow_together,
         ("start = 0 if caches is None else caches[0].written",
          "0 → -1 at 40")),
+    *entries(
+        ALL, "one_stack.py", "Every layer has written as many tokens.",
+        proofs.caches_grow_together,
+        ("start = 0 if caches is None else caches[0].written",
+         "0 → -1 at 40"),
+        ("if caches[0].written:", "0 → -1")),
 )
 
 

@@ -6,6 +6,7 @@ text.
 
 import functools
 import importlib
+import inspect
 import itertools
 import math
 
@@ -219,6 +220,9 @@ def the_wider_dtype():
     if ports.absent("torch"):
         return
     torch = importlib.import_module("torch")
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        assert torch.promote_types(dtype, torch.float32) == (
+            torch.promote_types(torch.float32, dtype))
     zeros, wide = torch.zeros(3), torch.ones(3, dtype=torch.float64)
     assert (zeros + wide).dtype == torch.cat([zeros, wide]).dtype == wide.dtype
     for count in (1, 3, 2**24 + 1):
@@ -230,6 +234,25 @@ def the_wider_dtype():
         whole = torch.tensor(count)
         quotients = one / whole, one / whole.to(one.dtype)
         assert quotients[0].dtype == one.dtype and torch.equal(*quotients)
+
+
+def last_axis():
+    """The frameworks' softmax is over the last axis if no other is named."""
+    for name, module in ("jax", "jax.nn"), ("keras", "keras.ops"):
+        if not ports.absent(name):
+            softmax = importlib.import_module(module).softmax
+            assert inspect.signature(softmax).parameters["axis"].default == -1
+
+
+def no_positions_across():
+    """Only what attends to itself knows of positions, in every port."""
+    for name in ports.known_ports():
+        for file, table in ("rotary", "ROTARIES"), ("relative", "RELATIVES"):
+            if not ports.absent(name):
+                keys = getattr(importlib.import_module(
+                    f"{ports.package(name)}.{file}"), table)
+                assert {kind for _, kind in keys} == {
+                    "bidirectional", "causal"}
 
 
 def axes_in_any_order():

@@ -8,7 +8,7 @@ import pytest
 
 from contract.errors import InputError
 from parity import ports
-from parity.mutation import equivalent
+from parity.mutation import entries, equivalent
 from parity.mutation.mutants import mutants, sampled
 from parity.mutation.results import (
     EQUIVALENT, KILLED, SURVIVED, Result, Results)
@@ -64,7 +64,7 @@ def test_a_file_without_results(tmp_path, content):
 
 def test_an_explained_mutant_is_not_tried(monkeypatch):
     mutant = both()[0][0]
-    entry = equivalent.Equivalent(
+    entry = entries.Equivalent(
         ("torch",), "a.py", mutant.text, (mutant.edit,), "it is so", list)
     monkeypatch.setattr(equivalent, "EQUIVALENT", (entry,))
     results = Results("torch", TEXTS)
@@ -84,20 +84,20 @@ def test_numbers_of_each_file():
     assert [one.mutant for one in results.survived()] == [of_a[1]]
 
 
-def entries():
+def explained():
     return [pytest.param(entry, id=f"{entry.file}: {entry.edits[0]}")
             for entry in equivalent.EQUIVALENT]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("entry", entries())
+@pytest.mark.parametrize("entry", explained())
 def test_an_equivalent_is_one(entry):
     """Its edits exist, and its reason holds."""
     edits = {edit for port in entry.ports for mutant in mutants(
         entry.file, (ports.folder(port) / entry.file).read_text("utf-8"))
         if mutant.text == entry.text for edit in mutant.edits}
-    assert edits and set(entry.edits) - {equivalent.ANY} <= edits
-    if entry.why == equivalent.NO_DEVICE and any(
+    assert edits and set(entry.edits) - {entries.ANY} <= edits
+    if entry.why == entries.NO_DEVICE and any(
             devices(port) != ["cpu"] for port in entry.ports):
         pytest.skip("not checked: other devices are here, so that an edit of "
                     "their names counts")

@@ -1,0 +1,116 @@
+"""Edits that change nothing here, and would on a device or with a backend."""
+
+from parity.mutation import proofs
+from parity.mutation.entries import (
+    ALL, ANY, JAX, KERAS, NO_BACKEND, NO_DEVICE, TORCH, entries)
+
+ELSEWHERE = (
+    *entries(
+        TORCH, "dropout.py", NO_DEVICE,
+        proofs.one_device("torch"),
+        ("return torch.rand(shape, device=key.device) >= rate",
+         ", device=key.device → ")),
+    *entries(
+        ALL, "engine.py", NO_DEVICE,
+        proofs.one_device(*ALL),
+        ("return to_numpy(to_native(a, device) @ to_native(b, device))",
+         "to_native(b, device) → b")),
+    *entries(
+        JAX, "engine.py", NO_DEVICE,
+        proofs.one_device("jax"),
+        ('for name in ("cpu", "cuda", "tpu"):',
+         '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
+         '"cuda", "tpu" → "tpu", "cuda"', '"tpu" → "tpu_"'),
+        ("x = jnp.ones((2, 2), device=jax.devices(name)[0])", "0 → -1"),
+        ("if (x @ x).sum().item() == 8:",
+         "(x @ x).sum().item() == 8 → True"),
+        ("return jnp.array(value, device=jax.devices(device)[0])",
+         "0 → -1"),
+        ("return draw(to_native(key, model.home), shapes,",
+         "to_native(key, model.home) → key")),
+    *entries(
+        KERAS, "engine.py", NO_DEVICE,
+        proofs.one_device("keras"),
+        ('DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}', '"cuda" → "cuda_"',
+         '"gpu:0" → "gpu:0_"'),
+        ("if (name in at or theirs in at) and float(ops.sum(y)) == 8:",
+         "(name in at or theirs in at) and float(ops.sum(y)) == 8 → "
+         "name in at or theirs in at", "name in at or theirs in at → "
+         "name in at", "name in at or theirs in at → theirs in at",
+         "or → and", "float(ops.sum(y)) → ops.sum(y)"),
+        ("at = str(y.device).lower()", "y → x"),
+        ("with keras.device(DEVICES[device]), warnings.catch_warnings():",
+         "keras.device(DEVICES[device]), → "),
+        ("with on(device):", "with on(device) → if True"),
+        ("with on(home):", "with on(home) → if True"),
+        ("with on(model.home):", "with on(model.home) → if True"),
+        ('with on("cpu"):', 'with on("cpu") → if True'),
+        ("with on(model.home), dropping(", "on(model.home), → "),
+        ("with on(module.home), tracing(paths(module)) as trace:",
+         "on(module.home), → "),
+        ("with on(residual.home), tracing(paths(residual)) as trace:",
+         "on(residual.home), → "),
+        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
+         "to_native(key.view(np.int32), model.home) → key.view(np.int32)")),
+    *entries(
+        KERAS, "engine.py", NO_BACKEND, proofs.one_backend,
+        *((line, ANY) for line in (
+            'case "torch":',
+            'torch.set_float32_matmul_precision("highest")',
+            "torch.backends.cuda.matmul.allow_tf32 = False",
+            "torch.backends.cudnn.allow_tf32 = False",
+            "torch.use_deterministic_algorithms(True, warn_only=True)",
+            '"float32_matmul_precision":', '"cuda.matmul.allow_tf32":',
+            '"cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,',
+            '"deterministic_algorithms": True,', 'case "jax":',
+            'jax.config.update("jax_enable_x64", True)',
+            'jax.config.update("jax_default_matmul_precision", "highest")',
+            '"jax_enable_x64": jax.config.jax_enable_x64,',
+            '"jax_default_matmul_precision":'))),
+    *entries(
+        KERAS, "gradients.py", NO_BACKEND, proofs.one_backend,
+        *((line, ANY) for line in (
+            "return value, torch.autograd.grad("
+            "value, [v.value for v in variables])",
+            "with keras.StatelessScope(zip(variables, values)):",
+            "return jax.value_and_grad(of_values)("
+            "[v.value for v in variables])")),
+        ('GRADIENTS = {"tensorflow": by_tape, "torch": by_autograd, '
+         '"jax": by_trace}', '"torch" → "torch_"', '"jax" → "jax_"')),
+    *entries(
+        TORCH, "engine.py", NO_DEVICE,
+        proofs.one_device("torch"),
+        ('for name in ("cpu", "cuda", "mps", "xpu"):',
+         '"cpu", "cuda" → "cuda", "cpu"', '"cuda" → "cuda_"',
+         '"cuda", "mps" → "mps", "cuda"', '"mps" → "mps_"',
+         '"mps", "xpu" → "xpu", "mps"', '"xpu" → "xpu_"'),
+        ("if (x @ x).sum() == 8:", "(x @ x).sum() == 8 → True"),
+        ("tensor = tensor.detach().cpu()", ".cpu() → "),
+        ("if torch.get_default_device().type == device:",
+         "torch.get_default_device().type == device → False",
+         "torch.get_default_device().type == device → True", "== → !="),
+        ("return torch.device(device)", "torch.device(device) → device"),
+        ("with on(home):", "with on(home) → if True"),
+        ("with on(device):", "with on(device) → if True"),
+        ("with torch.no_grad(), on(model.home):", ", on(model.home) → "),
+        ("with (torch.no_grad(), on(module.home),", ", on(module.home) → "),
+        ("with (torch.enable_grad(), on(model.home),",
+         ", on(model.home) → "),
+        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
+         "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
+        ('return {f"{kind}.{name}": np.ascontiguousarray(convert('
+         'to_numpy(array)))', "to_numpy(array) → array")),
+    *entries(
+        TORCH, "random.py", NO_DEVICE,
+        proofs.one_device("torch"),
+        ("x0, x1 = key(data & 0xFFFFFFFF).to(parent.device).reshape(2, 1)",
+         ".to(parent.device) → "),
+        ("dtype=torch.int32, device=parent.device)",
+         ", device=parent.device → "),
+        ("counter = torch.arange(math.prod(shape), dtype=torch.int32,",
+         ", device=key.device → ")),
+    *entries(
+        TORCH, "relative.py", NO_DEVICE, proofs.one_device("torch"),
+        ("rows = torch.from_numpy(rows).to(query.device)",
+         ".to(query.device) → ", "query → key")),
+)
