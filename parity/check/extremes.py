@@ -42,8 +42,9 @@ BROAD = CONFIG.replace(
     d_ff=5, n_encoder_layers=1, n_decoder_layers=1, max_length=5,
     norm="layer")
 
-#: A model that reads without a target.
-READER = CONFIG.replace(source_vocab=7, target_vocab=7, stacks="encoder")
+#: A model that reads without a target, tokens of one kind.
+READER = CONFIG.replace(
+    source_vocab=7, target_vocab=7, stacks="encoder", token_types=1)
 
 #: Scores far below the lowest float32; in Keras above -1e9, which its own
 #: softmax puts at what is masked (docs/differences.md).

@@ -44,6 +44,8 @@ EDITS = (
      "activations"),
     ("one_stack.py", "self.encode(source, source_mask)", SHORTENED,
      "lone encoder"),
+    ("one_stack.py", "config.token_types > 0", "config.token_types > 1",
+     "lone encoder"),
     ("embedding.py", "self.table(tokens)",
      "self.table(torch.clamp(tokens, max=999))", "tables"),
     ("layer_norm.py", "torch.mean(x, ", "torch.mean(x[..., :1000], ",
