@@ -141,10 +141,7 @@ EQUIVALENT = (
         ALL, "search.py", "Whether two are equal does not depend on which is "
         "first.", proofs.equality_commutes,
         ("source_mask = padding_mask(source, self.pad_id)",
-         "source, self.pad_id → self.pad_id, source"),
-        ("mask = padding_mask(read, self.pad_id) & "
-         "causal_mask(read.shape[1])",
-         "read, self.pad_id → self.pad_id, read")),
+         "source, self.pad_id → self.pad_id, source")),
     *entries(
         ALL, "loss.py", ONE_PLACE, proofs.one_place,
         ("at_label = torch.gather(log_probs, -1, labels[..., None])[..., 0]",
