@@ -1,12 +1,19 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
+import weakref
+
 import jax
+from flax import nnx
 
 from contract import fast_forms
-from contract.batch import check_search
+from contract.batch import check_inputs, check_search
 from impl_jax import engine
 from impl_jax.fast.search import SEARCHES
 from impl_jax.fast.train import Trainer
+
+
+#: A model -> its answer to arrays, compiled for each shape that they have.
+ANSWERS = weakref.WeakKeyDictionary()
 
 
 def __getattr__(name):
@@ -16,6 +23,22 @@ def __getattr__(name):
 def not_fused(config):
     """What is left to the readable form, in words each."""
     return tuple(fast_forms.left(config))
+
+
+def answer_of(model):
+    """A model's call as one compiled function of its state and arrays."""
+    graph = nnx.graphdef(model)
+    return jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    if model not in ANSWERS:
+        ANSWERS[model] = answer_of(model)
+    return engine.to_numpy(ANSWERS[model](nnx.state(model), *(
+        engine.to_native(x, model.home) for x in inputs)))
 
 
 def trainer(model, training):

@@ -58,10 +58,15 @@ class Trainer(train.Trainer):
             return jax.tree.map(
                 lambda a, b: a + share * b, total, parts), None
 
-        (loss, gradients), _ = jax.lax.scan(
-            accumulate, (jnp.zeros_like(shares[0]),
-                         [jnp.zeros_like(array) for array in m]),
-            (sources, targets, shares, jnp.arange(len(sources))))
+        if len(sources) == 1:  # a sum would be a second array of each
+            loss, gradients = train.loss_and_gradients(
+                model, sources[0], targets[0],
+                self.draw(fold_in(key, 0), shapes))
+        else:
+            (loss, gradients), _ = jax.lax.scan(
+                accumulate, (jnp.zeros_like(shares[0]),
+                             [jnp.zeros_like(array) for array in m]),
+                (sources, targets, shares, jnp.arange(len(sources))))
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         for i, (_, parameter) in enumerate(leaves(model)):
             weight, m[i], v[i] = self.optimizer.update(

@@ -1,14 +1,21 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
+import weakref
+
+import keras
 import numpy as np
 
 from contract import fast_forms
-from contract.batch import check_search
+from contract.batch import check_inputs, check_search
 from impl_keras import engine
 from impl_keras.engine import on, to_native, to_numpy
 from impl_keras.fast import search
 from impl_keras.fast.train import Trainer
 from impl_keras.parameters import leaves
+
+
+#: A model -> its call as a graph of TensorFlow's, for each shape.
+GRAPHS = weakref.WeakKeyDictionary()
 
 
 def __getattr__(name):
@@ -18,6 +25,25 @@ def __getattr__(name):
 def not_fused(config):
     """What is left to the readable form, in words each."""
     return tuple(fast_forms.left(config))
+
+
+def graph_of(model):
+    """A model's call, traced once for each shape; elsewhere as it is."""
+    if keras.backend.backend() != "tensorflow":
+        return type(model).__call__
+    import tensorflow as tf
+    return tf.function(type(model).__call__)
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    if model not in GRAPHS:
+        GRAPHS[model] = graph_of(model)
+    with on(model.home):
+        return to_numpy(GRAPHS[model](
+            model, *(to_native(x, model.home) for x in inputs)))
 
 
 def trainer(model, training):

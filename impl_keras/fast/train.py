@@ -66,11 +66,16 @@ class Trainer(train.Trainer):
             return [a + share * b for a, b in zip(
                 total, [loss, *gradients])], None
 
-        (loss, *gradients), _ = ops.scan(
-            accumulate, [ops.zeros_like(shares[0]),
-                         *(ops.zeros_like(m.value) for m in self.m)],
-            (sources, targets, shares,
-             ops.arange(len(sources), dtype="int32")))
+        if len(sources) == 1:  # a sum would be a second array of each
+            loss, gradients = train.loss_and_gradients(
+                self.model, sources[0], targets[0],
+                self.draw(fold_in(key, 0), shapes))
+        else:
+            (loss, *gradients), _ = ops.scan(
+                accumulate, [ops.zeros_like(shares[0]),
+                             *(ops.zeros_like(m.value) for m in self.m)],
+                (sources, targets, shares,
+                 ops.arange(len(sources), dtype="int32")))
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = [settings[i] for i in range(3)]
         for (_, weight, _), gradient, m, v in zip(
