@@ -5,26 +5,20 @@ import typer
 from benchmarks import harness, workload
 from benchmarks.forward_implementations import IMPLEMENTATIONS
 
-#: What every time is divided by.
-PEER = "peer"
-
 FLOPS = workload.matmul_flops(workload.config())
 
 
 def rows(results, clock):
     """The table's rows as plain data."""
-    timings = list(harness.timings(BENCHMARK, results, FLOPS, clock))
-    peer = next(row for name, _, row in timings if name == PEER)
-    for _, result, row in timings:
-        yield row | {"ratio": row["median"] / peer["median"],
-                     "peak": result["peak"]}
+    return harness.peered(BENCHMARK, results, FLOPS, clock)
 
 
 def cells(row):
     """A row of the table as text."""
     return (
         row["title"], f"{row['turns']}", f"{row['median'] * 1e3:.0f}",
-        f"{row['fastest'] * 1e3:.0f}", f"{row['ratio']:.2f}",
+        f"{row['fastest'] * 1e3:.0f}",
+        f"{row['ratio']:.2f}" if row["ratio"] else "",
         f"{row['rate'] / 1e9:.0f}", f"{row['own'] / 1e9:.0f}",
         f"{row['share_of_own']:.0%}", f"{row['share_of_best']:.0%}",
         harness.megabytes(row["peak"]), f"{row['error']:.0e}",
@@ -32,7 +26,7 @@ def cells(row):
 
 
 BENCHMARK = harness.Benchmark(
-    name="forward", implementations=IMPLEMENTATIONS, always=(PEER, "numpy"),
+    name="forward", implementations=IMPLEMENTATIONS, always=("peer", "numpy"),
     truth="numpy", limit=1e-5,
     columns=("implementation", "turns", "ms", "best ms", "ratio", "GFLOP/s",
              "own matmul", "of own", "of best", "MB", "error"),

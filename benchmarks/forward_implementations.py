@@ -3,7 +3,7 @@
 import functools
 
 from benchmarks import products
-from benchmarks.products import Ready
+from benchmarks.products import Ready, Timed
 from benchmarks.workload import batch, config
 
 
@@ -36,6 +36,16 @@ def _torch_ready(forward, threads):
 def torch(config, weights, batch, threads):
     """Our port's readable form, eager, without gradients."""
     from impl_torch import engine
+    return _torch(engine, config, weights, batch, threads)
+
+
+def torch_fast(config, weights, batch, threads):
+    """Our port's fast form, eager, without gradients."""
+    from impl_torch.fast import engine
+    return _torch(engine, config, weights, batch, threads)
+
+
+def _torch(engine, config, weights, batch, threads):
     model = engine.build("transformer", config, weights, "float32")
     inputs = [engine.to_native(value, "cpu") for value in batch]
     return _torch_ready(lambda: model(*inputs), threads)
@@ -103,14 +113,64 @@ def jax(config, weights, batch, threads):
                  engine.to_numpy, products.jax, engine.versions())
 
 
-#: Name -> what makes it ready, how a table says it, and what it imports.
+def keras_peer(config, weights, batch, threads):
+    """keras_hub's layers, compiled by XLA."""
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    import keras_hub
+
+    from benchmarks.peer_keras import PeerTransformer, load
+    from impl_keras import engine
+    model = load(PeerTransformer(config), weights)
+    source, target = (tf.constant(ids)
+                      for ids in (batch.source, batch.target))
+    forward = tf.function(
+        lambda *ids: model(*ids, training=False), jit_compile=True)
+    return Ready(lambda: forward(source, target), engine.to_numpy,
+                 functools.partial(products.tensorflow, True),
+                 engine.versions() | {"keras_hub": keras_hub.__version__})
+
+
+def jax_peer(config, weights, batch, threads):
+    """NNX's layers under jit, the parameters as arguments."""
+    import jax
+    from flax import nnx
+
+    from benchmarks.peer_jax import PeerTransformer, load
+    from impl_jax import engine
+    model = load(PeerTransformer(config.replace(dropout=0.0),
+                                 rngs=nnx.Rngs(0)), weights)
+    graph, state = nnx.split(model)
+    source, target = (jax.numpy.asarray(ids)
+                      for ids in (batch.source, batch.target))
+
+    @jax.jit
+    def forward(state, source, target):
+        return nnx.merge(graph, state)(source, target)
+
+    return Ready(lambda: forward(state, source, target).block_until_ready(),
+                 engine.to_numpy, products.jax, engine.versions())
+
+
 IMPLEMENTATIONS = {
-    "peer": (peer, "torch.nn.Transformer", ("torch",)),
-    "peer_slow": (
-        peer_slow, "torch.nn.Transformer, fast path off", ("torch",)),
-    "numpy": (numpy, "NumPy reference, fast form", ("numpy",)),
-    "torch": (torch, "PyTorch port, readable form, eager", ("torch",)),
-    "keras": (keras, "Keras port, readable form, tf.function", ("keras",)),
-    "keras_xla": (keras_xla, "Keras port, readable form, XLA", ("keras",)),
-    "jax": (jax, "JAX port, readable form, jit", ("jax", "flax")),
+    "peer": Timed(peer, "torch.nn.Transformer", ("torch",), "peer"),
+    "peer_slow": Timed(peer_slow, "torch.nn.Transformer, fast path off",
+                       ("torch",), "peer"),
+    "numpy": Timed(numpy, "NumPy reference, fast form", ("numpy",), "peer",
+                   "fast", "numpy"),
+    "torch": Timed(torch, "PyTorch port, readable form, eager", ("torch",),
+                   "peer", "readable", "torch"),
+    "torch_fast": Timed(torch_fast, "PyTorch port, fast form, eager",
+                        ("torch",), "peer", "fast", "torch"),
+    "keras_peer": Timed(keras_peer, "keras_hub layers, XLA",
+                        ("keras", "keras_hub"), "keras_peer", "", "keras"),
+    "keras": Timed(keras, "Keras port, readable form, tf.function",
+                   ("keras",), "keras_peer", "readable", "keras"),
+    "keras_xla": Timed(keras_xla, "Keras port, readable form, XLA",
+                       ("keras",), "keras_peer", "readable", "keras"),
+    "jax_peer": Timed(jax_peer, "nnx layers, jit", ("jax", "flax.nnx"),
+                      "jax_peer", "", "jax"),
+    "jax": Timed(jax, "JAX port, readable form, jit", ("jax", "flax"),
+                 "jax_peer", "readable", "jax"),
 }

@@ -187,6 +187,47 @@ def show(report, console):
         console.print(line, highlight=False)
 
 
+def measured(names, settled, rounds, longest, reorder, loud, notes):
+    """Validate and time searches: the report, as plain data.
+
+    Args:
+        names: of those that take part; of these, whose libraries are there.
+        settled: what ``harness.settle`` returned.
+        rounds, longest, reorder, loud: see ``main``.
+        notes: a Console for progress.
+    """
+    threads, cores, clock = settled
+    names = harness.installed(
+        {name: IMPLEMENTATIONS[name].libraries for name in names}, notes)
+    lengths = [length for length in LENGTHS if length <= longest]
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(
+            tempfile.TemporaryDirectory()))
+        rounded = weights()
+        paths = {dtype: folder / dtype for dtype in ("float64", "float32")}
+        for dtype, path in paths.items():
+            save(path, {name: array.astype(dtype)
+                        for name, array in rounded.items()})
+        truth = truth_of(paths["float64"], threads, folder, loud)
+        workers = []
+        for name in names:
+            workers.append(Worker("generation", name, paths["float32"],
+                                  threads, loud=loud))
+            stack.callback(workers[-1].close)
+        validate(workers, truth, folder, notes.print)
+        turns = measure(workers, lengths, rounds, clock, notes.print)
+        shares = reorderings(workers, clock) if reorder else {}
+        results = {worker.name: worker.ask("describe") for worker in workers}
+    return {
+        "words": WORDS, "threads": threads, "cores": cores,
+        "cpu": harness.cpu_model(), "clock": clock,
+        "platform": platform.platform(), "rounds": rounds,
+        "lengths": lengths, "results": results, "reorder": shares,
+        "rows": rows(turns, clock),
+        "turns": [[*case, kept] for case, kept in turns.items()],
+    }
+
+
 def main(
     json_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--json", metavar="FILE", help="Write everything as JSON.")] = None,
@@ -215,38 +256,12 @@ def main(
     if unknown := set(only or ()) - set(IMPLEMENTATIONS):
         raise typer.BadParameter(
             f"no implementation is named {min(unknown)}.")
-    threads, cores, clock = harness.settle(threads, core)
+    settled = threads, _, _ = harness.settle(threads, core)
     console, notes = harness.consoles()
-    names = harness.installed({
-        name: libraries for name, (_, _, libraries) in IMPLEMENTATIONS.items()
-        if not only or name in (*only, "numpy")}, notes)
-    lengths = [length for length in LENGTHS if length <= longest]
-    with contextlib.ExitStack() as stack:
-        folder = pathlib.Path(stack.enter_context(
-            tempfile.TemporaryDirectory()))
-        rounded = weights()
-        paths = {dtype: folder / dtype for dtype in ("float64", "float32")}
-        for dtype, path in paths.items():
-            save(path, {name: array.astype(dtype)
-                        for name, array in rounded.items()})
-        truth = truth_of(paths["float64"], threads, folder, loud)
-        workers = []
-        for name in names:
-            workers.append(Worker("generation", name, paths["float32"],
-                                  threads, loud=loud))
-            stack.callback(workers[-1].close)
-        validate(workers, truth, folder, notes.print)
-        turns = measure(workers, lengths, rounds, clock, notes.print)
-        shares = reorderings(workers, clock) if reorder else {}
-        results = {worker.name: worker.ask("describe") for worker in workers}
-    report = {
-        "words": WORDS, "threads": threads, "cores": cores,
-        "cpu": harness.cpu_model(), "clock": clock,
-        "platform": platform.platform(), "rounds": rounds,
-        "lengths": lengths, "results": results, "reorder": shares,
-        "rows": rows(turns, clock),
-        "turns": [[*case, kept] for case, kept in turns.items()],
-    }
+    report = measured(
+        [name for name in IMPLEMENTATIONS
+         if not only or name in (*only, "numpy")],
+        settled, rounds, longest, reorder, loud, notes)
     show(report, console)
     if json_file:
         json_file.write_text(json.dumps(report, indent=1) + "\n")

@@ -37,8 +37,7 @@ class Benchmark:
     Attributes:
         name: "forward" or "training", which stands in comments of the README
             and names the module of the implementations.
-        implementations: name -> (what makes it ready, its title, the
-            libraries that it needs, …).
+        implementations: name -> Timed.
         always: the names that take part in every run.
         truth: the name of the one whose float64 the others are held against.
         limit: the relative L2 distance from it that is too far.
@@ -174,6 +173,8 @@ def measure(workers, truth, limit, folder, rounds, repeats, clock, progress):
                 result["peak"] = worker.ask("peak")
             result["rates"].append(
                 worker.ask("multiply", repeats=4, clock=clock))
+            result["bandwidth"] = max(result.get("bandwidth", 0), worker.ask(
+                "bandwidth", clock=clock))
         progress(f"round {number + 1} of {rounds}")
     return results
 
@@ -198,6 +199,21 @@ def timings(benchmark, results, flops, clock):
             "share_of_best": flops / median / best,
             "error": result["error"],
         }
+
+
+def peered(benchmark, results, flops, clock):
+    """A row for each implementation, with its memory and its peer's ratios."""
+    measured = {name: (row, result) for name, result, row in timings(
+        benchmark, results, flops, clock)}
+    for row, result in measured.values():
+        row["peak"] = result["peak"] and result["peak"] - result["imported"]
+    for name, (row, _) in measured.items():
+        against, _ = measured.get(
+            benchmark.implementations[name].peer, (None, None))
+        yield row | {
+            "ratio": against and row["median"] / against["median"],
+            "memory": against and row["peak"] and (
+                row["peak"] / against["peak"])}
 
 
 def megabytes(size):
@@ -295,6 +311,42 @@ def installed(libraries, notes):
     return names
 
 
+def measured(benchmark, names, settled, rounds, repeats, loud, notes):
+    """Validate and time implementations: the report, as plain data.
+
+    Args:
+        names: of those that take part; of these, whose libraries are there.
+        settled: what ``settle`` returned.
+        rounds, repeats: turns of each, and timed passes of a turn.
+        loud: whether what libraries print is shown.
+        notes: a Console for progress.
+    """
+    threads, cores, clock = settled
+    names = installed({name: benchmark.implementations[name].libraries
+                       for name in names}, notes)
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(
+            tempfile.TemporaryDirectory()))
+        exact, rounded = write_weights(folder)
+        truth = truth_of(benchmark, exact, threads, folder, loud)
+        workers = []
+        for name in names:
+            workers.append(Worker(
+                benchmark.name, name, rounded, threads, loud=loud))
+            stack.callback(workers[-1].close)
+        results = measure(workers, truth, benchmark.limit, folder, rounds,
+                          repeats, clock, notes.print)
+    data, words = benchmark.workload
+    return {
+        "workload": data, "words": words,
+        "threads": threads, "cores": cores, "cpu": cpu_model(),
+        "clock": clock,
+        "platform": platform.platform(), "rounds": rounds,
+        "repeats": repeats, "results": results,
+        "rows": list(benchmark.rows(results, clock)),
+    }
+
+
 def command(benchmark):
     """The command line of a benchmark: a function for typer."""
 
@@ -330,30 +382,10 @@ def command(benchmark):
                 f"no implementation is named {min(unknown)}.")
         threads, cores, clock = settle(threads, core)
         console, notes = consoles()
-        names = installed({
-            name: libraries for name, (_, _, libraries, *_) in known.items()
-            if not only or name in (*only, *benchmark.always)}, notes)
-        with contextlib.ExitStack() as stack:
-            folder = pathlib.Path(stack.enter_context(
-                tempfile.TemporaryDirectory()))
-            exact, rounded = write_weights(folder)
-            truth = truth_of(benchmark, exact, threads, folder, loud)
-            workers = []
-            for name in names:
-                workers.append(Worker(
-                    benchmark.name, name, rounded, threads, loud=loud))
-                stack.callback(workers[-1].close)
-            results = measure(workers, truth, benchmark.limit, folder, rounds,
-                              repeats, clock, notes.print)
-        data, words = benchmark.workload
-        report = {
-            "workload": data, "words": words,
-            "threads": threads, "cores": cores, "cpu": cpu_model(),
-            "clock": clock,
-            "platform": platform.platform(), "rounds": rounds,
-            "repeats": repeats, "results": results,
-            "rows": list(benchmark.rows(results, clock)),
-        }
+        names = [name for name in known
+                 if not only or name in (*only, *benchmark.always)]
+        report = measured(benchmark, names, (threads, cores, clock), rounds,
+                          repeats, loud, notes)
         show(report, benchmark, console)
         if json_file:
             json_file.write_text(json.dumps(report, indent=1) + "\n")

@@ -80,15 +80,18 @@ def own_memory():
 
 
 def best(way, folder, used):
-    """The least seconds and MiB of three processes; NaN if it cannot run."""
+    """The least seconds and MiB of three processes, and the sum they found.
+
+    NaN if it cannot run.
+    """
     found = []
     for _ in range(3):
         ran = subprocess.run(
             [sys.executable, "-m", "benchmarks.loading", way, str(folder),
              used], capture_output=True, text=True)
         if ran.returncode:
-            return [float("nan")] * 2
-        found.append(json.loads(ran.stdout.splitlines()[-1])[:2])
+            return [float("nan")] * 3
+        found.append(json.loads(ran.stdout.splitlines()[-1]))
     return [min(column) for column in zip(*found)]
 
 
@@ -102,7 +105,7 @@ def main(size):
         print(f"{size / 2**30:.2f} GiB in float32")
         print(f"{'':18} {'read s':>8} {'MiB':>6} {'used s':>8} {'MiB':>6}")
         for way in WAYS:
-            row = best(way, folder, "") + best(way, folder, "used")
+            row = best(way, folder, "")[:2] + best(way, folder, "used")[:2]
             print(f"{way:18} {row[0]:8.2f} {row[1]:6.0f} {row[2]:8.2f} "
                   f"{row[3]:6.0f}")
 

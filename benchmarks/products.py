@@ -27,6 +27,26 @@ class Ready:
     reordering: typing.Callable | None = None
 
 
+class Timed(typing.NamedTuple):
+    """An implementation that is timed.
+
+    Attributes:
+        make: what makes it ready.
+        title: how a table says it.
+        libraries: what it imports.
+        peer: the name of the one that it is held against.
+        form: of a port, one of readable and fast; of a peer, "".
+        port: whose framework it needs.
+    """
+
+    make: typing.Callable
+    title: str
+    libraries: tuple
+    peer: str
+    form: str = ""
+    port: str = "torch"
+
+
 def numpy(a, b):
     """By NumPy, into memory that is kept."""
     import numpy as np

@@ -14,18 +14,8 @@ TOKENS = 2 * workload.ROWS * workload.LENGTH
 
 def rows(results, clock):
     """The table's rows as plain data."""
-    measured = {name: (row, result) for name, result, row in harness.timings(
-        BENCHMARK, results, FLOPS, clock)}
-    for row, result in measured.values():
-        row["peak"] = result["peak"] and result["peak"] - result["imported"]
-    for name, (row, _) in measured.items():
-        *_, peer = IMPLEMENTATIONS[name]
-        against = measured.get(peer, (None,))[0]
-        yield row | {
-            "tokens": TOKENS / row["median"],
-            "ratio": against and row["median"] / against["median"],
-            "memory": against and row["peak"] and (
-                row["peak"] / against["peak"])}
+    for row in harness.peered(BENCHMARK, results, FLOPS, clock):
+        yield row | {"tokens": TOKENS / row["median"]}
 
 
 def cells(row):

@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 from benchmarks import products, workload
-from benchmarks.products import Ready
+from benchmarks.products import Ready, Timed
 from benchmarks.workload import pairs as batch
 from contract.training import TrainingConfig
 
@@ -164,21 +164,21 @@ def jax_peer(config, weights, batch, threads):
                  engine.versions() | {"optax": optax.__version__}, STEPS)
 
 
-#: Name -> what makes it ready, how a table says it, what it imports, and what
-#: it is held against.
 IMPLEMENTATIONS = {
-    "torch_peer": (torch_peer, "torch.nn.Transformer", ("torch",),
-                   "torch_peer"),
-    "numpy": (numpy, "NumPy reference, readable form", ("numpy",),
-              "torch_peer"),
-    "numpy_fast": (numpy_fast, "NumPy reference, fast form", ("numpy",),
-                   "torch_peer"),
-    "torch": (torch, "PyTorch port, fast form, eager", ("torch",),
-              "torch_peer"),
-    "keras_peer": (keras_peer, "keras_hub layers, XLA",
-                   ("keras", "keras_hub"), "keras_peer"),
-    "keras": (keras, "Keras port, fast form, XLA", ("keras",), "keras_peer"),
-    "jax_peer": (jax_peer, "nnx layers and optax, jit",
-                 ("jax", "flax.nnx", "optax"), "jax_peer"),
-    "jax": (jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), "jax_peer"),
+    "torch_peer": Timed(torch_peer, "torch.nn.Transformer", ("torch",),
+                        "torch_peer"),
+    "numpy": Timed(numpy, "NumPy reference, readable form", ("numpy",),
+                   "torch_peer", "readable", "numpy"),
+    "numpy_fast": Timed(numpy_fast, "NumPy reference, fast form", ("numpy",),
+                        "torch_peer", "fast", "numpy"),
+    "torch": Timed(torch, "PyTorch port, fast form, eager", ("torch",),
+                   "torch_peer", "fast", "torch"),
+    "keras_peer": Timed(keras_peer, "keras_hub layers, XLA",
+                        ("keras", "keras_hub"), "keras_peer", "", "keras"),
+    "keras": Timed(keras, "Keras port, fast form, XLA", ("keras",),
+                   "keras_peer", "fast", "keras"),
+    "jax_peer": Timed(jax_peer, "nnx layers and optax, jit",
+                      ("jax", "flax.nnx", "optax"), "jax_peer", "", "jax"),
+    "jax": Timed(jax, "JAX port, fast form, jit", ("jax", "flax.nnx"),
+                 "jax_peer", "fast", "jax"),
 }

@@ -10,8 +10,12 @@ import time
 
 ROOT = pathlib.Path(__file__).parent.parent
 
-#: The products whose rate is measured: rows, inner, columns.
+#: The products whose rate is measured: rows, inner, columns; and the numbers
+#: whose reading is timed.
 PRODUCTS = ((512, 512, 2048), (512, 512, 32_000))
+NUMBERS = 2**26
+if os.environ.get("PARITY_BENCH_QUICK"):
+    PRODUCTS, NUMBERS = ((64, 64, 64),), 2**16
 
 
 class Worker:
@@ -148,6 +152,12 @@ class Far:
             best = min(seconds(product, clock) for _ in range(repeats))
             rates.append(2 * n * k * m / best)
         return rates
+
+    def bandwidth(self, clock):
+        """Bytes per second at which an array is read, the best of some."""
+        import numpy as np
+        array = np.ones(NUMBERS, np.float32)
+        return array.nbytes / min(seconds(array.max, clock) for _ in range(4))
 
     def peak(self):
         """The most memory held since validation, in bytes."""

@@ -1,20 +1,31 @@
 """What is computed: one model, one batch, and how many operations that is."""
 
+import os
+
 import numpy as np
 
 from contract import random
 from contract.batch import Batch
 from contract.config import preset
 
+#: The variable by which all processes take a model of milliseconds instead,
+#: which says nothing of speed, but that everything runs.
+QUICK = "PARITY_BENCH_QUICK"
+
 PRESET = "vaswani2017_base"
-VOCAB = 32_000
-ROWS = 8
-LENGTH = 64
+VOCAB, ROWS, LENGTH = (
+    (101, 2, 8) if os.environ.get(QUICK) else (32_000, 8, 64))
+
+#: The sizes of the quick model.
+SMALL = {"d_model": 32, "n_heads": 4, "d_ff": 64, "n_encoder_layers": 1,
+         "n_decoder_layers": 1, "max_length": 64}
 
 
 def config():
-    """The preset with both vocabularies at 32 000."""
-    return preset(PRESET).replace(source_vocab=VOCAB, target_vocab=VOCAB)
+    """The preset with both vocabularies at 32 000; or the quick model's."""
+    return preset(PRESET).replace(
+        source_vocab=VOCAB, target_vocab=VOCAB,
+        **SMALL if os.environ.get(QUICK) else {})
 
 
 def batch(seed=0):
@@ -38,10 +49,11 @@ def described(flops):
     """What is computed, as plain data and in words."""
     c = config()
     tied = "not tied" if c.tied == "none" else "tied"
+    name = f"{PRESET}, small" if os.environ.get(QUICK) else PRESET
     return {
-        "preset": PRESET, "vocab": VOCAB, "tied": c.tied, "rows": ROWS,
+        "preset": name, "vocab": VOCAB, "tied": c.tied, "rows": ROWS,
         "length": LENGTH, "flops": flops,
-    }, (f"{PRESET}, vocabulary {VOCAB}, {tied}, batch {ROWS}, {LENGTH} + "
+    }, (f"{name}, vocabulary {VOCAB}, {tied}, batch {ROWS}, {LENGTH} + "
         f"{LENGTH} tokens, float32: {flops / 1e9:.1f} GFLOP of matrix "
         "products.")
 

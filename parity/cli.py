@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from parity.commands import (
-    check, compare, dialects, differences, doctor, exercise, faults, ledger,
-    lesson, mutate, read, translate, vectors, weights)
+    bench, check, compare, dialects, differences, doctor, exercise, faults,
+    ledger, lesson, mutate, read, translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -80,3 +80,4 @@ app.command()(compare.dump)
 app.command()(compare.compare)
 app.command()(ledger.ledger)
 app.command()(doctor.doctor)
+app.command()(bench.bench)

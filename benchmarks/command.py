@@ -1,0 +1,201 @@
+"""All that is timed, in rows of one kind: what ``parity bench`` prints.
+
+A row has "work", "implementation", "form", "peer", "time" in seconds, "ratio"
+to the peer's, "memory" in bytes, "memory_ratio" and "error". Times of one run
+are compared with one another only; each was validated before it was timed.
+"""
+
+import importlib
+import json
+import pathlib
+import tempfile
+
+from rich.table import Table
+
+from benchmarks import harness, workload
+from contract.errors import one_of
+
+#: What can be timed; the first two by default.
+WORKS = ("forward", "training", "generation", "loading")
+DEFAULT = WORKS[:2]
+
+#: The fields of a row.
+FIELDS = ("work", "implementation", "form", "peer", "time", "ratio", "memory",
+          "memory_ratio", "error")
+
+COLUMNS = ("work", "implementation", "form", "ms", "ratio", "MB", "MB ratio",
+           "error")
+
+
+def chosen(known, ports, against):
+    """The names of the implementations of some ports and their peers."""
+    if against:
+        one_of(against, known, "implementation")
+    names = [name for name, timed in known.items() if timed.port in ports]
+    needed = {*names, *(known[name].peer for name in names), against,
+              "numpy"}
+    return [name for name in known if name in needed]
+
+
+def compared(work, rows, against):
+    """The rows of one work from those of its own table.
+
+    Args:
+        rows: {name: {"title", "form", "peer", "seconds", "peak", "error"}}.
+        against: the name of the one that all are held against, or None for
+            each one's own peer.
+    """
+    for row in rows.values():
+        peer = against or row["peer"]
+        other = rows.get(peer)
+        yield dict(zip(FIELDS, (
+            work, row["title"], row["form"], other and other["title"],
+            row["seconds"], other and row["seconds"] / other["seconds"],
+            row["peak"], row["peak"] and other and other["peak"] and (
+                row["peak"] / other["peak"]), row["error"])))
+
+
+def passes(work, options, notes):
+    """The rows and the roofline of forward passes or training steps."""
+    benchmark = importlib.import_module(f"benchmarks.{work}").BENCHMARK
+    known = benchmark.implementations
+    names = chosen(known, options["ports"], options["against"])
+    report = harness.measured(
+        benchmark, names, options["settled"], options["rounds"],
+        options["repeats"], options["loud"], notes)
+    rows = {row["name"]: {
+        "title": row["title"], "form": known[row["name"]].form,
+        "peer": known[row["name"]].peer, "seconds": row["median"],
+        "peak": row["peak"], "error": row["error"]}
+        for row in report["rows"]}
+    return list(compared(work, rows, options["against"])), roofline(
+        work, report), list(harness.caption(report))
+
+
+def roofline(work, report):
+    """What this machine's products and memory allow, in a sentence."""
+    results = report["results"].values()
+    rate = max(max(map(max, result["rates"])) for result in results)
+    bandwidth = max(result["bandwidth"] for result in results)
+    flops, size = report["workload"]["flops"], 4 * parameters()
+    products, reading = flops / rate, size / bandwidth
+    best = min(report["rows"], key=lambda row: row["median"])
+    return (f"Roofline of {work}: {flops / 1e9:.3g} GFLOP of products at "
+            f"{rate / 1e9:.3g} GFLOP/s take {products * 1e3:.3g} ms, reading "
+            f"{size / 1e6:.3g} MB of weights at {bandwidth / 1e9:.3g} GB/s "
+            f"{reading * 1e3:.3g} ms; the quickest, {best['title']}, takes "
+            f"{best['median'] * 1e3:.3g} ms, of which products and reading "
+            f"are {(products + reading) / best['median']:.0%}.")
+
+
+def parameters():
+    """How many numbers the model's weights are."""
+    import math
+
+    from contract.weights import schema
+    return sum(map(math.prod, schema(workload.config()).values()))
+
+
+def generation(options, notes):
+    """The rows of searches, a work each."""
+    from benchmarks import generation as timing
+    known = timing.IMPLEMENTATIONS
+    if options["against"]:
+        one_of(options["against"], known, "implementation")
+    peers = "numpy", "ctranslate2", "hugging"
+    names = [name for name in known if name.partition("_")[0] in (
+        *options["ports"], *peers)]
+    report = timing.measured(
+        names, options["settled"], options["rounds"],
+        timing.LENGTHS[1 if options["rounds"] > 2 else 0], False,
+        options["loud"], notes)
+    rows = []
+    for search, table in report["rows"].items():
+        for length in report["lengths"]:
+            rows += compared(f"{search}, N = {length}", {
+                row["name"]: {
+                    "title": row["title"], "peer": "ctranslate2",
+                    "form": "fast" if "fast form" in row["title"] else "",
+                    "seconds": row["seconds"][length], "peak": None,
+                    "error": 0.0}
+                for row in table if length in row["seconds"]},
+                options["against"])
+    return rows, "", list(timing.caption(report))
+
+
+def loading(options, notes):
+    """The rows of loading a file: of looking at it, and of reading all."""
+    from benchmarks import loading as timing
+    against = options["against"] or "safetensors.torch"
+    one_of(against, timing.WAYS, "way")
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = pathlib.Path(temporary)
+        timing.made(folder, 2**27 if options["quick"] else 1.2 * 2**30)
+        (folder / "model.safetensors").read_bytes()  # into the page cache
+        for used in ("", "used"):
+            measured = {}
+            for way in timing.WAYS:
+                seconds, mebibytes, total = timing.best(way, folder, used)
+                if seconds == seconds:  # NaN where it cannot run
+                    measured[way] = {
+                        "title": way, "form": "", "peer": against,
+                        "seconds": seconds, "peak": mebibytes * 2**20,
+                        "error": total}
+                notes.print(f"loading, {way}: {seconds:.2f} s")
+            truth = measured[timing.WAYS[0]]["error"]
+            for row in measured.values():
+                row["error"] = abs(row["error"] - truth) / (abs(truth) or 1)
+            rows += compared(
+                f"loading{', summed' if used else ''}", measured, against)
+    return rows, "", []
+
+
+def number(value, form, scale=1):
+    """A number as text; empty for none."""
+    return "" if value is None else format(value * scale, form)
+
+
+def table_of(rows):
+    """The rows as a table for a terminal."""
+    table = Table(*COLUMNS)
+    for i, column in enumerate(table.columns):
+        column.justify = "right" if i > 2 else "left"
+        column.no_wrap = i != 1
+    for row in rows:
+        table.add_row(
+            row["work"], row["implementation"], row["form"],
+            number(row["time"], ".3g", 1e3), number(row["ratio"], ".2f"),
+            number(row["memory"], ".0f", 1e-6),
+            number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
+    return table
+
+
+def run(works, ports, threads, against, rounds, repeats, quick, loud,
+        json_file):
+    """Time some works, print their table, and write JSON if asked to.
+
+    Args:
+        works: of WORKS.
+        ports: of numpy, torch, keras, jax.
+        threads: of each library; None for one a core.
+        against: the name that all are held against; None for each one's peer.
+    """
+    console, notes = harness.consoles()
+    options = {"ports": ports, "against": against, "quick": quick,
+               "settled": harness.settle(threads, -1), "rounds": rounds,
+               "repeats": repeats, "loud": loud}
+    every, lines = [], []
+    for work in works:
+        rows, limit, caption = (
+            generation(options, notes) if work == "generation"
+            else loading(options, notes) if work == "loading"
+            else passes(work, options, notes))
+        every += rows
+        lines += [limit, *caption] if limit else caption
+    console.print(table_of(every))
+    for line in dict.fromkeys(lines):
+        console.print(line, highlight=False)
+    if json_file:
+        json_file.write_text(json.dumps(
+            {"schema": 1, "rows": every, "notes": lines}, indent=1) + "\n")

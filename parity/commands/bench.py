@@ -1,0 +1,63 @@
+"""``parity bench``: how fast each form of each implementation is, here."""
+
+import importlib
+import os
+import sys
+from typing import Annotated, Optional
+
+import typer
+
+from contract.errors import InputError, one_of
+from contract.files import check_writable
+from contract.shipped import ROOT
+from parity.commands.options import Json, Words
+from parity.commands.shell import told_plainly
+from parity.ports import known_ports, split_words
+
+#: The variable by which everything is tiny; benchmarks/workload.py reads it.
+QUICK = "PARITY_BENCH_QUICK"
+
+
+def bench(
+    work: Annotated[Optional[list[str]], typer.Argument(
+        metavar="WORK…", help="forward, training, generation, loading.  "
+        "[default: forward training]")] = None,
+    port: Annotated[Words, typer.Option(
+        "--port", metavar="NAME", help="numpy, torch, keras, jax or all; each "
+        "beside its framework's own layers.  [default: all]")] = None,
+    threads: Annotated[Optional[int], typer.Option(
+        min=1, help="Threads of each library; 1 also pins all to one core and "
+        "counts CPU time.  [default: one a core]", show_default=False)] = None,
+    against: Annotated[Optional[str], typer.Option(
+        metavar="NAME", help="Whom every ratio is to; an unknown name lists "
+        "those that there are.  [default: each one's own peer]",
+        show_default=False)] = None,
+    rounds: Annotated[int, typer.Option(
+        min=1, help="Turns of each implementation.")] = 5,
+    repeats: Annotated[int, typer.Option(
+        min=1, help="Timed passes in a turn.")] = 1,
+    quick: Annotated[bool, typer.Option(
+        "--quick", help="A model of milliseconds, to see that all runs: its "
+        "times say nothing.")] = False,
+    loud: Annotated[bool, typer.Option(
+        "--loud", help="Show what the libraries print.")] = False,
+    json_file: Json = None,
+):
+    """Time implementations in turn, each validated first, beside peers."""
+    with told_plainly():
+        ports = split_words(
+            port or ["all"], ("numpy", *known_ports()), "port")
+        check_writable(json_file)
+        if not (ROOT / "benchmarks").is_dir():
+            raise InputError(
+                "parity bench runs in a checkout of the project, whose folder "
+                "benchmarks is not installed; clone it and run it there.")
+        if quick:
+            os.environ[QUICK] = "1"  # for the processes that are timed too
+        if str(ROOT) not in sys.path:
+            sys.path.append(str(ROOT))
+        command = importlib.import_module("benchmarks.command")
+        works = [one_of(name, command.WORKS, "work")
+                 for name in work or command.DEFAULT]
+        command.run(works, ports, threads, against, 1 if quick else rounds,
+                    repeats, quick, loud, json_file)

@@ -1,0 +1,49 @@
+"""``parity bench``: a tiny run of it, and what it refuses."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from contract.shipped import ROOT
+from parity import ports
+from parity_tests.support.commands import invoke
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "benchmarks").is_dir(), reason="not in a checkout")
+
+FIELDS = {"work", "implementation", "form", "peer", "time", "ratio", "memory",
+          "memory_ratio", "error"}
+
+
+@pytest.mark.skipif(bool(ports.absent("torch")), reason="not checked: torch")
+def test_a_quick_run_has_a_row_for_each(tmp_path):
+    """In a process of its own, which it may pin and tell to be quick."""
+    file = tmp_path / "bench.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "parity", "bench", "--quick", "--threads", "1",
+         "--port", "torch", "--json", str(file)],
+        cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(file.read_text())
+    rows = report["rows"]
+    assert {row["work"] for row in rows} == {"forward", "training"}
+    for row in rows:
+        assert row.keys() == FIELDS
+        assert row["time"] > 0 and row["error"] < 1e-5
+        assert row["peer"] == "torch.nn.Transformer"
+    assert {row["form"] for row in rows} == {"", "readable", "fast"}
+    assert sum(line.startswith("Roofline") for line in report["notes"]) == 2
+    assert "PyTorch port, fast form" in done.stdout
+
+
+@pytest.mark.parametrize("words, told", [
+    (("bakcward",), "work 'bakcward' is unknown"),
+    (("forward", "--port", "tf"), "port 'tf' is unknown"),
+    (("forward", "--against", "peers"), "did you mean peer"),
+])
+def test_what_it_does_not_know_is_refused(words, told):
+    found = invoke("bench", *words)
+    assert found.exit_code == 2
+    assert told in found.output
