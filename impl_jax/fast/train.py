@@ -9,12 +9,33 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from contract.dropping import places
+from contract.dropping import dropping, places
 from impl_jax import random, train
 from impl_jax.fast.dropout import draw
+from impl_jax.fast.loss import cross_entropy
 from impl_jax.fast.random import fold_in
+from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
-from impl_jax.parameters import leaves
+from impl_jax.parameters import leaves, paths
+
+
+def loss_and_gradients(model, source, target, drawn):
+    """The loss of one batch, and its gradient by every weight."""
+    config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
+    source_mask = padding_mask(source, config.pad_id)
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
+    graph, weights = nnx.split(model)
+
+    def loss_of(weights):
+        model = nnx.merge(graph, weights)
+        with dropping(paths(model), drawn):
+            output = model(source, read, source_mask, target_mask)
+        return cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing, config.smoothing)
+
+    loss, g = jax.value_and_grad(loss_of)(weights)
+    return loss, [g[...] for _, g in leaves(nnx.merge(graph, g))]
 
 
 class Trainer(train.Trainer):
@@ -54,12 +75,12 @@ class Trainer(train.Trainer):
         def accumulate(total, batch):
             source, target, share, i = batch
             drawn = self.draw(fold_in(key, i), shapes)
-            parts = train.loss_and_gradients(model, source, target, drawn)
+            parts = loss_and_gradients(model, source, target, drawn)
             return jax.tree.map(
                 lambda a, b: a + share * b, total, parts), None
 
         if len(sources) == 1:  # a sum would be a second array of each
-            loss, gradients = train.loss_and_gradients(
+            loss, gradients = loss_and_gradients(
                 model, sources[0], targets[0],
                 self.draw(fold_in(key, 0), shapes))
         else:

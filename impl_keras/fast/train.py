@@ -4,11 +4,31 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract.dropping import places
+from contract.dropping import dropping, places
 from impl_keras import random, train
 from impl_keras.fast.dropout import draw
+from impl_keras.fast.loss import cross_entropy
 from impl_keras.fast.random import fold_in
-from impl_keras.parameters import leaves
+from impl_keras.gradients import value_and_gradients
+from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.parameters import leaves, paths
+
+
+def loss_and_gradients(model, source, target, drawn):
+    """The loss of one batch, and its gradient by every weight."""
+    config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
+    source_mask = padding_mask(source, config.pad_id)
+    target_mask = (padding_mask(read, config.pad_id)
+                   & causal_mask(read.shape[1]))
+
+    def loss_of():
+        with dropping(paths(model), drawn):
+            output = model(source, read, source_mask, target_mask)
+        return cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing, config.smoothing)
+
+    return value_and_gradients(
+        loss_of, [weight for _, weight, _ in leaves(model)])
 
 
 def clip_by_global_norm(gradients, limit):
@@ -61,13 +81,13 @@ class Trainer(train.Trainer):
         def accumulate(total, batch):
             source, target, share, i = batch
             drawn = self.draw(fold_in(key, i), shapes)
-            loss, gradients = train.loss_and_gradients(
+            loss, gradients = loss_and_gradients(
                 self.model, source, target, drawn)
             return [a + share * b for a, b in zip(
                 total, [loss, *gradients])], None
 
         if len(sources) == 1:  # a sum would be a second array of each
-            loss, gradients = train.loss_and_gradients(
+            loss, gradients = loss_and_gradients(
                 self.model, sources[0], targets[0],
                 self.draw(fold_in(key, 0), shapes))
         else:
