@@ -19,6 +19,9 @@ ANY = "any array"
 #: Any value that has no cause of its own.
 OTHER = "another"
 
+#: The setting in which steps differ that are equal but for rounding inside.
+PRECISION = "precision inside"
+
 #: How values of a run are made of those before them, between modules.
 BETWEEN = "values between modules"
 

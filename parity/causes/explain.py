@@ -9,28 +9,27 @@ further inputs of other scales, and the cause must hold there too.
 """
 
 import dataclasses
-import math
 import re
 
 import numpy as np
 
-from parity.causes import nonfinite
-from parity.causes.cause import BETWEEN
+from parity.causes import integers, nonfinite
+from parity.causes.cause import BETWEEN, PRECISION
+from parity.causes.core_side import core_side
 from parity.causes.explanation import (
-    UNIDENTIFIED, Explanation, give_names, sentence_of)
+    UNIDENTIFIED, Explanation, give_names)
 from parity.causes.expressions import in_words, made_of
 from parity.causes.fit import (
-    ATTENTION, CORE, LINEAR, Seen, Side, is_mask, side_of)
+    ATTENTION, CORE, LINEAR, side_of)
 from parity.causes.formulas.family import exact
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INHERITED, INPUT, NEW, OUTPUT, WITHIN
 from parity.matching.pairs import USER, VALUES
 from parity.matching.values import NEAR
-from parity.matching.words import words_of
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
-from parity.tracing.trace import MODULE, is_float
+from parity.tracing.trace import is_float
 
 #: What follows from a norm in another place, and is not told after that.
 GUESSED = {"input", "summand", "residual connection"}
@@ -65,28 +64,47 @@ class Explaining:
         if first:  # the others follow from it
             rows = [row for row in rows if not nonfinite.is_reason(row)]
         for row in rows[:MOST_ROWS]:
-            self.now, self.known = row.order, []
-            pair = self.pairs[row.a, row.b]
-            if row.part == INPUT:
-                if not self.join(pair, row) and row is rows[0]:
-                    self.lose(pair, row, self.known)
-                continue
-            inside = any(self.within(each, row) for each in self.explanations)
-            if row.origin == INHERITED or row.origin == WITHIN and inside:
-                if row.origin == WITHIN:
-                    self.join(pair, row)
-                continue
-            self.output(pair, row)
+            before = self.told()
+            same = self.row(row, row is rows[0])
+            row.rounding = same and self.told() == before
         for row, each in self.lost:
             if not any(self.encloses(other, row)
                        for other in self.explanations):
                 self.order[id(each)] = row.order
                 self.explanations.append(each)
-        return [*first, *sorted(
-            self.explanations, key=lambda each: self.order[id(each)])]
+        if not any(each.cause == PRECISION for each in self.explanations):
+            for row in rows:
+                row.rounding = False
+        return [*first, *sorted(self.explanations, key=lambda each: (
+            each.cause == PRECISION, self.order[id(each)]))]
+
+    def told(self):
+        """How many differences are told that are not float32's rounding."""
+        return len(self.lost) + sum(
+            1 + len(each.also) for each in self.explanations
+            if each.cause != PRECISION)
+
+    def row(self, row, is_first):
+        """Explain a row that diverges.
+
+        Returns whether the same was done in both, to float32's rounding.
+        """
+        self.now, self.known = row.order, []
+        pair = self.pairs[row.a, row.b]
+        if row.part == INPUT:
+            same = self.join(pair, row)
+            if not same and is_first:
+                self.lose(pair, row, self.known)
+            return same
+        if row.origin == INHERITED:
+            return True
+        if row.origin == WITHIN and any(
+                self.within(each, row) for each in self.explanations):
+            return self.join(pair, row)
+        return bool(self.output(pair, row))
 
     def output(self, pair, row):
-        """Explain what a step made."""
+        """Explain what a step made; whether it is known, or the same."""
         if not is_float(row_array(self.a, row)):
             return None
         if not self.fair(pair, row):
@@ -98,9 +116,12 @@ class Explaining:
         search = StepSearch(pair, *sides)
         explanations = search.find()
         if explanations:
-            return self.add(explanations)
-        if self.join(pair, row) or row.origin != NEW:
-            return None
+            self.add(explanations)
+            return True
+        if search.same and any(search.inside) or self.join(pair, row):
+            return True
+        if row.origin != NEW:
+            return False
         return self.lose(pair, row, [
             *search.known, *facts(self.a, self.b, row, sides)])
 
@@ -137,7 +158,7 @@ class Explaining:
         arrays = [(step.inputs if part == INPUT else step.outputs)[name]
                   for step, name in zip(steps, (row.a_name, row.b_name))]
         if arrays[0].dtype.kind in "iu" and arrays[1].dtype.kind in "iu":
-            return self.counted(row, *arrays)
+            return self.whole(row, arrays)
         key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
         if key in self.seen:
             return True
@@ -209,28 +230,13 @@ class Explaining:
         self.add(explanations)
         return bool(explanations) or search.same
 
-    def counted(self, row, mine, other):
-        """Explain integers that are all off by one number."""
-        if mine.size != other.size or mine.size < 2:
-            return False
-        mine = mine.astype(np.int64).reshape(-1, mine.shape[-1])
-        gap = other.astype(np.int64).reshape(mine.shape) - mine
-        if np.ptp(gap) or not gap.flat[0]:
-            return False
-        runs = (np.diff(mine) == 1).all() and mine.shape[1] > 1
-        cause, one, two = "first position", mine[0, 0], other.flat[0]
-        settings = {cause: int(one)}, {cause: int(two)}
-        if not runs:
-            cause, one, two = "numbers", "", f"{gap.flat[0]:+d} in b"
-            settings = {}, {cause: "off"}
-        each = Explanation(
-            row.a, row.b, cause, str(one), str(two), sentence_of(
-                row, cause, str(one), str(two)),
-            errors={"a": 0.0, "b": 0.0, "without": math.inf},
-            inputs={"a": 1, "b": 1})
-        give_names([each], BETWEEN, *settings)
-        self.add([each])
-        return True
+    def whole(self, row, arrays):
+        """Explain integers: positions, or the buckets of distances."""
+        each = integers.counted(row, *arrays) or integers.bucketed(
+            row, self.a, self.b, arrays)
+        if each:
+            self.add([each])
+        return bool(each)
 
     def holder(self, row):
         """Explain the attention that holds a step, whether it could be."""
@@ -260,7 +266,11 @@ class Explaining:
             if side is None:
                 return False
             sides.append(side)
-        search = StepSearch(pair, *sides)
+        mine, other = (side.seen[0].floats | side.seen[0].tables
+                       for side in sides)
+        fresh = mine.keys() == other.keys() and all(strict_distance(
+            other[name], mine[name]) <= sides[1].limit for name in mine)
+        search = StepSearch(pair, *sides, fresh)
         explanations = search.find([CORE])
         if explanations and not self.holder(row):
             self.add(explanations)
@@ -334,35 +344,6 @@ def told_alike(new, old):
         texts = [[re.sub(r"\d+", "#", text) for text in each]
                  for each in texts]
     return new.identified and texts[0] == texts[1]
-
-
-def core_side(trace, step, array):
-    """A Side of the attention between three projections and a step."""
-    projections = {}
-    for each in trace.steps:
-        if each.ended >= step.began:
-            break
-        words = set(words_of(each.path)[0]) & {"query", "key", "value"}
-        value = next((v for v in each.outputs.values() if is_float(v)), None)
-        if len(words) == 1 and value is not None and value.ndim == array.ndim:
-            projections[words.pop()] = exact(value)
-    if len(projections) < 3:
-        return None
-    holders = [each for each in trace.steps
-               if each.began < step.began and each.ended > step.ended
-               and each.source == MODULE]
-    others, settings = {}, {}
-    for each in reversed(holders):  # the innermost last
-        settings |= each.settings
-        others |= {name: exact(value) for name, value in each.inputs.items()
-                   if value.ndim > 1 and is_mask(name, value)}
-    bare = dataclasses.replace(step, settings=settings, others={
-        name: text for each in holders for name, text in each.others.items()})
-    seen = Seen(
-        {name: projections[name] for name in ("query", "key", "value")},
-        others, exact(array))
-    return Side(trace.framework, bare, {}, [seen],
-                model_limits(array.dtype.name)[1], array.dtype.name)
 
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of

@@ -237,6 +237,9 @@ class Expressions:
                         self.take("product", [one, two], word,
                                   functions[word](one.array) * two.array)
                 self.join_twins(before)
+        # An activation that is a module of its own says no more.
+        self.results = [result for result in self.results
+                        if result.what != "none"] or self.results
 
     def scaled_sums(self):
         """Two or three values, one of them multiplied by √size, or over it."""

@@ -12,18 +12,28 @@ import numpy as np
 
 from parity.causes import catalogue
 from parity.causes.formulas.activation import SOUND, Activation
-from parity.causes.formulas.attention import Attention, Core
+from parity.causes.formulas.attention import Attention
+from parity.causes.formulas.core import Core
 from parity.causes.formulas.family import Change, exact
 from parity.causes.formulas.linear import Linear
 from parity.causes.formulas.norm import Norm
+from parity.causes.formulas.rotary import RotaryTable
 from parity.causes.formulas.tables import SINUSOIDS, Embedding, Positions
 from parity.causes.patterns import OTHER, permuted, relation
 from parity.numerics.distance import strict_distance
+from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, Step, is_float
 
 #: Of larger outputs only one setting at a time is changed.
 LARGE = 1 << 15
+
+#: How near a replay comes, in float64, to what was computed in float32 inside:
+#: at most so near, at least so far, and on no input far nearer than on another.
+INSIDE, ABOVE, EVEN = 8 * EPS["float32"], 1e-9, 50.0
+
+#: So many rows are not all larger, or all smaller, by chance.
+MANY_ROWS = 8
 
 #: Scales of the further inputs; in lower precision large ones only blur.
 SCALES, NARROW = (0.02, 12.0), (0.05, 2.0)
@@ -50,7 +60,7 @@ CORE = Core(mistaken_masks)
 
 #: Every family, in the order in which they are tried.
 FAMILIES = [Norm(), LINEAR, Embedding(), ATTENTION, Activation(activations),
-            Positions()]
+            Positions(), RotaryTable()]
 
 
 @dataclasses.dataclass
@@ -61,11 +71,14 @@ class Seen:
         floats: name -> floating input that is no mask.
         others: name -> integers, booleans and masks.
         output: what came out.
+        tables: what attention was given besides: "cosines", "sines" and
+            "position bias".
     """
 
     floats: dict
     others: dict
     output: np.ndarray
+    tables: dict = dataclasses.field(default_factory=dict)
 
     @property
     def x(self):
@@ -99,6 +112,30 @@ class Side:
             if word in self.step.settings:
                 return self.step.settings[word]
         return None
+
+
+def coarse(family, side):
+    """A Side whose replays need come only as near as float32 inside allows."""
+    return dataclasses.replace(side, limit=INSIDE * family.reach(side))
+
+
+def is_inside(fit, side):
+    """Whether a Fit is off by float32's rounding, on every input alike.
+
+    A small fault is not: what an epsilon does depends on the input's size, and
+    makes every row larger, or every row smaller.
+    """
+    errors, signs = [], []
+    for seen in side.seen:
+        replay = fit.family.compute(seen, fit.parameters, fit.settings)
+        errors.append(strict_distance(replay, seen.output))
+        rows = seen.output.reshape(-1, seen.output.shape[-1])
+        signs.append(np.sign(((replay.reshape(rows.shape) - rows) * rows).sum(
+            -1)))
+    one_way = len(signs[0]) >= MANY_ROWS and abs(signs[0].sum()) == len(
+        signs[0])
+    return (not one_way and min(errors) >= ABOVE
+            and max(errors) <= EVEN * min(errors))
 
 
 def is_mask(name, array):

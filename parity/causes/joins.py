@@ -57,7 +57,14 @@ def holds(trace, path):
     """Whether a step's module, or one within, has parameters to train."""
     step = trace.step(path)
     return step.source == MODULE and any(
-        name.startswith(f"{step.module}.") for name in trace.trainable)
+        name.startswith(f"{step.module}.") for first in trace.trainable
+        for name in (first, *paths_of(trace, first)))
+
+
+def paths_of(trace, parameter):
+    """The other paths of a parameter that several modules share."""
+    return [name for name, first in trace.aliases.items()
+            if first == trace.aliases.get(parameter, parameter)]
 
 
 def worded(name, value, expression):
@@ -94,12 +101,17 @@ class Joins:
             return tops[0] == tops[1]
         holders = [holds(trace, path) for trace, path in (
             (self.a, pair.a), (self.b, pair.b))]
-        within = [[getattr(each, side).startswith(f"{top}.")
-                   for side, top in zip("ab", tops)]
-                  for each in self.names.parameters]
+        pairs = [(each.a, each.b) for each in self.names.parameters]
+        within = [[path.startswith(f"{top}.") for path, top in zip(
+            pair, tops)] for pair in pairs]
         if any(one != two for one, two in within):
             return False
-        return any(one for one, _ in within) if any(holders) else None
+        if any(one for one, _ in within) or not any(holders):
+            return True if any(holders) else None
+        return any(all(
+            any(name.startswith(f"{top}.") for name in paths_of(trace, path))
+            for trace, path, top in zip((self.a, self.b), pair, tops))
+            for pair in pairs)
 
     def surely(self, pair):
         """Whether two steps do the same, by parameters or by values."""

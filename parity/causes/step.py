@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
+from parity.causes.cause import PRECISION
 from parity.causes.explanation import (
     Explanation, give_names, in_words, sentence_of)
-from parity.causes.fit import FAMILIES, changes, fields_of, fits, misfit
+from parity.causes.fit import (
+    FAMILIES, changes, coarse, fields_of, fits, is_inside, misfit)
 from parity.causes.formulas.family import rounded
 from parity.causes.hint import MOST_SEARCHED, Hint, held
 from parity.numerics.distance import strict_distance
@@ -22,41 +24,89 @@ class StepSearch:
     """Two sides of a step, and what was proved of them.
 
     Attributes:
+        fresh: whether the two differ here, and not by their inputs alone.
         known: sentences on what was tried.
         same: whether both sides do the same with the same numbers.
+        inside: whether a, and b, computes in float32 inside.
     """
 
-    def __init__(self, pair, side_a, side_b):
+    def __init__(self, pair, side_a, side_b, fresh=True):
+        self.fresh, self.exact_fits = fresh, {}
         self.pair, self.sides = pair, (side_a, side_b)
-        self.known, self.same = [], False
+        self.known, self.same, self.inside = [], False, (False, False)
 
     def find(self, families=FAMILIES):
         """The Explanations of this step; [] where nothing is identified."""
-        pairs, read = [], None
-        for family in families:
-            base = fits(family, self.sides[0])
-            if not base:
-                continue
-            mine = base[0]
-            read = read or mine
-            for other in fits(family, self.sides[1], mine.settings):
-                pairs.append((mine, other))
-            if pairs:
-                break
-        if read is None:
-            self.known.append("a's own numbers could not be computed anew.")
-            return []
+        read, pairs = self.pairs(families)
         if not pairs:
-            explanations = self.leak(read)
-            if not explanations:
+            explanations = self.leak(read) if read else []
+            if explanations:
+                return explanations
+            read, pairs = self.pairs_inside(families, read)
+            if read is None:
+                self.known.append(
+                    "a's own numbers could not be computed anew.")
+                return []
+            if not pairs:
                 settings = ", ".join(f"{name} {in_words(value)}" for
                                      name, value in read.settings.items())
                 self.known.append(
                     f"a's numbers are those of {read.family.name} with "
                     f"{settings}; no such module with another setting that is "
                     "tried gives b's numbers.")
-            return explanations
-        return self.of_pairs(pairs)
+                return []
+        explanations = self.of_pairs(pairs)
+        one, two = self.inside
+        if self.same and (one != two or one and self.fresh):
+            return self.explained_inside(pairs[0])
+        return explanations
+
+    def pairs(self, families):
+        """The first Fit of a, and the Fits of both by the first family."""
+        read = None
+        for family in families:
+            base = self.exactly(family, 0, None)
+            if base:
+                read = read or base[0]
+                pairs = [(base[0], other) for other in self.exactly(
+                    family, 1, base[0].settings)]
+                if pairs:
+                    return read, pairs
+        return read, []
+
+    def pairs_inside(self, families, read):
+        """The same, where one of the two computes in float32 inside."""
+        for family in families:
+            base, mine = self.fits_inside(family, 0, None)
+            if not base:
+                continue
+            read = read or base[0]
+            others, other = self.fits_inside(family, 1, base[0].settings)
+            if others:
+                self.inside = mine, other
+                self.sides = tuple(
+                    coarse(family, side) if inside else side
+                    for side, inside in zip(self.sides, self.inside))
+                return read, [(base[0], each) for each in others]
+        return read, []
+
+    def exactly(self, family, which, settings):
+        """Fits of a side; sought once."""
+        key = family.name, which, str(settings)
+        if key not in self.exact_fits:
+            self.exact_fits[key] = fits(family, self.sides[which], settings)
+        return self.exact_fits[key]
+
+    def fits_inside(self, family, which, settings):
+        """Fits of a side, and whether they are but for float32 inside."""
+        side, exactly = self.sides[which], self.exactly(
+            family, which, settings)
+        if exactly or side.dtype != "float64":
+            return exactly, False
+        if next(family.readings(side), None) is None:
+            return [], True
+        return [fit for fit in fits(family, coarse(family, side), settings)
+                if is_inside(fit, side)], True
 
     def of_pairs(self, pairs):
         """The Explanations of pairs of Fits that all give the numbers."""
@@ -106,6 +156,18 @@ class StepSearch:
             self.pair.a, self.pair.b, setting, in_a, in_b,
             sentence_of(self.pair, setting, in_a, in_b), [*known], errors,
             {name: len(side.seen) for name, side in zip("ab", self.sides)})
+
+    def explained_inside(self, pair):
+        """That two steps are equal but for float32 inside one, or both."""
+        words = ["in float32" if inside else "in float64"
+                 for inside in self.inside]
+        mine, other = pair
+        each = self.explanation(PRECISION, *words, {
+            "a": mine.error, "b": other.error,
+            "without": max(mine.error, other.error)})
+        sides = [{PRECISION: word} for word in words]
+        give_names([each], mine.family.name, *sides)
+        return [each]
 
     def leak(self, mine):
         """That b's result holds only numbers of a lower dtype.

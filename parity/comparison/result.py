@@ -15,6 +15,9 @@ SCHEMA = 1
 
 NOTHING, INCOMPLETE = "nothing compared", "incomplete"
 
+#: Every divergence is proved to be float32's rounding inside a float64 model.
+FLOAT32 = "equal but for float32 inside"
+
 PARAMETER, INPUT, OUTPUT, GRADIENT = (
     "parameter", "input", "output", "gradient")
 
@@ -43,6 +46,8 @@ class PairRow:
         counted: whether a divergence counts in the verdict; false where two
             inputs may not belong together.
         note: a remark, such as NaN on both sides.
+        rounding: whether its divergence is proved to be float32's rounding
+            inside its step, or what its inputs had of it.
     """
 
     part: str
@@ -69,6 +74,7 @@ class PairRow:
     origin: str = ""
     counted: bool = True
     note: str = ""
+    rounding: bool = False
 
     @property
     def diverges(self):
@@ -120,18 +126,20 @@ class Comparison:
     @property
     def first(self):
         """The first row of a step that diverges, else of a parameter, else of
-        a gradient; None where nothing does."""
-        return next(iter(self.divergences), None)
+        a gradient; None where nothing does. float32's rounding comes last."""
+        return min(self.divergences, key=lambda row: row.rounding,
+                   default=None)
 
     @property
     def verdict(self):
-        """MATCH, DIVERGENCE, NOTHING, or INCOMPLETE.
+        """MATCH, DIVERGENCE, FLOAT32, NOTHING, or INCOMPLETE.
 
         INCOMPLETE: all that was compared matches, but the models' outputs were
         not among it, or were zero everywhere.
         """
         if any(row.diverges for row in self.rows):
-            return DIVERGENCE
+            return (FLOAT32 if all(row.rounding for row in self.rows
+                                   if row.diverges) else DIVERGENCE)
         if not any(row.verdict == MATCH and row.part != INPUT
                    for row in self.rows):
             return NOTHING  # only the inputs were compared
@@ -142,8 +150,9 @@ class Comparison:
 
     @property
     def status(self):
-        """The exit status: 0 match, 1 divergence, 4 nothing compared."""
-        return {MATCH: 0, DIVERGENCE: 1}.get(self.verdict, 4)
+        """The exit status: 0 match, 1 divergence, be it float32's rounding, 4
+        nothing compared."""
+        return {MATCH: 0, DIVERGENCE: 1, FLOAT32: 1}.get(self.verdict, 4)
 
     def as_json(self):
         """Everything as plain data; an error that is no number is null."""
@@ -183,7 +192,21 @@ class Comparison:
         if verdict == MATCH:
             return (f"All {self.compared} arrays compared match, including "
                     "the models' outputs.")
+        if verdict == FLOAT32:
+            return self._in_float32()
         return _sentence(first, self.rows)
+
+    def _in_float32(self):
+        """Where float32 is inside, and how far the outputs are apart."""
+        places = dict.fromkeys(
+            path for each in self.explanations
+            for path in (each.a, *(one for one, _ in each.also)))
+        some = ", ".join([*places][:3])
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        largest = max(row.error for row in self.rows if row.diverges
+                      and row.error is not None)
+        return (f"The models are equal but for float32 inside {some}{more}: "
+                f"the largest error is {number(largest)}.")
 
 
 def _sentence(first, rows):

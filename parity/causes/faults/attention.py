@@ -174,23 +174,21 @@ def shared_by(function):
 
 GROUPED = {"n_kv_heads": 3}
 
-UNREAD = "shared heads of keys are not read off a foreign model's kernels"
-
-
 def _shared():
     """Heads of keys and values given to other heads of queries."""
-    for name, sentence, function in (
+    for name, sentence, word, function in (
             ("shared heads in turn", "Head h has key h mod G, not h // (H / "
-             "G).", lambda x, times: np.concatenate([x] * times, axis=1)),
+             "G).", "in turn",
+             lambda x, times: np.concatenate([x] * times, axis=1)),
             ("shared heads in reverse", "The last heads of queries have the "
-             "first key.", lambda x, times: np.repeat(
+             "first key.", "in reverse", lambda x, times: np.repeat(
                  x[:, ::-1], times, axis=1)),
             ("every head has the first key", "All share one, as if G were 1.",
-             lambda x, times: np.repeat(
+             "the first", lambda x, times: np.repeat(
                  x[:, :1], times * x.shape[1], axis=1))):
-        yield Cause(name, "attention", sentence, put=shared_by(function),
-                    case="self_attention", step="scores", changes=GROUPED,
-                    not_explained=UNREAD)
+        yield Cause(name, "attention", sentence, ATTENTION,
+                    {"shared heads": word}, put=shared_by(function),
+                    case="self_attention", step="scores", changes=GROUPED)
 
 
 ROUNDED = {"softmax_rounding": "float32", "attention_bias": "none"}

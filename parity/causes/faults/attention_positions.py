@@ -4,12 +4,12 @@ import importlib
 
 import numpy as np
 
-from contract.buckets import boundaries
-from parity.causes.cause import Cause
+from parity.causes.cause import OTHER, Cause
 from parity.causes.faults.putting import (
-    after_init, made_with, replaced, tabled)
+    after_init, all_of, made_with, replaced, tabled)
+from parity.causes.relative import bucket, evenly
 
-UNREAD = "positions inside an attention are not read off a foreign model"
+CORES = "attention without projections", "rotary table"
 
 KINDS = "bidirectional", "causal"
 
@@ -36,10 +36,17 @@ def rotated_by(angles):
             self, x, *angles(cosines, sines))))
 
 
-def _rotary(name, sentence, put, step, positions="rotary_halves"):
-    return Cause(name, "rotary positions", sentence, put=put,
+def halfway(cosines, sines):
+    """Cosines and sines of half the angles, each below π in every case."""
+    cosines = ((1 + cosines) / 2)**0.5
+    return cosines, sines / (2 * cosines)
+
+
+def _rotary(name, sentence, settings, put, step, positions="rotary_halves",
+            **more):
+    return Cause(name, "rotary positions", sentence, CORES, settings, put=put,
                  case="self_attention", step=step,
-                 changes={"positions": positions}, not_explained=UNREAD)
+                 changes={"positions": positions}, **more)
 
 
 #: So few that distances of the cases fall into every one.
@@ -56,33 +63,10 @@ def bucketed_by(function):
     return replaced("relative", "buckets", make)
 
 
-def bucket(distance, count, greatest, causal, side="right"):
-    """The bucket of each distance; a first distance is its own on the right.
-    """
-    if causal:
-        distance, sign = np.maximum(distance, 0), 0
-    else:
-        count //= 2
-        distance, sign = np.abs(distance), count * (distance < 0)
-    first = boundaries(count, greatest)
-    return np.maximum(
-        np.searchsorted(first, distance, side) - 1, 0) + sign
-
-
-def evenly(distance, count, greatest, causal):
-    """All buckets of one width, as if there were no logarithm."""
-    if causal:
-        distance, sign = np.maximum(distance, 0), 0
-    else:
-        count //= 2
-        distance, sign = np.abs(distance), count * (distance < 0)
-    return np.minimum(distance * count // greatest, count - 1) + sign
-
-
-def _relative(name, sentence, put, case="self_attention",
+def _relative(name, sentence, settings, put, case="self_attention",
               step="relative.position_bias"):
-    return Cause(name, "relative positions", sentence, put=put, case=case,
-                 step=step, changes=FEW, not_explained=UNREAD)
+    return Cause(name, "relative positions", sentence, ("relative positions",),
+                 settings, put=put, case=case, step=step, changes=FEW)
 
 
 def relative_as(kind, other):
@@ -94,34 +78,69 @@ def relative_as(kind, other):
 CAUSES = (
     _rotary("rotary pairs in halves", "Features i and i + d_k/2 are turned "
             "together where 2i and 2i + 1 are to be.",
-            rotary_as("rotary_halves"), "query_rotary.rotated",
-            "rotary_interleaved"),
+            {"rotary pairs": "in halves"}, rotary_as("rotary_halves"),
+            "query_rotary.rotated", "rotary_interleaved"),
     _rotary("rotary pairs interleaved", "Features 2i and 2i + 1 are turned "
             "together where i and i + d_k/2 are to be.",
-            rotary_as("rotary_interleaved"), "query_rotary.rotated"),
+            {"rotary pairs": "interleaved"}, rotary_as("rotary_interleaved"),
+            "query_rotary.rotated"),
     _rotary("queries not turned", "Rotary positions on keys alone.",
-            without_rotary("query"), "scores"),
+            {"rotary on": "keys"}, without_rotary("query"), "scores"),
     _rotary("keys not turned", "Rotary positions on queries alone.",
-            without_rotary("key"), "scores"),
+            {"rotary on": "queries"}, without_rotary("key"), "scores"),
+    _rotary("no rotary positions", "Neither queries nor keys are turned.",
+            {"rotary on": "neither"}, all_of(
+                without_rotary("query"), without_rotary("key")), "scores"),
+    Cause("rotary positions", "rotary positions", "Queries and keys are "
+          "turned where neither is to be.", CORES,
+          {"rotary on": "queries and keys"}, not_put="their tables are those "
+          "of a config that has them"),
     _rotary("rotary positions turn backwards", "The sine has the other sign.",
-            rotated_by(lambda cosines, sines: (cosines, -sines)),
+            {"rotary direction": "backwards"}, rotated_by(
+                lambda cosines, sines: (cosines, -sines)),
             "query_rotary.rotated"),
-    _rotary("rotary base 500000", "Llama 3's base for 10000.", made_with(
-        lambda config, weights: (config.replace(rotary_base=5e5), weights)),
+    _rotary("rotary base 500000", "Llama 3's base for 10000.",
+            {"rotary base": 5e5}, made_with(lambda config, weights: (
+                config.replace(rotary_base=5e5), weights)),
             "query_rotary.rotated"),
+    Cause("a rotary base is another", "rotary positions", "A number that is "
+          "not listed here.", CORES, {"rotary base": OTHER}, not_put="it "
+          "stands for whatever base is not listed here"),
+    Cause("rotary positions are divided", "rotary positions", "Each position "
+          "is divided by a factor, as for longer texts.", CORES,
+          {"rotary factor": OTHER}, put=rotated_by(halfway),
+          case="self_attention", step="query_rotary.rotated",
+          changes={"positions": "rotary_halves"}),
+    Cause("a rotary table begins elsewhere", "rotary positions", "The first "
+          "position is not 0.", ("rotary table",), {"first position": OTHER},
+          not_put="the same distances give the same scores"),
     _relative("a causal stack's buckets in the encoder", "All keys after a "
-              "query share bucket 0.", relative_as("bidirectional", "causal")),
+              "query share bucket 0.", {"buckets": "causal"},
+              relative_as("bidirectional", "causal")),
     _relative("the encoder's buckets in a causal stack", "Half of the buckets "
-              "are for keys that no query sees.",
+              "are for keys that no query sees.", {"buckets": "bidirectional"},
               relative_as("causal", "bidirectional"), "decoder_layer",
               "attended"),
     _relative("distances with the other sign", "Query's place less key's, for "
-              "key's less query's.", bucketed_by(
+              "key's less query's.", {"buckets": "of the other sign"},
+              bucketed_by(
                   lambda distance, *sizes: bucket(-distance, *sizes))),
     _relative("a bucket begins a distance later", "Its first distance is in "
-              "the bucket before.", bucketed_by(
+              "the bucket before.", {"buckets": "a distance later"},
+              bucketed_by(
                   lambda distance, *sizes: bucket(
                       distance, *sizes, side="left"))),
     _relative("buckets of equal width", "Distances are not taken the "
-              "logarithm of.", bucketed_by(evenly)),
+              "logarithm of.", {"buckets": "of equal width"},
+              bucketed_by(evenly)),
+    _relative("distances are one more", "As if a query stood one place later.",
+              {"buckets": "of distances one more"}, bucketed_by(
+                  lambda distance, *sizes: bucket(distance + 1, *sizes))),
+    _relative("distances are one less", "As if a query stood one place "
+              "earlier.", {"buckets": "of distances one less"}, bucketed_by(
+                  lambda distance, *sizes: bucket(distance - 1, *sizes))),
+    _relative("the greatest distance is another", "The last bucket begins "
+              "elsewhere.", {"greatest distance": OTHER}, bucketed_by(
+                  lambda distance, count, greatest, causal: bucket(
+                      distance, count, 4 * greatest, causal))),
 )

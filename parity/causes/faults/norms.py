@@ -1,10 +1,15 @@
 """What goes wrong in norms."""
 
-from parity.causes.cause import BETWEEN, OTHER, Cause
+from parity.causes.cause import BETWEEN, OTHER, PRECISION, Cause
 from parity.causes.faults.arrays import ends, without
 from parity.causes.faults.putting import (
     after_init, all_of, made_with, numpy_of, replaced, tapped, worded)
 from parity.causes.formulas import norm
+
+#: What may be computed in float32 inside a model in float64.
+INSIDE = ("norm", "linear", "embedding", "attention", "activation",
+          "position encoding", "attention without projections",
+          "rotary table")
 
 #: Epsilons that systems have.
 EPSILONS = 1e-3, 1e-5, 1e-6, 1e-7, 1e-8, 1e-12, 0.0, 1e-4
@@ -128,6 +133,14 @@ CAUSES = (
           preset=RMS[2], changes={"norm": "rms"}, case="norm",
           step="mean_square", not_explained="theirs is a sum in float32, "
           "whose last bit depends on its order"),
+    *(Cause(f"computed {word} inside", "dtype", sentence, INSIDE,
+            {PRECISION: word}, not_put="what is put is the mean square, the "
+            "scores or the weights in float32") for word, sentence in (
+                ("in float32", "What is in float64 outside was rounded to "
+                 "float32 on the way, as norms, softmax and rotary tables of "
+                 "Hugging Face, Keras and NNX are."),
+                ("in float64", "Nothing was rounded to float32 on the way, "
+                 "where the other model has that."))),
     of(DEVIATION, "deviation norm's ε inside the root",
        "(x - mean) / √(std² + ε).", "normalized",
        {"epsilon's place": "inside the root"}),

@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from parity.causes.formulas import masks
+from parity.causes.formulas import masks, rotary
 from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.family import Change, Family
 from parity.matching.words import words_of
@@ -16,6 +16,9 @@ NAMED = ("query", "key", "value", "output")
 #: How modules call the number of their heads.
 HEADS = ("num_heads", "nhead", "n_heads", "n_head", "heads", "h",
          "num_attention_heads", "_num_heads")
+
+#: What is added to a hidden score is lower.
+LOW = -1e4
 
 #: By how much scores are multiplied, from d_k and d_model.
 SCALES = {
@@ -33,6 +36,14 @@ OURS = {"softmax over": "keys", "hidden scores": "never count",
         "a query that sees nothing": "gives 0"}
 
 AXES = {"keys": -1, "queries": -2, "heads": 1}
+
+#: Which of G heads of keys head h of H has.
+SHARED = {
+    "in order": lambda h, heads, groups: h * groups // heads,
+    "in turn": lambda h, heads, groups: h % groups,
+    "in reverse": lambda h, heads, groups: (heads - 1 - h) * groups // heads,
+    "the first": lambda h, heads, groups: 0 * h,
+}
 
 
 def weighed(scores, keep, settings):
@@ -56,23 +67,61 @@ def weighed(scores, keep, settings):
         weights)
 
 
-def merged(q, k, v, keep, add, settings):
-    """Attention on [batch, time, width], in heads."""
-    heads = settings["heads"]
+def shared(x, heads, order):
+    """Heads of keys or values [B G S K], one for each head of queries."""
+    groups = x.shape[1]
+    if groups == heads:
+        return x
+    return x[:, SHARED[order](np.arange(heads), heads, groups)]
+
+
+def rotated(q, k, tables, settings):
+    """Queries and keys turned by their positions, where they are."""
+    which = rotary.TURNED[settings.get("rotary on", "neither")]
+    if not any(which):
+        return q, k
+    how = settings["rotary pairs"], settings["rotary direction"]
+    turned = []
+    for x, does in zip((q, k), which):
+        if "cosines" in tables:
+            given = [tables[name] for name in ("cosines", "sines")]
+        else:
+            angle = rotary.angles(np.arange(x.shape[2], dtype=float),
+                                  x.shape[-1], settings["rotary base"])
+            given = [np.cos(angle), np.sin(angle)]
+        given = [table[:, None] if table.ndim == 3 else table
+                 for table in given]
+        turned.append(rotary.turned(x, *given, *how) if does else x)
+    return turned
+
+
+def merged(q, k, v, keep, add, settings, tables):
+    """Attention on [batch, time, width], in heads.
+
+    ``tables`` has what it was given besides: "cosines", "sines" and
+    "position bias".
+    """
+    size, more = divmod(q.shape[-1], settings["heads"])
+    if more or k.shape[-1] % size or v.shape[-1] % size:
+        raise ValueError
 
     def split(x):
+        heads = x.shape[-1] // size
         batch, time, width = x.shape
         if settings["grouping"] == "cut out of time and features":
             return x.reshape(batch, heads, time, -1)
         if settings["grouping"] == "feature by feature":
             return x.reshape(batch, time, -1, heads).transpose(0, 3, 1, 2)
         return x.reshape(batch, time, heads, -1).swapaxes(1, 2)
-    q, k, v = split(q), split(k), split(v)
-    size = q.shape[-1]
+    heads, order = settings["heads"], settings.get("shared heads", "in order")
+    q, k = rotated(split(q), split(k), tables, settings)
+    k, v = (shared(x, heads, order) for x in (k, split(v)))
     scores = q @ k.swapaxes(-1, -2) * SCALES[settings["scale"]](
         size, size * heads)
     if add is not None:
         scores = scores + add
+    if settings.get("position bias") == "added":
+        scores = scores + tables["position bias"]
     y = weighed(scores, keep, settings) @ v
     batch, _, time, size = y.shape
     if settings["merging"] == "not moved back":
@@ -90,7 +139,7 @@ class Attention(Family):
     """
 
     name = "attention"
-    own = ("batch", "future")
+    own = ("batch", "future", "mistake")
 
     def __init__(self, masked):
         self.masked = masked
@@ -134,6 +183,9 @@ class Attention(Family):
             "future": ["seen", "hidden", "hidden with the place itself",
                        "hidden but for the next"],
         }
+        if parameters["key"] is not None and (
+                parameters["key"].shape[1] != width):
+            fields["shared heads"] = ["in order"]
         if any(side.step.others.get(f"inputs.{name}") == "True" for name in (
                 "is_causal", "use_causal_mask", "causal")) or side.setting(
                 "is_causal", "causal"):
@@ -152,6 +204,7 @@ class Attention(Family):
             if parameters[f"{name} bias"] is not None:
                 fields[f"{name} bias"] = ["used"]
         if mask_arrays or fields["future"][0] != "seen":
+            fields["mistake"] = ["none", *self.masked()]
             fields["hidden scores"] = ["never count"]
             fields["a query that sees nothing"] = [
                 "gives NaN", "gives 0", "gives the values' mean"]
@@ -186,6 +239,11 @@ class Attention(Family):
                   "hidden but for the next": 1}.get(settings["future"])
         if offset is not None:
             keep = keep & np.tril(np.ones((queries, keys), bool), offset)
+        mistake = self.masked().get(settings.get("mistake"))
+        if mistake:
+            low = 0.0 if add is None else add
+            keep = mistake(np.array(keep & (low > LOW)))
+            add = None if add is None else np.where(low > LOW, low, 0.0)
         return keep, add
 
     def also(self, first, second, sides):
@@ -196,7 +254,7 @@ class Attention(Family):
             x, y, _ = self.inputs(seen, fit.settings)
             keep, add = self.mask(seen, fit.settings, (
                 len(x), x.shape[1], y.shape[1]))
-            seem = keep if add is None else keep & (add > -1e4)
+            seem = keep if add is None else keep & (add > LOW)
             entries.append((keep, add, np.broadcast_to(seem, (
                 len(x), max(len(seem[0]), 1), *seem.shape[2:]))))
         (keep, add, mine), (_, _, other) = entries
@@ -238,31 +296,13 @@ class Attention(Family):
         keep, add = settings.get("kept") or self.mask(
             seen, settings, (len(inputs[0]), inputs[0].shape[1],
                              inputs[1].shape[1]))
-        y = merged(*parts, keep, add, settings)
+        y = merged(*parts, keep, add, settings, seen.tables)
         if parameters["output"] is not None:
             y = y @ parameters["output"]
             if settings.get("output bias") == "used":
                 y = y + parameters["output bias"]
         y = y.swapaxes(0, 1) if settings["batch"] == "second" else y
         return y.reshape(seen.output.shape)
-
-
-class Core(Attention):
-    """Attention of what was projected elsewhere."""
-
-    name = "attention without projections"
-
-    def readings(self, side):
-        """None are needed but the number of heads."""
-        heads = side.setting(*HEADS[:-1])
-        yield {f"{name}{leaf}": None for name in NAMED
-               for leaf in ("", " bias")} | {
-            "heads": heads if isinstance(heads, int) else None}
-
-    @staticmethod
-    def width(side, parameters):
-        """The width of all heads together."""
-        return side.seen[0].x.shape[-1]
 
 
 def projections(side):
@@ -310,7 +350,8 @@ def projections(side):
     if any(roles[name] is None for name in NAMED[:3]):
         return none
     width = roles["query"].shape[1]
-    if (roles["key"].shape[1] != width or roles["value"].shape[1] != width
+    if (width % roles["key"].shape[1]
+            or roles["value"].shape[1] != roles["key"].shape[1]
             or not isinstance(heads, (int, type(None)))):
         return none
     return roles, heads

@@ -73,6 +73,10 @@ class Family:
         """What a module with these settings gives."""
         raise NotImplementedError
 
+    def reach(self, side):
+        """By how much float32's rounding of an input is enlarged."""
+        return 1.0
+
     def is_own(self, name):
         """Whether a setting tells how this module's own arrays are meant."""
         return name in self.own

@@ -77,7 +77,7 @@ def fault(name):
                           "self_attn", nothing * 2),
         "softmax in float32": (
             {"softmax": lambda x: x.float().softmax(-1).double()},
-            "self_attn", nothing * 2),
+            "self_attn", [("precision inside", "in float32")]),
         "gelu in float32": (
             {"act": lambda x: functional.gelu(x.float()).double()},
             "linear2", nothing),

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from parity.causes.explain import UNIDENTIFIED, explain
+from parity.causes.explain import explain
 from parity.comparison.compare import compare
+from parity.comparison.result import FLOAT32
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 from parity_tests.support.explaining import (
@@ -159,7 +160,7 @@ def test_keras_hub(wrong, expected):
 
 
 def test_nnx_attention():
-    """Its own computes the softmax in float32, which no replay repeats."""
+    """Its own computes the softmax in float32, and that is told."""
     usable("torch"), usable("jax")
     import jax
     import jax.numpy as jnp
@@ -210,6 +211,9 @@ def test_nnx_attention():
         ("mha", "scale", "1")]
     a, b = trace(theirs, *given[0]), trace(
         made(nnx.dot_product_attention), *given[1])
-    only, = explain(compare(a, b), a, b)
-    assert only.cause == UNIDENTIFIED and not only.errors
-    assert "of the size of float32's rounding" in only.text()
+    comparison = compare(a, b)
+    only, = explain(comparison, a, b)
+    assert (only.cause, only.in_a, only.in_b) == (
+        "precision inside", "in float64", "in float32")
+    assert 1e-9 < only.errors["b"] < 1e-6 and only.errors["a"] < 1e-12
+    assert comparison.verdict == FLOAT32

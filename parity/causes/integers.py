@@ -1,0 +1,63 @@
+"""Why two integers differ that are positions, or buckets of distances."""
+
+import math
+
+import numpy as np
+
+from parity.causes import relative
+from parity.causes.cause import BETWEEN
+from parity.causes.explanation import Explanation, give_names, sentence_of
+
+
+def told(row, cause, in_a, in_b, of, settings):
+    """An Explanation of integers, which are equal or not."""
+    each = Explanation(
+        row.a, row.b, cause, str(in_a), str(in_b),
+        sentence_of(row, cause, str(in_a), str(in_b)),
+        errors={"a": 0.0, "b": 0.0, "without": math.inf},
+        inputs={"a": 1, "b": 1})
+    give_names([each], of, *settings)
+    return each
+
+
+def counted(row, mine, other):
+    """An Explanation of integers that are all off by one number, or None."""
+    if mine.size != other.size or mine.size < 2:
+        return None
+    mine = mine.astype(np.int64).reshape(-1, mine.shape[-1])
+    gap = other.astype(np.int64).reshape(mine.shape) - mine
+    if np.ptp(gap) or not gap.flat[0]:
+        return None
+    runs = (np.diff(mine) == 1).all() and mine.shape[1] > 1
+    cause, one, two = "first position", mine[0, 0], other.flat[0]
+    settings = {cause: int(one)}, {cause: int(two)}
+    if not runs:
+        cause, one, two = "numbers", "", f"{gap.flat[0]:+d} in b"
+        settings = {}, {cause: "off"}
+    return told(row, cause, one, two, BETWEEN, settings)
+
+
+def bucketed(row, a, b, arrays):
+    """An Explanation of which buckets distances were put into, or None."""
+    steps = (a, a.step(row.a)), (b, b.step(row.b))
+    counts = {len(trace.parameters[trace.aliases.get(path, path)])
+              for trace, step in steps for path in step.parameters[:1]}
+    mine, other = arrays
+    if mine.ndim != 2 or mine.shape != other.shape or len(counts) != 1:
+        return None
+    difference = relative.difference(
+        mine, other, *counts, [greatest_distance(*each) for each in steps])
+    if difference is None:
+        return None
+    cause, one, two = difference
+    return told(row, cause, one, two, "relative positions",
+                ({cause: one}, {cause: two}))
+
+
+def greatest_distance(trace, step):
+    """What the module around a table of buckets says of it, or None."""
+    around = [each for each in trace.steps
+              if each.began < step.began and each.ended > step.ended]
+    return next((value for each in around
+                 for name, value in each.settings.items()
+                 if "max_distance" in name and isinstance(value, int)), None)

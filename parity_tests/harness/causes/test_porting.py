@@ -1,0 +1,95 @@
+"""Faults planted into Hugging Face's own models: the cause is told, or none."""
+
+import numpy as np
+import pytest
+
+from parity.causes.explain import explain
+from parity.comparison.compare import compare
+from parity.comparison.result import FLOAT32
+from parity.tracing.trace import trace
+from parity_tests.support import porting
+from parity_tests.support.engines import usable
+from parity_tests.support.planted import FAULTS, NOT_YET
+
+
+@pytest.fixture(autouse=True)
+def hugging_face():
+    pytest.importorskip(
+        "transformers", reason="not checked: transformers is not installed")
+    usable("torch")
+
+
+#: Those whose norms are in float32; the bench has the other families too.
+FAMILIES = "llama", "t5"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "planted", [each for each in FAULTS if each.family in FAMILIES],
+    ids=lambda planted: f"{planted.family}: {planted.name}")
+def test_planted(planted):
+    result = porting.result_of(planted)
+    expected = {porting.RIGHT}
+    if (planted.family, planted.name) in NOT_YET:
+        expected.add(porting.UNKNOWN)
+    assert result.verdict in expected, result.told
+
+
+def llama(of, **config):
+    """Its traces with float32 inside and in float64, the other with a fault.
+    """
+    planted = next(each for each in FAULTS if (each.family, each.name) == (
+        "llama", "norms in float64"))
+    a, b = porting.made(of), porting.made(of, **config)
+    planted.change(b)
+    given = porting.inputs(of)
+    return trace(a, **given), trace(b, **given)
+
+
+def test_float32_inside_is_a_verdict_of_its_own():
+    traces = llama("llama")
+    comparison = compare(*traces)
+    assert comparison.verdict == "divergence"  # until it is explained
+    only, = explain(comparison, *traces)
+    assert (only.cause, only.in_a, only.in_b) == (
+        "precision inside", "in float32", "in float64")
+    assert comparison.verdict == FLOAT32 and comparison.status == 1
+    assert comparison.sentence().startswith(
+        "The models are equal but for float32 inside model.layers.0.input_")
+
+
+def test_a_fault_above_float32_is_named_first():
+    traces = llama("llama", rms_norm_eps=1e-7)
+    comparison = compare(*traces)
+    first, *_ = explain(comparison, *traces)
+    assert (first.cause, first.in_b) == ("epsilon", "1e-07")
+    assert comparison.verdict == "divergence"
+
+
+def test_a_fault_behind_float32_is_named_first():
+    traces = llama("llama", hidden_act="gelu")
+    comparison = compare(*traces)
+    first, second = explain(comparison, *traces)
+    assert (first.cause, first.in_b) == ("activation", "gelu")
+    assert second.cause == "precision inside"
+    assert comparison.first.a == first.a
+    assert comparison.verdict == "divergence"
+
+
+@pytest.mark.parametrize("eps", [1e-5, 1e-8])
+def test_an_epsilon_as_small_as_float32_rounding_is_told_as_such(eps):
+    """On one input alone: no rounding makes all rows larger."""
+    usable("torch")
+    import torch
+
+    def traced(eps):
+        norm = torch.nn.LayerNorm(24, eps=eps).double().eval()
+        norm.weight.data = torch.linspace(0.5, 2, 24).double()
+        draw = np.random.default_rng(0).normal(size=(3, 5, 24))
+        taken = trace(norm, torch.from_numpy(draw))
+        taken._rerun = None
+        return taken
+    traces = traced(1e-7), traced(eps)
+    told = explain(compare(*traces), *traces)
+    assert [(each.cause, each.in_b) for each in told] == [
+        ("epsilon", f"{eps:g}")]
