@@ -168,11 +168,14 @@ def require(names):
 def split_words(values, allowed, what):
     """Words separated by spaces or commas, or repeated; ``all`` means all.
 
+    An allowed word with spaces in it is taken as it stands.
+
     Raises:
         InputError: a word is not among those allowed, or there is none.
     """
-    words = [word for value in values
-             for word in value.replace(",", " ").split()]
+    words = [word for value in values for piece in value.split(",")
+             for word in ([piece.strip()] if piece.strip() in allowed
+                          else piece.split())]
     if not words:
         raise InputError(
             f"no {what} is given; choose from {', '.join(allowed)}.")

@@ -239,6 +239,12 @@ def test_a_fault_that_is_not_caught_is_said():
         assert "NOT CAUGHT" in done.output
 
 
+def test_a_topic_may_have_a_space():
+    assert ports.split_words(["layer norm, loss", "one two"],
+                             ("layer norm", "loss", "one", "two"), "topic") == [
+        "layer norm", "loss", "one", "two"]
+
+
 @pytest.mark.parametrize("arguments", [
     ["--topic", "gardening"], ["--port", "mxnet"],
     ["--json", "nowhere/f.json"]])
