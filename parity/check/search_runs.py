@@ -217,6 +217,6 @@ def placed():
         weights = {name: 1.5 * array
                    for name, array in probe_weights(config, 6).items()}
         greedy = GenerationConfig(
-            bos_id=10 - number, eos_id=number, max_tokens=SHORT)
+            bos_id=11 - number, eos_id=number, max_tokens=SHORT)
         yield SearchedModel(name, config, weights, sources(config), (
             Search("greedy", greedy, EXACT),))

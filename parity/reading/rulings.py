@@ -35,10 +35,10 @@ def all_of(root=ROOT):
         parts[1::3], parts[2::3], parts[3::3])], rendered(before)
 
 
-def rendered(markdown):
-    """Markdown as HTML; HTML within it is text."""
+def rendered(markdown, page=""):
+    """Markdown as HTML for a page; HTML within it is text."""
     return linked(
-        MarkdownIt("commonmark", {"html": False}).render(markdown))
+        MarkdownIt("commonmark", {"html": False}).render(markdown), page)
 
 
 def linked(html, page="", root=ROOT):

@@ -23,7 +23,7 @@ def of_lessons(site):
                      if cell.markdown)
         summary = words.split("\n\n")[1].replace("\n", " ")
         entries.append((address_of(path), lessons.title(path),
-                        rulings.rendered(summary), path.name))
+                        rulings.rendered(summary, "rulings.html"), path.name))
     return {"lessons": entries}
 
 
@@ -42,7 +42,8 @@ def of_lesson(site, path):
     return {
         "file": f"lessons/{path.name}", "problem": problem,
         "cells": [{
-            "words": rulings.rendered(cell.text) if cell.markdown else "",
+            "words": (rulings.rendered(cell.text, "rulings.html")
+                      if cell.markdown else ""),
             "code": listing.highlighted(cell.text), "output": cell.output,
             "pictures": [(source_of(each), each.words)
                          for each in cell.pictures]}
