@@ -6,7 +6,6 @@ are compared with one another only; each was validated before it was timed.
 """
 
 import importlib
-import json
 import pathlib
 import tempfile
 
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from benchmarks import harness, workload
 from contract.errors import one_of
+from contract.files import write_json
 
 #: What can be timed; the first two by default.
 WORKS = ("forward", "training", "generation", "loading")
@@ -197,5 +197,4 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
     for line in dict.fromkeys(lines):
         console.print(line, highlight=False)
     if json_file:
-        json_file.write_text(json.dumps(
-            {"schema": 1, "rows": every, "notes": lines}, indent=1) + "\n")
+        write_json(json_file, {"schema": 1, "rows": every, "notes": lines})

@@ -1,7 +1,6 @@
 """Time generation, token by token: ``python -m benchmarks.generation``."""
 
 import contextlib
-import json
 import pathlib
 import platform
 import statistics
@@ -16,6 +15,7 @@ from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
     IMPLEMENTATIONS, LENGTHS, SEARCHES, weights)
 from benchmarks.worker import Worker
+from contract.files import write_json
 from contract.weights import save
 
 #: Against whom ratios stand, and how a column says it.
@@ -264,7 +264,7 @@ def main(
         settled, rounds, longest, reorder, loud, notes)
     show(report, console)
     if json_file:
-        json_file.write_text(json.dumps(report, indent=1) + "\n")
+        write_json(json_file, report)
     if markdown_file:
         harness.replace_between(
             markdown_file, f"generation threads {threads}", markdown(report))

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import importlib.util
-import json
 import os
 import pathlib
 import platform
@@ -21,6 +20,7 @@ from rich.table import Table
 from benchmarks import workload
 from benchmarks.worker import Worker
 from contract import weights
+from contract.files import write_json
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
 #: and the longest wait for other programs to leave the processor idle.
@@ -388,7 +388,7 @@ def command(benchmark):
                           repeats, loud, notes)
         show(report, benchmark, console)
         if json_file:
-            json_file.write_text(json.dumps(report, indent=1) + "\n")
+            write_json(json_file, report)
         if markdown_file:
             replace_between(markdown_file, f"{benchmark.name} threads "
                             f"{threads}", markdown(report, benchmark))

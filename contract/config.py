@@ -2,9 +2,8 @@
 
 import dataclasses
 import math
-import numbers
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, is_real, is_whole, one_of
 
 #: The allowed words of every field that chooses a variant.
 CHOICES = {
@@ -303,8 +302,7 @@ class TransformerConfig:
 
     def _whole(self, field, smallest):
         value = getattr(self, field)
-        whole = isinstance(value, numbers.Integral)
-        if isinstance(value, bool) or not whole or value < smallest:
+        if not is_whole(value) or value < smallest:
             raise InputError(
                 f"{field} is {value!r}; choose a whole number of at least "
                 f"{smallest}."
@@ -312,8 +310,7 @@ class TransformerConfig:
 
     def _real(self, field):
         value = getattr(self, field)
-        real = isinstance(value, numbers.Real)
-        if isinstance(value, bool) or not real:
+        if not is_real(value):
             raise InputError(f"{field} is {value!r}; choose a number.")
         if abs(value) > 1e300:
             raise InputError(f"{field} is too large; choose a number that "

@@ -1,6 +1,7 @@
 """The one exception for a user's mistake, not ours."""
 
 import difflib
+import numbers
 import re
 
 #: What moves a cursor, colours a terminal or turns the direction of writing.
@@ -30,6 +31,16 @@ def one_of(value, allowed, what):
     raise InputError(
         f"{what} {value!r} is unknown{near}; choose one of "
         f"{', '.join(allowed)}.")
+
+
+def is_whole(value):
+    """Whether a value is a whole number; True and 2.0 are none."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_real(value):
+    """Whether a value is a number; True is none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 #: What others call a word of ours.

@@ -2,9 +2,8 @@
 
 import dataclasses
 import math
-import numbers
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, is_real, is_whole, one_of
 
 CHOICES = {
     "method": ("greedy", "beam", "sample"),
@@ -99,8 +98,7 @@ class GenerationConfig:
             object.__setattr__(self, field, tuple(ids))
         for field, (fits, words) in REAL.items():
             value = getattr(self, field)
-            real = isinstance(value, numbers.Real)
-            if isinstance(value, bool) or not real or not fits(value):
+            if not is_real(value) or not fits(value):
                 raise InputError(
                     f"{field} is {value!r}; choose a number {words}.")
         for field in ("cached", "allow_padding"):
@@ -188,8 +186,7 @@ class GenerationConfig:
 
 def _whole(value, least, field):
     """Raise InputError unless a field's value is a whole number."""
-    whole = isinstance(value, numbers.Integral)
-    if isinstance(value, bool) or not whole or not least <= value < 2**63:
+    if not is_whole(value) or not least <= value < 2**63:
         raise InputError(
             f"{field} is {value!r}; choose a whole number of at least {least} "
             "and below 2⁶³.")

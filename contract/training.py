@@ -2,9 +2,8 @@
 
 import dataclasses
 import math
-import numbers
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, is_real, is_whole, one_of
 
 CHOICES = {
     "optimizer": ("adam", "adamw"),
@@ -56,14 +55,11 @@ class TrainingConfig:
             one_of(getattr(self, field), allowed, field)
         for field, (least, below, words) in RANGES.items():
             value = getattr(self, field)
-            real = isinstance(value, numbers.Real)
-            if isinstance(value, bool) or not real or not (
-                    least <= value < below):
+            if not is_real(value) or not least <= value < below:
                 raise InputError(f"{field} is {value!r}; choose {words}.")
         for field in ("warmup_steps", "seed"):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(
-                    value, numbers.Integral):
+            if not is_whole(value):
                 raise InputError(f"{field} is {value!r}; choose a whole "
                                  "number.")
         if self.weight_decay and self.optimizer == "adam":

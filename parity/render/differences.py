@@ -1,5 +1,7 @@
 """Known differences for the eye: tables in a terminal, a page in Markdown."""
 
+import itertools
+
 from rich import box
 from rich.table import Table
 from rich.text import Text
@@ -28,43 +30,44 @@ def effect_words(demonstration):
                      for label, value in demonstration.effect.items())
 
 
-def print_rows(out, demonstrations):
-    """A table a topic: an answerer a line, the effect below them."""
-    for topic in TOPICS:
-        rows = [one for one in demonstrations if one.known.topic == topic]
-        if not rows:
-            continue
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False,
-                      header_style="bold", title=topic, title_justify="left",
-                      title_style="bold cyan")
-        table.add_column("name", overflow="fold", min_width=20)
-        table.add_column("who", overflow="fold", ratio=3)
-        table.add_column("answers", overflow="fold", ratio=3)
-        table.add_column("effect", overflow="fold", ratio=3)
-        table.add_column("status", no_wrap=True)
-        for one in rows:
-            _add_row(table, one)
-        out.print(table)
+def print_topics(out, rows, more, add):
+    """A table a topic, of those that have any of the rows.
 
-
-def print_recorded(out, rows):
-    """A table a topic of what is recorded, and how to ask again."""
+    Args:
+        rows: what is shown: (topic, one) each.
+        more: titles of the columns after the names and the answers.
+        add: (table, one) -> None, which adds its lines.
+    """
     for topic in TOPICS:
-        of_topic = [row for row in rows if row.topic == topic]
+        of_topic = [one for name, one in rows if name == topic]
         if not of_topic:
             continue
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False,
                       header_style="bold", title=topic, title_justify="left",
                       title_style="bold cyan")
         table.add_column("name", overflow="fold", min_width=20)
-        table.add_column("who", overflow="fold", ratio=3)
-        table.add_column("answers", overflow="fold", ratio=3)
-        for row in of_topic:
-            name = row.name
-            for text, names in alike(row.expected).items():
-                table.add_row(*map(Text, (name, ", ".join(names), text)))
-                name = ""
+        for title in ("who", "answers", *more):
+            table.add_column(title, overflow="fold", ratio=3,
+                             no_wrap=title == "status")
+        for one in of_topic:
+            add(table, one)
         out.print(table)
+
+
+def print_rows(out, demonstrations):
+    """What was found: an answerer a line, the effect and the status beside."""
+    print_topics(out, [(one.known.topic, one) for one in demonstrations],
+                 ("effect", "status"), _add_row)
+
+
+def print_recorded(out, rows):
+    """What is recorded, and how to ask again."""
+    def add(table, row):
+        for name, (text, names) in itertools.zip_longest(
+                [row.name], alike(row.expected, {}).items(), fillvalue=""):
+            table.add_row(*map(Text, (name, ", ".join(names), text)))
+
+    print_topics(out, [(row.topic, row) for row in rows], (), add)
     if len(rows) == 1:
         out.print(Text(rows[0].about))
     out.print(f"{len(rows)} difference{'s' * (len(rows) != 1)}, as recorded "
@@ -72,11 +75,11 @@ def print_recorded(out, rows):
               "frameworks that are here, and measures effects")
 
 
-def alike(answers):
-    """{an answer as text: who gives it}."""
+def alike(answers, changes):
+    """{an answer as text, with its change if any: who gives it}."""
     groups = {}
     for who, value in answers.items():
-        groups.setdefault(shown(value), []).append(who)
+        groups.setdefault(shown(value) + changes.get(who, ""), []).append(who)
     return groups
 
 
@@ -85,13 +88,9 @@ def _add_row(table, one):
     lines = [(one.known.name, effect_words(one), Text(
         one.status.upper() if one.status == CHANGED else one.status,
         style=STYLES[one.status]))]
-    groups = {}
-    for who, value in one.answers.items():
-        text = shown(value)
-        if who in one.changed:
-            text += f", not {shown(one.known.expected[who])}"
-        groups.setdefault(text, []).append(who)
-    for text, names in groups.items():
+    changes = {who: f", not {shown(one.known.expected[who])}"
+               for who in one.changed}
+    for text, names in alike(one.answers, changes).items():
         name, effect, verdict = lines.pop() if lines else ("", "", Text(""))
         table.add_row(*map(Text, (name, ", ".join(names), text, effect)),
                       verdict)
