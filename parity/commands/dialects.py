@@ -9,7 +9,7 @@ import typer
 from contract.dialects.table import SYSTEMS
 from contract.errors import InputError, one_of
 from parity import ports
-from parity.commands import translate
+from parity.commands import answering
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.render import dialects as tables
 from parity.render import terminal
@@ -177,7 +177,7 @@ def run(
             settings = settings.replace(
                 **{"method": "beam", "beam": beam} if beam else {},
                 max_tokens=max_tokens or settings.max_tokens)
-            return translate.respond(
+            return answering.respond(
                 given, port, model, settings.check(model.config), dtype)
         if beam:
             raise InputError("a sound is answered by greedy search alone; "

@@ -1,19 +1,15 @@
 """The commands ``parity translate`` and ``parity tokenizer``."""
 
 import pathlib
-import sys
 from typing import Annotated, Optional
 
 import typer
-from rich.table import Table
 
-from contract.errors import InputError, one_of, visible
-from contract.files import check_writable, read_text, write_json
+from contract.errors import InputError, one_of
+from contract.files import check_writable, read_text
 from contract.generation import CHOICES, GenerationConfig
-from parity import ports
-from parity.commands.shell import DIVERGED, USAGE, told_plainly
-from parity.numerics.words import number
-from parity.render import terminal
+from parity.commands.answering import names_of, respond
+from parity.commands.shell import told_plainly
 
 PICTURES = (".html", ".png")
 
@@ -80,7 +76,7 @@ def translate(
     from parity.check import golden
     from parity.runs import translation
     with told_plainly():
-        _names(port)
+        names_of(port)
         one_of(dtype, ("float64", "float32"), "dtype")
         if str(json_file) != "-":
             check_writable(json_file)
@@ -112,243 +108,6 @@ def translate(
                         else model.config.max_length)).check(model.config)
         respond(texts, port, model, settings, dtype, device, nbest, batch,
                 strict, attention, json_file)
-
-
-def _names(port):
-    """The ports that answer, of the option's word."""
-    known = "numpy", *ports.known_ports()
-    return known if port == "all" else [one_of(port, (*known, "all"), "port")]
-
-
-def respond(texts, port, model, settings, dtype, device="cpu", nbest=1,
-            batch=32, strict=False, attention=None, json_file=None):
-    """Answer texts by a model, as settings say, and print what is found.
-
-    Args:
-        model: a translation.Model.
-        settings: a GenerationConfig that it can do.
-        port, ...: the options of ``translate``.
-    """
-    from parity.runs import translation
-    if settings.width > model.config.target_vocab:
-        raise InputError(
-            f"the beam is {settings.beam} wide, but the vocabulary has "
-            f"{model.config.target_vocab} tokens; choose at most that.")
-    translators, absent = [], []
-    for name in _names(port):
-        try:
-            translators.append(translation.Translator(
-                name, model, dtype, device))
-        except InputError:
-            if port != "all":
-                raise
-            absent.append(name)
-    to_stdout = str(json_file) == "-"
-    output = _Output(translators, absent, settings, nbest, dtype,
-                     quiet=to_stdout, strict=strict)
-    first = 0
-    for lines in _chunks(texts, batch):
-        output.add(lines, first, batch)
-        first += len(lines)
-    output.finish()
-    if attention:
-        output.draw(attention)
-    if to_stdout:
-        import json
-        print(json.dumps(output.as_json(), ensure_ascii=False, indent=1))
-    elif json_file is not None:
-        write_json(json_file, output.as_json())
-    if output.status:
-        raise typer.Exit(output.status)
-
-
-def _chunks(texts, batch):
-    """Lists of (what it is, text or bytes); standard input line by line."""
-    chunk, number = [], 0
-    for text in texts:
-        if text != "-":
-            number += 1
-            chunk.append((f"text {number}", text))
-            continue
-        if chunk:
-            yield chunk
-            chunk = []
-        for count, line in enumerate(sys.stdin.buffer, start=1):
-            yield [(f"line {count}", line.rstrip(b"\r\n"))]
-    for start in range(0, len(chunk), batch):
-        yield chunk[start:start + batch]
-
-
-class _Output:
-    """Answers, printed as they come, and what is told at the end."""
-
-    def __init__(self, translators, absent, settings, nbest, dtype, quiet,
-                 strict):
-        self.strict = strict
-        self.translators, self.absent = translators, absent
-        self.settings, self.nbest, self.dtype = settings, nbest, dtype
-        self.quiet = quiet
-        self.model = translators[0].model
-        self.answers = {t.port: [] for t in translators}
-        self.out = terminal.console()
-        self.status = 0
-
-    def add(self, lines, first, most):
-        """Answer a few texts and print what is found."""
-        from parity.runs import translation
-        questions = [translation.read(self.model, text, what)
-                     for what, text in lines]
-        by_port = {t.port: t.answer(questions, self.settings, most, first)
-                   for t in self.translators}
-        first_answers = next(iter(by_port.values()))
-        if self.model.doubtful_below is not None:
-            self.translators[0].weigh(first_answers, self.settings)
-        for name, answers in by_port.items():
-            self.answers[name] += answers
-        for i, answer in enumerate(questions):
-            if answer.problem:
-                print(f"parity: {answer.problem}", file=sys.stderr)
-                self.status = USAGE
-            self._note_cut(lines[i][0], first_answers[i])
-            refused = self._note_doubt(lines[i][0], first_answers[i])
-            if self.quiet:
-                continue
-            if refused:
-                print()
-                continue
-            if len(by_port) > 1:
-                self._table(answer, {n: a[i] for n, a in by_port.items()})
-            else:
-                self._plain(next(iter(by_port.values()))[i])
-        sys.stdout.flush()
-
-    def _note_cut(self, what, answer):
-        """Say that an answer has no end, and what to do."""
-        from parity.runs import translation
-        if answer.tokens is None or translation.ends(
-                answer.tokens[0], self.settings):
-            return
-        most = self.settings.max_tokens
-        print(f"parity: the answer to {what} has no end after {most} tokens "
-              "and is cut there; "
-              + ("the model can give no more, so give a shorter text."
-                 if most == self.model.config.max_length
-                 else "raise --max-tokens."), file=sys.stderr)
-
-    def doubtful(self, answer):
-        """Whether the model is in doubt about its answer."""
-        return (answer.least is not None
-                and answer.least < self.model.doubtful_below)
-
-    def _note_doubt(self, what, answer):
-        """Say that an answer is doubtful; whether it is not to be given."""
-        if not self.doubtful(answer):
-            return False
-        print(f"parity: the answer to {what} is doubtful: one of its tokens "
-              f"has a probability of {answer.least:.2f}; of 200 right answers "
-              f"one has a token below {self.model.doubtful_below:.2f}."
-              + (" It is not given." if self.strict else ""), file=sys.stderr)
-        if self.strict:
-            self.status = USAGE
-        return self.strict
-
-    def _plain(self, answer):
-        if self.nbest == 1:
-            print(visible(answer.best))
-            return
-        for text, score in list(zip(answer.texts, answer.scores))[:self.nbest]:
-            print(f"{score:.6f}\t{visible(text)}")
-
-    def _table(self, question, answers):
-        if question.problem:
-            return
-        table = Table(box=None, pad_edge=False, header_style="bold",
-                      title=question.text, title_justify="left")
-        table.add_column("port")
-        table.add_column("answer")
-        table.add_column("score", justify="right")
-        for name, answer in answers.items():
-            for i, text in enumerate(answer.texts[:self.nbest] or ("",)):
-                score = ("" if answer.scores is None
-                         else f"{answer.scores[i]:.15g}")
-                table.add_row(name if i == 0 else "", text, score)
-        self.out.print(table)
-
-    def finish(self):
-        """Say whether ports agree, if there are several."""
-        self.verdict, self.worst = None, None
-        if len(self.answers) + len(self.absent) == 1:
-            return
-        from parity.runs import translation
-        (name, first), *others = self.answers.items()
-        self.worst, difference = translation.agree(
-            first, dict(others), self.dtype)
-        compared = sum(answer.tokens is not None for answer in first)
-        if difference:
-            self.status, self.verdict = DIVERGED, "divergence"
-            words = f"DIVERGENCE: {difference}"
-        elif not compared or not others:
-            self.verdict, words = "nothing compared", "nothing was compared"
-        else:
-            self.verdict = "match"
-            words = (f"match: tokens identical, scores within "
-                     f"{number(self.worst)} in "
-                     f"{', '.join(self.answers)}")
-        if not self.quiet:
-            for absent in self.absent:
-                self.out.print(f"not checked: {absent} is not installed")
-            self.out.print(words)
-
-    def draw(self, path):
-        """Draw the first answer's attention, and how far ports differ."""
-        from parity.render import attention as picture
-        from parity.runs import translation
-        first = self.translators[0].port
-        answer = next(
-            (a for a in self.answers[first] if a.tokens is not None), None)
-        if answer is None:
-            raise InputError("there is no answer to draw; give a text.")
-        weights = {t.port: t.attention(answer, self.settings)
-                   for t in self.translators}
-        ours = weights[first]
-        caption = f"Computed by {first} in {self.dtype}."
-        if len(weights) > 1:
-            worst = max(abs(theirs[kind] - ours[kind]).max()
-                        for theirs in weights.values() for kind in ours)
-            caption = (f"Computed in {self.dtype} by {', '.join(weights)}; the "
-                       f"largest difference of any weight is {worst:.1e}.")
-        axes = picture.parts(
-            answer, translation.decoder_ids(
-                answer, self.settings)[1:],
-            self.settings.bos_id, self.model.tokenizer)
-        if path.suffix == ".png":
-            picture.save_png(path, ours, axes)
-        else:
-            picture.save_html(path, f"{answer.text} → {answer.best}", caption,
-                              ours, axes)
-
-    def as_json(self):
-        """Every answer as plain data."""
-        def plain(answer, refused):
-            if answer.tokens is None or refused:
-                return {"hypotheses": []}
-            return {"hypotheses": [
-                {"text": text, "score": float(score),
-                 "tokens": [int(i) for i in row]}
-                for text, score, row in zip(
-                    answer.texts, answer.scores, answer.tokens)]}
-        first = next(iter(self.answers.values()))
-        return {
-            "schema": 1, "verdict": self.verdict, "error": self.worst,
-            "not_checked": self.absent,
-            "answers": [
-                {"text": answer.text, "problem": answer.problem or None,
-                 "least_probability": answer.least,
-                 "doubtful": self.doubtful(answer),
-                 "ports": {name: plain(answers[i], self.strict
-                                       and self.doubtful(answer))
-                           for name, answers in self.answers.items()}}
-                for i, answer in enumerate(first)]}
 
 
 def tokenizer(

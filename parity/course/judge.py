@@ -150,7 +150,7 @@ def mistake_of(exercise, calls, answers):
                           if each.name == name), None)
             if cause:
                 return f" It is a known mistake, “{name}”: {cause.sentence}"
-            return f" It is what one gets so: {name}."
+            return f" A known way to get it: {name}."
     return ""
 
 
