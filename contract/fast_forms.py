@@ -15,6 +15,10 @@ KNOWN = {
     "stacks": ("both",),
 }
 
+#: The steps that a fast form may compute together with others, and so not
+#: show: never an output, a loss, or a weight's gradient.
+FUSABLE = {"query", "key", "value", "scores", "weights", "context", "mean",
+           "centered", "variance", "normalized", "inner", "gradients"}
 
 #: What a search that is compiled as a whole knows: field of a
 #: GenerationConfig -> its words.

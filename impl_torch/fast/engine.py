@@ -27,8 +27,7 @@ PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
 #: Steps that are computed together with others, and so are not seen.
-FUSED = {"query", "key", "value", "scores", "weights", "context", "mean",
-         "centered", "variance", "normalized", "inner", "gradients"}
+FUSED = fast_forms.FUSABLE
 
 #: What attention in one call knows: field of a config -> its words.
 ATTENTION = {"softmax_rounding": ("none",), "positions": tuple(

@@ -5,6 +5,7 @@ import zlib
 
 import numpy as np
 
+from contract.fast_forms import FUSABLE
 from parity import ports
 from parity.check import calls, cases
 from parity.numerics import (
@@ -91,9 +92,9 @@ class Runner:
         return steps | {"returned": returned} if case.returned else steps
 
     def fused(self, name):
-        """Whether the engine's form does not show a step by itself."""
-        fused, step = getattr(
-            self.engine, "FUSED", ()), name.removeprefix("grad ")
+        """Whether the engine's fast form need not show a step by itself."""
+        fused = FUSABLE.intersection(getattr(self.engine, "FUSED", ()))
+        step = name.removeprefix("grad ")
         if step in self.weights:
             return False
         return (step.rpartition(".")[2] in fused

@@ -416,8 +416,9 @@ def differences(bench, model, case, inputs, truth, keep=True):
     """
     try:
         runner = bench.runner(model)
-        return compare_steps(runner.steps(case, inputs), take(truth),
-                             model.dtype, runner.fused)
+        return compare_steps(
+            runner.steps(case, inputs), take(truth), model.dtype,
+            *([runner.fused] if model.form == "fast" else []))
     finally:
         if not keep:
             bench.clear()

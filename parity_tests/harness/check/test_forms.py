@@ -10,6 +10,7 @@ from parity import ports
 from parity.check import cases
 from parity.check.run import Check
 from parity.check.runners import Reference, Runner, compare_steps
+from parity.check.workers import ModelSpec, Workbench, differences
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke
 
@@ -39,8 +40,30 @@ def test_only_fused_steps_may_be_missing():
 
 
 def test_an_output_is_never_fused():
-    _, differences = compared({"scores"}, ("scores", "weights"))
+    _, differences = compared({"scores"}, ("scores", "output", "loss"))
     assert differences["output"].verdict == DIVERGENCE
+
+
+@pytest.mark.parametrize("form", ports.FORMS)
+def test_the_readable_form_shows_every_step(form):
+    engine = mock.Mock(wraps=ports.engine("numpy"), FUSED={"scores"})
+    engine.NAME = "numpy"
+    bench, case = Workbench(engine), cases.model_case(
+        cases.padded_batch(CONFIG))
+    weights = probe_weights(CONFIG)
+    truth = Reference(CONFIG, weights, "float64").truth(case)
+    engine.call = lambda *inputs, **words: (None, {
+        name: value for name, value in truth.steps.items()
+        if not name.endswith("scores")})
+    with mock.patch.object(ports, "engine", return_value=engine):
+        found = differences(
+            bench, ModelSpec("x", CONFIG, "float64", "cpu", weights, form),
+            case, case.inputs, truth)
+    missing = {name for name, one in found.items()
+               if one.verdict == DIVERGENCE}
+    assert missing == ({name for name in truth.steps
+                        if name.endswith("scores")}
+                       if form == "readable" else set())
 
 
 def test_weights_have_gradients_and_steps_need_not():
