@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from contract import weights
 from contract.batch import Batch
 from contract.config import TransformerConfig
-from contract.errors import InputError
+from contract.errors import InputError, is_real
 from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
@@ -76,10 +76,15 @@ class Model:
                 f"{str(tokenizer_path)!r} is not the tokenizer of "
                 f"{str(path)!r}; give the one that it was trained with.")
         border = description.get("doubtful_below")
+        if border is not None and not (
+                is_real(border) and 0 <= border <= 1):
+            raise InputError(
+                f"{str(path)!r} says that answers are doubtful below "
+                f"{border!r}, which is no probability; choose weights that "
+                "parity train wrote.")
         return cls(str(path), config,
                    {name: arrays[name] for name in weights.schema(config)},
-                   tokenizer,
-                   border if isinstance(border, float) else None)
+                   tokenizer, border)
 
 
 def beside(path):

@@ -74,6 +74,19 @@ def test_weights_whose_doubt_was_not_measured(tmp_path):
     assert "does not say how sure right answers are" in found.stderr
 
 
+@pytest.mark.parametrize("border", [float("nan"), 2.0, -1, True, "0.9"])
+def test_a_border_that_is_no_probability_is_refused(tmp_path, border):
+    arrays, metadata = weights.load(SHIPPED)
+    description = weights.described(metadata)
+    del description["crc32"]
+    path = tmp_path / "dates.safetensors"
+    weights.save(path, arrays, **description | {"doubtful_below": border})
+    found = run("--weights", str(path), "--tokenizer",
+                str(golden.FOLDER / "dates.tokenizer.json"), "hello world")
+    assert found.exit_code == 2
+    assert "no probability" in found.stderr
+
+
 def test_the_probability_is_that_of_the_token(translator):
     """Asked one token at a time, and padded beside a longer text."""
     engine, model = translator.engine, translator.native_model
