@@ -10,7 +10,8 @@ from contract.dialects.rows import names_of
 from contract.dialects.table import DIALECTS
 from parity.check import golden
 from parity.check.run import Truth, compare_steps
-from parity.numerics.comparator import DIVERGENCE, ROW_SLACK, compare
+from parity.numerics.comparator import (
+    DIVERGENCE, MATCH, ROW_SLACK, compare)
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import errata, rulings, teaching, tree
@@ -22,7 +23,8 @@ from parity.render.maps import figures
 #: The pages beside the mirrored files: address, title.
 PAGES = (
     ("flow.html", "Data flow"), ("attention-maps.html", "Attention maps"),
-    ("variants.html", "Variants"), ("rulings.html", "Rulings"),
+    ("variants.html", "Variants"), ("dialects.html", "Other systems"),
+    ("rulings.html", "Rulings"),
     ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
     ("differences.html", "Known differences"),
     ("causes.html", "What goes wrong"),
@@ -60,9 +62,9 @@ def all_of(site):
     """Yield (address, title, template, what it shows) of each page."""
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
-    makers = (of_flow, of_maps, of_variants, of_rulings, of_layouts,
-              of_errata, of_known, of_causes, of_curves, of_match,
-              teaching.of_lessons)
+    makers = (of_flow, of_maps, of_variants, of_dialects, of_rulings,
+              of_layouts, of_errata, of_known, of_causes, of_curves,
+              of_match, teaching.of_lessons)
     for (address, title), make in zip(PAGES, makers):
         yield address, title, address, make(site)
     yield from teaching.pages(site)
@@ -75,7 +77,7 @@ VAGUE = "2 april"
 def of_index(site):
     """The front page: what there is, and how far the ports are off."""
     return {
-        "models": len(site.values.runs),
+        "models": len(site.values.runs), "picture": site.whole.large(),
         "example": site.example(),
         "counts": {name: sum(row.kind == "step" for row in page_rows)
                    for name, page_rows in site.rows.items()},
@@ -147,6 +149,11 @@ def of_maps(site):
         "source": VAGUE, "target": vague["best"]["text"], "groups": [],
         "id": "vague", "tree": vague})
     return {"sentences": sentences, "asked": "", "problem": "", "place": 0}
+
+
+def of_dialects(site):
+    """Every system that is read, drawn beside the paper's model."""
+    return site.whole.dialects()
 
 
 def of_rulings(site):
@@ -383,7 +390,7 @@ def worst_of(values):
                        for name, one in run.differences[column].items()
                        if name.startswith("grad ") == (kind == "gradients")
                        and one.error is not None
-                       and one.verdict != "zero"]
+                       and one.verdict in (MATCH, DIVERGENCE)]
             error, name, one = max(entries, key=lambda entry: entry[0])
             kinds[kind] = {
                 "count": len(entries), "name": name.removeprefix("grad "),

@@ -3,14 +3,15 @@
 import json
 import pathlib
 import re
-import shutil
 
 from markupsafe import Markup, escape
 
 from contract.errors import InputError
 from contract.files import new_folder, told
 from contract.steps import AXES
-from parity.reading import articles, formulas, listing, rulings, sources
+from parity.reading import (
+    articles, formulas, lessons, listing, navigation, rulings, sources,
+    teaching, whole)
 from parity.reading.values import OTHERS
 from parity.render import markup, pictures
 from parity.runs.dates import LOCALES
@@ -85,6 +86,39 @@ def by_owner(rows):
     return steps
 
 
+def is_helper(views):
+    """Whether no reader needs an owner's rows: tables, imports, the like."""
+    return all(view["row"].kind == "plain" and (
+        not view["row"].prose or view["row"].name.startswith("_")
+        or view["row"].name.endswith("_backward")) for view in views)
+
+
+def has_steps(views):
+    """Whether an owner's rows have a numbered step."""
+    return any(view["row"].step for view in views)
+
+
+def contents(groups):
+    """The owners of a page and their steps, as entries of its contents."""
+    entries = []
+    for group in groups:
+        for place, view in enumerate(group["rows"]):
+            row = view["row"]
+            if place == 0:
+                entries.append(navigation.Signpost(
+                    f"#{row.id}", row.name, code=True))
+            if row.kind == "step":
+                entries.append(navigation.Signpost(
+                    f"#{row.id}", f"{row.step.number} {row.name}", code=True,
+                    depth=2))
+    return entries
+
+
+def assets():
+    """{name: text} of what every page asks for: the style, the script."""
+    return {"style.css": markup.style(), "script.js": markup.script()}
+
+
 def prose(text):
     """A docstring as HTML: paragraphs, displayed formulas, code."""
     parts = []
@@ -131,13 +165,17 @@ class Site:
         self.files = sources.file_names(root)
         self.rows = {name: list(sources.rows(name, root))
                      for name in self.files}
+        self.whole = whole.Whole(values, self.rows)
         self.environment = markup.environment(
             number=pictures.number, linked=linked, prose=prose,
-            error=pictures.error, title=sources.title, broken=broken)
+            error=pictures.error, title=sources.title, broken=broken,
+            outline=navigation.Outline.of, pairs=teaching.pairs)
         self.environment.globals.update(
             columns=sources.columns(), files=self.files,
-            pages=articles.PAGES,
-            address=address, live=live, axes=AXES,
+            parts=navigation.parts(self.files, dict(articles.PAGES), [
+                (teaching.address_of(path), lessons.title(path))
+                for path in teaching.paths(self)]),
+            where=self.whole.small, address=address, live=live, axes=AXES,
             languages=len(LOCALES), versions=self.versions(),
             not_checked=values.not_checked)
 
@@ -176,8 +214,8 @@ class Site:
                 data = html.encode()
                 (fresh / name).write_bytes(data)
                 sizes[name] = len(data)
-            for path in sorted(markup.STATIC.iterdir()):
-                shutil.copy(path, fresh / path.name)
+            for name, text in assets().items():
+                (fresh / name).write_text(text, encoding="utf-8")
             (fresh / MARK).write_text(
                 json.dumps({"pages": sizes}, indent=1) + "\n")
         return sizes
@@ -191,10 +229,14 @@ class Site:
             if not groups or groups[-1]["owner"] != row.owner:
                 groups.append({"owner": row.owner, "rows": []})
             groups[-1]["rows"].append(self.row(name, row))
+        helpers = [group for group in groups if is_helper(group["rows"])]
+        groups = [group for group in groups if group not in helpers]
+        groups.sort(key=lambda group: not has_steps(group["rows"]))
         around = self.files.index(name)
         return self.render(
             "file.html", address(name), f"{name}.py", name=name,
-            groups=groups, steps=by_owner(self.rows[name]),
+            groups=groups, helpers=helpers, contents=contents(groups),
+            steps=by_owner(self.rows[name]),
             prose_text=sources.source("numpy", name, self.root).prose,
             before=self.files[around - 1] if around else None,
             after=(self.files[around + 1]

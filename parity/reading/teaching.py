@@ -42,14 +42,25 @@ def of_lesson(site, path):
     return {
         "file": f"lessons/{path.name}", "problem": problem,
         "cells": [{
+            "number": number,
             "words": (rulings.rendered(cell.text, "rulings.html")
                       if cell.markdown else ""),
             "code": listing.highlighted(cell.text), "output": cell.output,
             "pictures": [(source_of(each), each.words)
                          for each in cell.pictures]}
-            for cell in cells],
+            for number, cell in enumerate(cells, start=1)],
         "before": beside(files[:around][-1:]),
         "after": beside(files[around + 1:][:1])}
+
+
+def pairs(cells):
+    """Cells in groups that stand side by side: words, and what they run."""
+    groups = []
+    for cell in cells:
+        if cell["words"] or not groups:
+            groups.append([])
+        groups[-1].append(cell)
+    return groups
 
 
 def source_of(picture):

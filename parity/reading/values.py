@@ -136,7 +136,7 @@ class ModelRun:
                 f"{pair[0]} records the step {name!r} and {pair[1]} does not; "
                 "tap it in both or in neither.")
         self.differences[column] = compare_steps(
-            arrays, Truth(truth, {}), "float64")
+            arrays, Truth(truth, {}, self.config.positions), "float64")
 
     def _named(self, column):
         gradients = self.gradients.get(column, {})

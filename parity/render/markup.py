@@ -7,6 +7,27 @@ import jinja2
 HERE = pathlib.Path(__file__).parent
 TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 
+#: The style of the site and of the reports, and the script of the site, in
+#: the order in which their files are joined.
+STYLES = ("base", "menu", "articles", "columns", "pictures", "report", "print")
+SCRIPTS = ("menu", "columns")
+
+
+def joined(names, suffix):
+    """The files of these names, one after the other."""
+    return "\n".join((STATIC / f"{name}.{suffix}").read_text("utf-8")
+                     for name in names)
+
+
+def style():
+    """The style sheet of every page."""
+    return joined(STYLES, "css")
+
+
+def script():
+    """The script of every page."""
+    return joined(SCRIPTS, "js")
+
 
 def environment(**filters):
     """The templates' environment: text is escaped, nothing is undefined."""

@@ -47,7 +47,7 @@ def page(report, port_names, findings=()):
     environment = markup.environment(number=number, seconds=seconds)
     charts, left_out = fitting(charts_of(report))
     return environment.get_template("report.html").render(
-        style=Markup((markup.STATIC / "style.css").read_text("utf-8")),
+        style=Markup(markup.style()),
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=dtypes.DTYPES,
         known_ports=ports.known_ports(), icons=icons(port_names),

@@ -1,0 +1,103 @@
+"""How a reader finds the way: parts, their pages, and what a page holds."""
+
+import dataclasses
+import re
+
+from markupsafe import Markup, escape
+
+#: The parts and what stands in each: pages by address, mirrored files by name.
+#: Files that no part names follow in the last but one.
+PARTS = (
+    ("The model", (
+        "flow.html", "embedding", "positional", "masks", "layer_norm",
+        "attention", "feed_forward", "residual", "encoder", "decoder",
+        "projection", "transformer")),
+    ("Other models", (
+        "variants.html", "dialects.html", "rotary", "relative", "one_stack")),
+    ("Training", (
+        "loss", "optimizer", "train", "dropout", "training-curves.html")),
+    ("Answers", ("attention-maps.html", "search", "sample", "cache")),
+    ("What goes wrong", ("causes.html", "errata.html", "differences.html")),
+    ("What holds", (
+        "match.html", "rulings.html", "layouts.html", "parameters", "random")),
+)
+
+#: The part of the lessons, which are listed by their folder.
+LESSONS = "Lessons"
+
+HEADING = re.compile(
+    r'(<section[^>]* id="(?P<outer>[^"]+)"[^>]*>\s*)?'
+    r"<(?P<tag>h[23])(?P<rest>[^>]*)>(?P<words>.*?)</(?P=tag)>", re.S)
+
+
+@dataclasses.dataclass(frozen=True)
+class Signpost:
+    """A line of the navigation: where it leads, its words, its depth."""
+
+    address: str
+    words: str
+    code: bool = False
+    depth: int = 1
+
+
+def parts(files, pages, lessons):
+    """[(title, [Signpost])] of all parts.
+
+    Args:
+        files: the names of the mirrored files.
+        pages: {address: title} of the other pages.
+        lessons: [(address, title)].
+    """
+    named = {name for _, names in PARTS for name in names}
+    left = [name for name in files if name not in named]
+    result = []
+    for title, names in PARTS:
+        entries = []
+        for name in (*names, *(left if title == PARTS[-1][0] else ())):
+            if name in pages:
+                entries.append(Signpost(name, pages[name]))
+            elif name in files:
+                entries.append(Signpost(f"{name}.html", name, code=True))
+        result.append((title, entries))
+    result.append((LESSONS, [
+        Signpost("lessons.html", pages["lessons.html"]),
+        *(Signpost(*each) for each in lessons)]))
+    return result
+
+
+def plain(html):
+    """The words of some HTML, without its anchors."""
+    html = re.sub(r'<a class="anchor".*?</a>', "", html, flags=re.S)
+    return Markup(re.sub(r"\s+", " ", html)).striptags()
+
+
+@dataclasses.dataclass(frozen=True)
+class Outline:
+    """A page's body, each heading with an id, and its headings as Signposts."""
+
+    html: Markup
+    entries: list
+
+    @classmethod
+    def of(cls, body):
+        """The Outline of a body of HTML."""
+        entries, taken = [], set(re.findall(r'\bid="([^"]+)"', body))
+
+        def heading(match):
+            words = plain(match["words"])
+            inner = re.search(r'\bid="([^"]+)"', match["rest"])
+            name = inner[1] if inner else match["outer"]
+            whole = match[0]
+            if not name:
+                name = re.sub(r"\W+", "-", words.lower()).strip("-")
+                while name in taken:
+                    name += "-"
+                taken.add(name)
+                tag = f"<{match['tag']}"
+                whole = whole.replace(tag, f'{tag} id="{escape(name)}"', 1)
+            entries.append(Signpost(
+                f"#{name}", words, depth=int(match["tag"][1]) - 1))
+            return whole
+
+        html = Markup(HEADING.sub(heading, str(body)))
+        return cls(html, entries)

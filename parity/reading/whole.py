@@ -1,0 +1,93 @@
+"""The picture of the whole: of the shipped model, of a page's place in it, and
+of every dialect."""
+
+from contract.dialects.table import SYSTEMS
+from parity.reading import diagram
+from parity.render import dialects, pictures
+
+#: Files whose owners are no boxes, and the owners that they are about.
+ABOUT = {"masks": ("MultiHeadAttention",), "transformer": ("Projection",),
+         "linear": ("MultiHeadAttention", "FeedForward")}
+
+
+def addresses(rows):
+    """{owner: the address of its first row} of {file: its rows}."""
+    result = {}
+    for name, entries in rows.items():
+        for row in entries:
+            if row.owner and not row.alone:
+                result.setdefault(row.owner, f"{name}.html#{row.id}")
+    return result
+
+
+def last_steps(rows):
+    """{owner: the name of its last step of the forward pass}."""
+    return {row.owner: row.name for entries in rows.values()
+            for row in entries if row.kind == "step"}
+
+
+class Whole:
+    """The shipped model's picture, on the front page and beside each page.
+
+    Args:
+        values: a values.Values.
+        rows: {file: its PageRows}.
+    """
+
+    def __init__(self, values, rows):
+        self.rows, self.values = rows, values
+        self.engine = values.engines["numpy"]
+        self.model = diagram.stacks(values.config, self.engine)
+        self.addresses = addresses(rows)
+        self.shapes, self.words = {}, {}
+        last, steps = last_steps(rows), values.dates.steps["numpy"]
+        for path, (owner, *_) in diagram.signatures(self.model).items():
+            array = steps.get(f"{path}.{last.get(owner)}")
+            if array is not None:
+                self.note(path, f"{path}.{last[owner]}", array)
+        self.note("memory", "memory", steps["memory"])
+
+    def note(self, path, name, array):
+        """Keep what leaves a path, in words."""
+        self.shapes[path] = " × ".join(map(str, array.shape))
+        summary = pictures.Summary.of(array)
+        self.words[path] = (
+            f"On the worked example {name} is {self.shapes[path]}, mean "
+            f"{summary.mean}, spread {summary.spread}, {summary.low} to "
+            f"{summary.high}.")
+
+    def large(self):
+        """The picture whose parts lead to their rows."""
+        return diagram.Drawing(
+            self.model, self.addresses, self.shapes, self.words).svg(
+                "The Transformer, drawn from its modules: each part leads to "
+                "its lines in all four")
+
+    def small(self, file=""):
+        """The picture without words, the parts of a mirrored file lit."""
+        owners = {row.owner for row in self.rows.get(file, ())}
+        owners |= set(ABOUT.get(file, ()))
+        lit = [box.words for stack in self.model for box in (
+            *stack.before, *sum(stack.layer, []), *stack.after)
+            if box.owner in owners]
+        words = "The model" + (
+            f", lit: {', '.join(dict.fromkeys(lit))}" if lit else "")
+        return diagram.Drawing(self.model, here=tuple(owners)).svg(
+            words, small=True)
+
+    def dialects(self):
+        """What the page of other systems shows: each one's picture."""
+        paper = diagram.signatures(diagram.stacks(
+            dialects.PAPER, self.engine))
+        entries = []
+        for dialect in SYSTEMS.values():
+            config = dialect.config({})
+            model = diagram.stacks(config, self.engine)
+            entries.append({
+                "name": dialect.name, "source": dialect.source,
+                "fields": dialects.fields(config),
+                "svg": diagram.Drawing(
+                    model, self.addresses, others=paper).svg(
+                        f"{dialect.name}, drawn; what is unlike the paper is "
+                        "marked")})
+        return {"dialects": entries}

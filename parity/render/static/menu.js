@@ -1,0 +1,50 @@
+// The menu where the screen is narrow, and the place in it where one reads.
+(() => {
+  document.documentElement.classList.add("scripted");
+  const menu = document.getElementById("menu");
+  const button = document.querySelector(".to-menu");
+  if (!menu || !button) return;
+  const show = (open) => {
+    menu.classList.toggle("open", open);
+    button.setAttribute("aria-expanded", String(open));
+  };
+  show(false);
+  button.setAttribute("aria-controls", "menu");
+  button.addEventListener("click", (event) => {
+    event.preventDefault();
+    show(!menu.classList.contains("open"));
+    if (menu.classList.contains("open")) menu.querySelector("summary").focus();
+  });
+  button.addEventListener("keydown", (event) => {
+    if (event.key === " ") { event.preventDefault(); button.click(); }
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && menu.classList.contains("open")) { show(false); button.focus(); }
+  });
+  menu.addEventListener("click", (event) => {
+    if (event.target.closest("a")) show(false);
+  });
+
+  const links = new Map([...menu.querySelectorAll(".contents a")].map(
+    (link) => [decodeURIComponent(link.hash.slice(1)), link]));
+  const places = [...links.keys()].map((id) => document.getElementById(id)).filter(Boolean);
+  const look = () => {
+    const above = places.filter((one) => one.getBoundingClientRect().top < 140);
+    const here = above.length ? links.get(above[above.length - 1].id) : null;
+    for (const link of links.values()) link.classList.toggle("here", link === here);
+    if (!here || menu.scrollHeight <= menu.clientHeight) return;
+    const top = here.offsetTop - menu.offsetTop;
+    if (top < menu.scrollTop + 120 || top > menu.scrollTop + menu.clientHeight - 60) {
+      menu.scrollTop = top - menu.clientHeight / 2;
+    }
+  };
+  let waits = false;
+  addEventListener("scroll", () => {
+    if (waits) return;
+    waits = true;
+    requestAnimationFrame(() => { waits = false; look(); });
+  }, { passive: true });
+  const current = menu.querySelector("[aria-current]");
+  if (current) menu.scrollTop = Math.max(0, current.offsetTop - 200);
+  look();
+})();
