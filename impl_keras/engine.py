@@ -44,6 +44,7 @@ def versions():
 
 def set_precision():
     """Full-precision products everywhere; what was set, by name."""
+    keep_float64()
     # keras: has no switch of its own, so its backend's is set.
     match keras.backend.backend():
         case "tensorflow":
@@ -79,6 +80,15 @@ def set_precision():
                     jax.config.jax_default_matmul_precision,
             }
     return {}
+
+
+def keep_float64():
+    """Have Keras multiply float64 in float64, on every backend."""
+    # keras: 3.15 looks the dtype of a result up here, and on PyTorch and JAX
+    # turns float64 into float32: 1e-7 in every Dense.
+    with contextlib.suppress(ImportError, AttributeError):
+        from keras.src.backend.common import dtypes
+        dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 
 
 def devices():
