@@ -12,7 +12,7 @@ import typer
 
 from parity.commands import (
     bench, check, compare, dialects, differences, doctor, exercise, faults,
-    ledger, lesson, mutate, read, translate, vectors, weights)
+    ledger, lesson, matrix, mutate, read, translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -80,4 +80,5 @@ app.command()(compare.dump)
 app.command()(compare.compare)
 app.command()(ledger.ledger)
 app.command()(doctor.doctor)
+app.command()(matrix.matrix)
 app.command()(bench.bench)

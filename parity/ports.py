@@ -59,7 +59,7 @@ class NotChecked:
 def needs(name):
     """What a port needs here: {module: its oldest version}."""
     return {need: oldest for need, oldest in NEEDS.get(name, {}).items()
-            if need != "tensorflow" or _keras_backend() == "tensorflow"}
+            if need != "tensorflow" or backend(name) == "tensorflow"}
 
 
 def missing(name):
@@ -95,8 +95,10 @@ def numbers(version):
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
-def _keras_backend():
-    return os.environ.get("KERAS_BACKEND", "tensorflow")
+def backend(name):
+    """What a port's framework runs on, where that is a choice; else ""."""
+    return (os.environ.get("KERAS_BACKEND", "tensorflow")
+            if name == "keras" else "")
 
 
 @functools.cache
@@ -129,6 +131,11 @@ def engine(name, form="readable"):
                 return NotChecked(
                     name, f"its framework cannot be imported: {error}")
         raise
+
+
+def modes(name):
+    """The modes of a port's runs: its ``targets/modes.py``."""
+    return importlib.import_module(f"{package(name)}.targets.modes")
 
 
 def ready(name, device="cpu", form="readable"):

@@ -3,8 +3,10 @@
 import dataclasses
 import re
 
+from parity import ports
 from parity.check import workers
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
+from parity.targets import Target
 
 #: The case of the model at its full size, and the trained model's.
 FULL_SIZE_CASE = "full size, real sentences"
@@ -50,13 +52,18 @@ class Row:
                 "precision canary": "product in float32"}.get(
             self.case, re.sub(r", \d+ steps$", "", self.case))
 
+    def target(self, port):
+        """What a port's Difference is of."""
+        return Target(port, self.form, dtype=self.dtype, device=self.device,
+                      backend=ports.backend(port))
+
     def comparisons(self):
         """One plain dict a port, as the JSON report has them."""
         for port, difference in self.differences.items():
             yield {
                 "preset": self.preset, "case": self.case, "name": self.name,
-                "port": port, "form": self.form, "dtype": self.dtype,
-                "device": self.device, "shape": list(self.shape),
+                **dataclasses.asdict(self.target(port)),
+                "shape": list(self.shape),
                 "error": difference.error, "limit": difference.limit,
                 "verdict": difference.verdict, "reason": difference.reason,
             }

@@ -13,6 +13,7 @@ import gc
 import json
 import mmap
 import multiprocessing
+import os
 import pathlib
 import pickle
 import signal
@@ -180,20 +181,28 @@ class Here(Port):
         """Nothing is left behind."""
 
 
+#: What is said of a port whose process is gone.
+ENDED = "its process ended"
+
+
 class Apart(Port):
     """A port that works in a process of its own, one thing after another.
 
     The process ends with this one, however that ends.
+
+    Args:
+        environment: variables that its framework is to see, by name.
     """
 
     apart = True
 
-    def __init__(self, name, on_work=lambda: None):
+    def __init__(self, name, on_work=lambda: None, environment=None):
         super().__init__(name, on_work)
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=serve, args=(name, theirs), daemon=True)
+            target=serve, args=(name, theirs, environment or {}),
+            daemon=True)
         self._process.start()
         theirs.close()
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
@@ -211,7 +220,7 @@ class Apart(Port):
             self._pipe.send((function, arguments, threads))
             return self.noted(self._pipe.recv())
         except (EOFError, OSError):
-            return self.noted(Reply(None, "its process ended", 0.0))
+            return self.noted(Reply(None, ENDED, 0.0))
         except Exception as error:  # what it answered cannot be read
             return self.noted(failed(error))
 
@@ -222,8 +231,13 @@ class Apart(Port):
         self._process.join()
 
 
-def serve(name, pipe):
-    """Reply what is asked of a port, until nobody asks any more."""
+def serve(name, pipe, environment):
+    """Reply what is asked of a port, until nobody asks any more.
+
+    Args:
+        environment: variables that its framework is to see.
+    """
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
     broken = engine = None
     try:

@@ -16,8 +16,8 @@ from parity.cli import app
 from parity.commands import doctor
 from parity.render.terminal import counted
 
-KEYS = {"preset", "case", "name", "port", "form", "dtype", "device", "shape",
-        "error", "limit", "verdict"}
+KEYS = {"preset", "case", "name", "port", "form", "mode", "dtype", "device",
+        "mesh", "backend", "shape", "error", "limit", "verdict"}
 
 
 def check(port, *words, **environment):

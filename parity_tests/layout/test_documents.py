@@ -84,7 +84,7 @@ def defined(path):
 
 
 def test_there_are_rows():
-    assert len(where_things_are()) == 13
+    assert len(where_things_are()) == 14
 
 
 @pytest.mark.parametrize("what, files, names", where_things_are())

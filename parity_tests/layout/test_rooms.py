@@ -15,9 +15,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARITY = ROOT / "parity"
 
 #: A room may import those above it in this list, and itself.
-ROOMS = ("ports", "numerics", "tracing", "matching", "check", "originals",
-         "mutation", "comparison", "causes", "differences", "assertions",
-         "runs", "render", "reading", "course", "commands", "front door")
+ROOMS = ("ports", "targets", "numerics", "tracing", "matching", "check",
+         "matrix", "originals", "mutation", "comparison", "causes",
+         "differences", "assertions", "runs", "render", "reading", "course",
+         "commands", "front door")
 
 #: What stands in no room, for people call it by these names.
 FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}

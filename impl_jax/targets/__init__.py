@@ -1,0 +1,1 @@
+"""How else JAX can run a model: compiled, exported, on a mesh."""

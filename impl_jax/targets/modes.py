@@ -1,0 +1,77 @@
+"""The ways to run a model: as it is, compiled, and exported."""
+
+import jax
+from flax import nnx
+
+from impl_jax.engine import export, to_native, to_numpy
+from impl_jax.loss import cross_entropy
+
+
+def eager(function, inputs):
+    """The function as it is."""
+    return function
+
+
+def compiled(function, inputs):
+    """The function compiled by XLA."""
+    return jax.jit(function)
+
+
+def exported(function, inputs):
+    """The function exported to bytes of StableHLO, and what they hold."""
+    program = jax.export.export(jax.jit(function))(*inputs)
+    return jax.export.deserialize(program.serialize()).call
+
+
+#: Mode -> what makes a function of a function and its inputs.
+MODES = {"eager": eager, "jit": compiled, "export": exported}
+
+
+def missing(mode):
+    """What a mode needs and is not here, in words, or ""."""
+    return ""
+
+
+def missing_gradients(mode):
+    """Why a mode has no gradients, in words, or ""."""
+    return ""
+
+
+def predictor(model, mode, inputs):
+    """What computes a Transformer's output: () -> [B T V]."""
+    graph, state = nnx.split(model)
+    weights, tree = jax.tree.flatten(state)
+
+    def outputs(weights, *inputs):
+        return nnx.merge(graph, tree.unflatten(weights))(*inputs)
+
+    inputs = [to_native(value, model.home) for value in inputs]
+    run = MODES[mode](outputs, (weights, *inputs))
+    return lambda: to_numpy(run(weights, *inputs))
+
+
+def differentiator(model, mode, inputs):
+    """What computes a loss: () -> loss and {weight: gradient}.
+
+    Args:
+        inputs: source, target, both masks, and labels.
+    """
+    graph, state = nnx.split(model)
+    weights, tree = jax.tree.flatten(state)
+    config = model.config
+
+    def loss_of(weights, *inputs):
+        *inputs, labels = inputs
+        output = nnx.merge(graph, tree.unflatten(weights))(*inputs)
+        return cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing, config.smoothing)
+
+    inputs = [to_native(value, model.home) for value in inputs]
+    run = MODES[mode](jax.value_and_grad(loss_of), (weights, *inputs))
+
+    def differentiate():
+        loss, gradients = run(weights, *inputs)
+        return to_numpy(loss), export(
+            nnx.merge(graph, tree.unflatten(gradients)))
+
+    return differentiate

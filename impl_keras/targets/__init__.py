@@ -1,0 +1,1 @@
+"""How else Keras can run a model: compiled, exported, on a mesh."""

@@ -1,0 +1,127 @@
+"""The ways to run a model: as it is, compiled, and exported."""
+
+import tempfile
+
+import keras
+import numpy as np
+
+from impl_keras.engine import on, to_native, to_numpy
+from impl_keras.gradients import value_and_gradients
+from impl_keras.loss import cross_entropy
+from impl_keras.parameters import leaves
+
+
+def eager(function, inputs, variables):
+    """The function as it is."""
+    return function
+
+
+def graph(function, inputs, variables):
+    """A graph of TensorFlow's."""
+    import tensorflow as tf
+    return tf.function(function)
+
+
+def xla(function, inputs, variables):
+    """A graph that XLA compiles."""
+    import tensorflow as tf
+    return tf.function(function, jit_compile=True)
+
+
+def saved_model(function, inputs, variables):
+    """A SavedModel written to a folder, and what that holds."""
+    import tensorflow as tf
+    module = tf.Module()
+    module.weights = [variable.value for variable in variables]
+    module.call = tf.function(function, input_signature=[
+        tf.TensorSpec(value.shape, value.dtype) for value in inputs])
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder)
+        return tf.saved_model.load(folder).call
+
+
+def jit(function, inputs, variables):
+    """The function compiled by JAX; its weights are arguments."""
+    import jax
+
+    @jax.jit
+    def compiled(values, *inputs):
+        with keras.StatelessScope(zip(variables, values)):
+            return function(*inputs)
+
+    return lambda *inputs: compiled(
+        [variable.value for variable in variables], *inputs)
+
+
+def aot_eager(function, inputs, variables):
+    """The function as torch.compile traces it, run without a compiler."""
+    import torch
+    torch.compiler.reset()
+    return torch.compile(function, backend="aot_eager", dynamic=False)
+
+
+#: Mode -> what makes a function of a function, its inputs and its variables.
+MODES = {"eager": eager, **{
+    "tensorflow": {"tf.function": graph, "XLA": xla,
+                   "SavedModel": saved_model},
+    "jax": {"jit": jit}, "torch": {"aot_eager": aot_eager},
+}.get(keras.backend.backend(), {})}
+
+
+def missing(mode):
+    """What a mode needs and is not here, in words, or ""."""
+    return ""
+
+
+def missing_gradients(mode):
+    """Why a mode has no gradients, in words, or ""."""
+    if mode == "SavedModel":
+        return "a SavedModel has its own copies of the weights"
+    if mode == "aot_eager":
+        return "torch.compile does not trace torch.autograd.grad"
+    return ""
+
+
+def predictor(model, mode, inputs):
+    """What computes a Transformer's output: () -> [B T V]."""
+    variables = [variable for _, variable, _ in leaves(model)]
+    with on(model.home):
+        inputs = [to_native(value, model.home) for value in inputs]
+        run = MODES[mode](
+            lambda *inputs: model(*inputs), inputs, variables)
+
+    def predict():
+        with on(model.home):
+            return to_numpy(run(*inputs))
+
+    return predict
+
+
+def differentiator(model, mode, inputs):
+    """What computes a loss: () -> loss and {weight: gradient}.
+
+    Args:
+        inputs: source, target, both masks, and labels.
+    """
+    config = model.config
+    weights = list(leaves(model))
+    variables = [variable for _, variable, _ in weights]
+
+    def both(*inputs):
+        *inputs, labels = inputs
+        return value_and_gradients(lambda: cross_entropy(
+            model(*inputs), labels, config.pad_id, config.label_smoothing,
+            config.smoothing), variables)
+
+    with on(model.home):
+        inputs = [to_native(value, model.home) for value in inputs]
+        run = MODES[mode](both, inputs, variables)
+
+    def differentiate():
+        with on(model.home):
+            loss, gradients = run(*inputs)
+        return to_numpy(loss), {
+            name: np.ascontiguousarray(convert(to_numpy(gradient)))
+            for (name, _, convert), gradient in zip(weights, gradients)}
+
+    return differentiate

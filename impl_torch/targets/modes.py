@@ -1,0 +1,95 @@
+"""The ways to run a model: as it is, compiled, and exported."""
+
+import io
+
+import torch
+
+from impl_torch.engine import on, to_native, to_numpy
+from impl_torch.loss import cross_entropy
+from impl_torch.parameters import leaves
+
+
+def eager(function, inputs):
+    """The function as it is."""
+    return function
+
+
+def compiled(backend):
+    """A way to run by torch.compile and one of its backends."""
+    def prepare(function, inputs):
+        torch.compiler.reset()  # torch: it counts what it compiled before
+        return torch.compile(
+            function, backend=backend, fullgraph=True, dynamic=False)
+    return prepare
+
+
+def exported(model, inputs):
+    """A model exported to bytes, and what they hold."""
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(model, inputs), file)
+    file.seek(0)
+    return torch.export.load(file).module()
+
+
+#: Mode -> what makes a function of a function and its inputs.
+MODES = {"eager": eager, "aot_eager": compiled("aot_eager"),
+         "inductor": compiled("inductor"), "export": exported}
+
+
+def missing(mode):
+    """What a mode needs and is not here, in words, or ""."""
+    if mode == "inductor":
+        from torch._inductor import cpp_builder
+        try:
+            cpp_builder.get_cpp_compiler()
+        except Exception:
+            return "inductor needs a C++ compiler, and there is none"
+    return ""
+
+
+def missing_gradients(mode):
+    """Why a mode has no gradients, in words, or ""."""
+    return ("an exported program has its own copies of the weights"
+            if mode == "export" else "")
+
+
+def predictor(model, mode, inputs):
+    """What computes a Transformer's output: () -> [B T V]."""
+    inputs = tuple(to_native(value, model.home) for value in inputs)
+    run = MODES[mode](model, inputs)
+
+    def predict():
+        with torch.no_grad(), on(model.home):
+            return to_numpy(run(*inputs))
+
+    return predict
+
+
+def differentiator(model, mode, inputs):
+    """What computes a loss: () -> loss and {weight: gradient}.
+
+    Args:
+        inputs: source, target, both masks, and labels.
+    """
+    config = model.config
+    inputs = tuple(to_native(value, model.home) for value in inputs)
+
+    def loss_of(*inputs):
+        *inputs, labels = inputs
+        return cross_entropy(
+            model(*inputs), labels, config.pad_id, config.label_smoothing,
+            config.smoothing)
+
+    run = MODES[mode](loss_of, inputs)
+
+    def differentiate():
+        weights = list(leaves(model))
+        with torch.enable_grad(), on(model.home):
+            loss = run(*inputs)
+        gradients = torch.autograd.grad(
+            loss, [weight for _, weight, _ in weights])
+        return to_numpy(loss), {
+            name: convert(to_numpy(gradient))
+            for (name, _, convert), gradient in zip(weights, gradients)}
+
+    return differentiate

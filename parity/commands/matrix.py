@@ -1,0 +1,93 @@
+"""``parity matrix``: every implementation, wherever and however it runs."""
+
+import pathlib
+from typing import Annotated, Optional
+
+import typer
+
+from contract.config import PRESETS
+from contract.errors import InputError, one_of
+from contract.files import check_writable, write_json
+from parity import ports
+from parity.commands.options import Json, Require, Words, exit_if_missing
+from parity.commands.shell import told_plainly
+from parity.matrix.cells import WORKS
+from parity.render import terminal
+from parity.targets import BACKENDS
+
+
+def matrix(
+    preset: Annotated[str, typer.Option(
+        metavar="NAME", help=f"{', '.join(PRESETS)}.")] = "lesson",
+    port: Annotated[Words, typer.Option(
+        "--port", metavar="NAME", help="numpy, torch, keras, jax or all; "
+        "repeat it or separate names by commas.  [default: all]")] = None,
+    backend: Annotated[Words, typer.Option(
+        "--backend", metavar="NAME", help="What Keras runs on: "
+        f"{', '.join(BACKENDS['keras'])} or all.  [default: all]")] = None,
+    form: Annotated[Words, typer.Option(
+        "--form", metavar="NAME", help="readable, fast or all.  "
+        "[default: all]")] = None,
+    mode: Annotated[Words, typer.Option(
+        "--mode", metavar="NAME", help="eager, or how else a framework runs a "
+        "model, such as inductor, export, tf.function, XLA, jit.  "
+        "[default: all]")] = None,
+    dtype: Annotated[Words, typer.Option(
+        "--dtype", metavar="NAME", help=f"{', '.join(WORKS['forward'])} or "
+        "all.  [default: all]")] = None,
+    device: Annotated[Words, typer.Option(
+        "--device", metavar="NAME", help="cpu, cuda, mps, tpu, xpu or all.  "
+        "[default: cpu]")] = None,
+    work: Annotated[Words, typer.Option(
+        "--work", metavar="NAME", help=f"{', '.join(WORKS)} or all.  "
+        "[default: all]")] = None,
+    require: Require = None,
+    json_file: Json = None,
+    markdown: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Write the matrix as a page to FILE.")] = None,
+):
+    """Compare every form, mode, dtype and device with the NumPy reference.
+
+    Each cell is the largest error as a share of its limit; what cannot be
+    checked here says why. All of it takes some minutes.
+    """
+    from parity.check.run import DEVICES
+    from parity.matrix import run
+    from parity.render import matrix as tables
+    with told_plainly():
+        one_of(preset, PRESETS, "preset")
+        words = ports.split_words
+        known = ("numpy", *ports.known_ports())
+        wanted = run.Wanted(
+            ports=tuple(words(port or ["all"], known, "port")),
+            backends=tuple(words(
+                backend or ["all"], BACKENDS["keras"], "backend")),
+            forms=tuple(words(form or ["all"], ports.FORMS, "form")),
+            modes=tuple(mode_words(mode)) if mode else None,
+            dtypes=tuple(words(dtype or ["all"], WORKS["forward"], "dtype")),
+            devices=tuple(words(device or ["cpu"], DEVICES, "device")),
+            works=tuple(words(work or ["all"], WORKS, "work")))
+        check_writable(json_file)
+        check_writable(markdown)
+        exit_if_missing(words(require, known[1:], "port") if require else [])
+        out = terminal.console()
+        with terminal.progress(out) as progress:
+            task = progress.add_task("starting")
+            result = run.run(preset, wanted, lambda cell: progress.update(
+                task, description=f"{cell.target}: {cell.work}"))
+        there = {cell.target.mode for cell in result.cells}
+        for name in set(wanted.modes or ()) - there:
+            raise InputError(
+                f"nothing that was asked for has a mode {name}; leave --mode "
+                "out to see those that there are.")
+        tables.show(out, result)
+        if json_file:
+            write_json(json_file, result.as_json())
+        if markdown:
+            tables.write(markdown, result)
+    raise typer.Exit(result.status)
+
+
+def mode_words(words):
+    """Names separated by spaces or commas, or repeated."""
+    return [name for word in words for name in word.replace(",", " ").split()]

@@ -1,0 +1,1 @@
+"""Every implementation in every form, mode, dtype, device and mesh."""

@@ -1,0 +1,136 @@
+"""What a matrix holds, as data: a cell for each target and each work."""
+
+import dataclasses
+import math
+
+from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.targets import Target, of_json
+
+NOT_CHECKED = "not checked"
+
+#: What is compared, and the dtypes in which it has a limit.
+WORKS = {
+    "forward": ("float64", "float32", "bfloat16", "float16"),
+    "gradients": ("float64", "float32"),
+    "training": ("float64",),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TargetCell:
+    """What was found of one Target at one work.
+
+    Attributes:
+        target: a Target.
+        work: a key of WORKS.
+        verdict: MATCH, DIVERGENCE or NOT_CHECKED.
+        reason: why it was not checked, or what diverged.
+        error, limit: of the tensor that is nearest to its limit.
+        tensor: its name.
+        compared: how many tensors were.
+        seconds: CPU time of one run once all is prepared, if it was taken.
+        preparing: seconds until the first run had ended.
+    """
+
+    target: Target
+    work: str
+    verdict: str
+    reason: str = ""
+    error: float | None = None
+    limit: float | None = None
+    tensor: str = ""
+    compared: int = 0
+    seconds: float | None = None
+    preparing: float | None = None
+
+    @property
+    def share(self):
+        """The error over its limit; None where nothing was compared."""
+        if self.error is None or not self.limit:
+            return None
+        return self.error / self.limit
+
+    def as_json(self):
+        """The cell as plain data."""
+        return dataclasses.asdict(self) | {"share": self.share}
+
+    @classmethod
+    def of_json(cls, words):
+        """The cell of what as_json returned."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in words.items()
+                      if name in names}
+                   | {"target": of_json(words["target"])})
+
+
+def left_out(target, work, reason):
+    """The TargetCell of what was not checked."""
+    return TargetCell(target, work, NOT_CHECKED, reason)
+
+
+def failed(target, work, reason):
+    """The TargetCell of a run that ended in an error."""
+    return TargetCell(target, work, DIVERGENCE, reason)
+
+
+def cell_of(target, work, measured):
+    """The TargetCell of what a port measured.
+
+    Args:
+        measured: {"differences": {name: Difference}, "seconds", "preparing"}.
+    """
+    differences = measured["differences"]
+    wrong = {name: one for name, one in differences.items()
+             if one.verdict == DIVERGENCE}
+    # The first step that diverges says more than the one that does most.
+    name = next(iter(wrong), None) or max(
+        differences, key=lambda name: differences[name].share or 0.0)
+    one = differences[name]
+    error, limit = (float(value) if value is not None and math.isfinite(value)
+                    else None for value in (one.error, one.limit))
+    return TargetCell(
+        target, work, DIVERGENCE if wrong else MATCH,
+        ": ".join(filter(None, (name, one.reason))) if wrong else "",
+        error, limit, name, len(differences), measured["seconds"],
+        measured["preparing"])
+
+
+@dataclasses.dataclass
+class Matrix:
+    """All cells of a run, and where and when it was.
+
+    Attributes:
+        preset: the model's.
+        cells: TargetCells, in order.
+        where: versions and machine, as plain data.
+        when: the date, as text.
+        absent: {what cannot run here: why}.
+    """
+
+    preset: str
+    cells: list = dataclasses.field(default_factory=list)
+    where: dict = dataclasses.field(default_factory=dict)
+    when: str = ""
+
+    @property
+    def checked(self):
+        """The cells that were measured."""
+        return [cell for cell in self.cells if cell.verdict != NOT_CHECKED]
+
+    @property
+    def divergences(self):
+        """The cells that diverge."""
+        return [cell for cell in self.cells if cell.verdict == DIVERGENCE]
+
+    @property
+    def status(self):
+        """The exit status: 0 match, 1 divergence, 4 nothing was compared."""
+        if not self.checked:
+            return 4
+        return 1 if self.divergences else 0
+
+    def as_json(self):
+        """The matrix as plain data."""
+        return {"schema": 1, "preset": self.preset, "when": self.when,
+                "where": self.where,
+                "cells": [cell.as_json() for cell in self.cells]}

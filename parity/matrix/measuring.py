@@ -1,0 +1,120 @@
+"""What a port is asked for a cell, in the process in which it works."""
+
+import functools
+import time
+
+import numpy as np
+
+from parity import ports
+from parity.check import cases, golden, lockstep, training_runs, workers
+from parity.check.runners import Reference, Runner, compare_steps
+from parity.check.run import MOST_SEEDS
+from contract.weights import probe_weights
+from parity.numerics import rounding
+
+#: How many runs are timed, and how many steps of training compared.
+RUNS, STEPS = 3, 10
+
+
+@functools.cache
+def reference(preset, dtype, work):
+    """The Reference, the Case of a work and its Truth."""
+    config, weights = cases.test_size(preset), golden.shipped(preset)
+    batch = cases.padded_batch(config)
+    if work == "forward":
+        case = cases.model_case(batch)
+        ours = Reference(config, weights, dtype)
+    else:
+        case = cases.gradients_case(batch, config.pad_id)
+        for seed in range(1, MOST_SEEDS):
+            ours = Reference(config, weights, dtype)
+            if not ours.near_a_kink(case):
+                break
+            weights = probe_weights(config, seed)
+    return ours, case, ours.truth(case)
+
+
+def modes(bench):
+    """The modes of a port: those that there are, eager first."""
+    return tuple(ports.modes(bench.engine.NAME).MODES)
+
+
+def missing(bench, target, work):
+    """Why a port cannot do a work in a mode, in words, or ""."""
+    if target.device not in bench.engine.devices():
+        return f"{bench.engine.NAME} has no device {target.device} here"
+    if target.mode == "eager":
+        return ""
+    if work == "training":
+        return "training is compiled in the fast form, and compared there"
+    theirs = ports.modes(bench.engine.NAME)
+    return theirs.missing(target.mode) or (
+        work == "gradients" and theirs.missing_gradients(target.mode)) or ""
+
+
+def measured(bench, target, work, preset):
+    """What a TargetCell needs of a port; a text if it cannot do the work."""
+    if reason := missing(bench, target, work):
+        return reason
+    engine = ports.engine(bench.engine.NAME, target.form)
+    if work == "training":
+        return trained(engine, target, preset)
+    ours, case, truth = reference(preset, target.dtype, work)
+    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype,
+                    target.device)
+    inputs = [rounding.rounded(x, target.dtype) for x in case.inputs]
+    if target.mode == "eager":
+        run = functools.partial(runner.steps, case, inputs)
+        fused = runner.fused
+    else:
+        run = in_mode(target.mode, work, runner, inputs)
+        fused = "output".__ne__ if work == "forward" else is_a_step(runner)
+    start = time.perf_counter()
+    steps = run()
+    preparing = time.perf_counter() - start
+    differences = compare_steps(steps, truth, target.dtype, fused)
+    times = []
+    for _ in range(RUNS):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return {"differences": differences, "preparing": preparing,
+            "seconds": float(np.median(times))}
+
+
+def is_a_step(runner):
+    """Whether a gradient is that of a step, which a mode does not show."""
+    weights = {f"grad {name}" for name in runner.weights}
+    return lambda name: name.startswith("grad ") and name not in weights
+
+
+def in_mode(mode, work, runner, inputs):
+    """What runs a model in a mode and returns arrays by name."""
+    theirs = ports.modes(runner.engine.NAME)
+    if work == "forward":
+        predict = theirs.predictor(runner.model, mode, inputs)
+        return lambda: {"output": predict()}
+    differentiate = theirs.differentiator(runner.model, mode, inputs)
+
+    def gradients():
+        loss, by_weight = differentiate()
+        return {"loss": loss, **{
+            f"grad {name}": by_weight[name] for name in runner.weights},
+            "all weights": np.concatenate([
+                by_weight[name].ravel() for name in runner.weights])}
+
+    return gradients
+
+
+def trained(engine, target, preset):
+    """What a TargetCell needs of some steps of training in lockstep."""
+    run = training_runs.usual(cases.test_size(preset), STEPS)
+    here = {target.port: workers.Here(ports.engine(engine.NAME))}
+    start = time.perf_counter()
+    differences = {
+        f"step {step} {kind}": by_port[target.port]
+        for step, kind, _, _, by_port in lockstep.compared_run(
+            run, golden.shipped(preset), here, target.device,
+            form=target.form)}
+    return {"differences": differences, "seconds": None,
+            "preparing": time.perf_counter() - start}

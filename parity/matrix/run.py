@@ -1,0 +1,172 @@
+"""The run of a matrix: a process for each implementation, cell after cell.
+
+A process of its own is what a backend of Keras or a number of JAX's devices
+asks for, which are read once, from the environment; and one that ends, or
+hangs, costs its cell and no other.
+"""
+
+import concurrent.futures
+import dataclasses
+import datetime
+import os
+import platform
+
+from parity import ports
+from parity.check import workers
+from parity.matrix import measuring
+from parity.matrix.cells import (
+    WORKS, Matrix, cell_of, failed, left_out)
+from parity.ports import FORMS, NotChecked
+from parity.targets import BACKENDS, Target
+
+#: The most seconds of one cell; a compiler may take minutes.
+PATIENCE = 900
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What of a matrix is wanted; None for all.
+
+    Attributes:
+        ports, backends, forms, modes, dtypes, devices, works: names.
+    """
+
+    ports: tuple
+    backends: tuple | None = None
+    forms: tuple = tuple(FORMS)
+    modes: tuple | None = None
+    dtypes: tuple = WORKS["forward"]
+    devices: tuple = ("cpu",)
+    works: tuple = tuple(WORKS)
+
+
+class PortProcess:
+    """An implementation in a process, which is begun anew if it ends."""
+
+    def __init__(self, port, backend=""):
+        self.port, self.backend, self.process = port, backend, None
+
+    def ask(self, work, function, *arguments, patience=PATIENCE):
+        """The Reply to a question; a failure if it ended or took too long."""
+        if self.process is None:
+            self.process = workers.Apart(self.port, environment={
+                "KERAS_BACKEND": self.backend} if self.backend else {})
+            begun = self.process.ask("starting", workers.settings).result()
+            if begun.failure or isinstance(begun.value, NotChecked):
+                self.close()
+                return begun
+        future = self.process.ask(work, function, *arguments)
+        try:
+            reply = future.result(patience)
+        except concurrent.futures.TimeoutError:
+            reply = workers.Reply(
+                None, f"it took more than {patience} seconds", patience)
+            self.close()
+        if reply.failure == workers.ENDED:
+            self.close()
+        return reply
+
+    def close(self):
+        """End the process."""
+        if self.process:
+            self.process.close()
+            self.process = None
+
+
+def run(preset, wanted, on_cell=lambda cell: None):
+    """The Matrix of a preset.
+
+    Args:
+        preset: its name.
+        wanted: a Wanted.
+        on_cell: called with each TargetCell once it is known.
+    """
+    matrix = Matrix(
+        preset, where=where(),
+        when=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"))
+    for port in wanted.ports:
+        for backend in BACKENDS.get(port, ("",)):
+            if wanted.backends is None or not backend or (
+                    backend in wanted.backends):
+                for cell in cells(PortProcess(port, backend), preset, wanted,
+                                  matrix):
+                    matrix.cells.append(cell)
+                    on_cell(cell)
+    return matrix
+
+
+def cells(implementation, preset, wanted, matrix):
+    """Yield the TargetCells of one implementation."""
+    usual = Target(implementation.port, backend=implementation.backend)
+    try:
+        reply = implementation.ask("starting", described)
+        if reply.failure or isinstance(reply.value, NotChecked):
+            reason = reply.failure or reply.value.reason
+            for target, work in works_of([usual], wanted):
+                yield left_out(target, work, reason)
+            return
+        versions, modes = reply.value
+        matrix.where["versions"] |= versions
+        for target, work in works_of(
+                targets(usual, modes, wanted), wanted):
+            if target.port == "numpy" and target.form == "readable":
+                yield left_out(target, work, (
+                    "it is the truth" if target.dtype == "float64" else
+                    "its own error is what the limits follow from"))
+                continue
+            reply = implementation.ask(
+                f"{target}: {work}", measuring.measured, target, work, preset)
+            if reply.failure:
+                yield failed(target, work, reply.failure)
+            elif isinstance(reply.value, str):
+                yield left_out(target, work, reply.value)
+            else:
+                yield cell_of(target, work, reply.value)
+    finally:
+        implementation.close()
+
+
+def described(bench):
+    """(versions, modes) of a port, asked in its process."""
+    return bench.engine.versions(), (
+        ("eager",) if bench.engine.NAME == "numpy"
+        else measuring.modes(bench))
+
+
+def targets(usual, modes, wanted):
+    """The Targets of one implementation, in their order, in float64."""
+    for device in wanted.devices:
+        for form in wanted.forms:
+            for mode in modes:
+                if (wanted.modes is None or mode in wanted.modes) and (
+                        mode == "eager" or form == "readable"):
+                    yield dataclasses.replace(
+                        usual, form=form, mode=mode, device=device)
+
+
+def works_of(rows, wanted):
+    """Yield (Target, work) of every cell of these rows."""
+    for target in rows:
+        for work, dtypes in WORKS.items():
+            for dtype in dtypes:
+                if work in wanted.works and dtype in wanted.dtypes:
+                    yield dataclasses.replace(target, dtype=dtype), work
+
+
+def where():
+    """The machine and what computes on it."""
+    return {"platform": platform.platform(), "cores": os.cpu_count(),
+            "processor": processor(), "python": platform.python_version(),
+            "versions": dict(ports.engine("numpy").versions())}
+
+
+def processor():
+    """The name of the processor, as far as the system says it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,91 @@
+"""What a number is of: an implementation, and everything about its run.
+
+A row of a report, a cell of the matrix and a case of a test each say it by a
+Target, so that two of them can be told apart by one value.
+"""
+
+import dataclasses
+import math
+
+from contract.errors import InputError, one_of
+
+#: The axes of a mesh: batches are divided along one, weights along the other.
+AXES = ("data", "model")
+
+#: What Keras can run on.
+BACKENDS = {"keras": ("tensorflow", "jax", "torch")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What computed a number.
+
+    Attributes:
+        port: "numpy" or a port, by name.
+        form: one of parity.ports.FORMS.
+        mode: "eager", or another key of MODES in its targets/modes.py.
+        dtype: what it computed in.
+        device: where.
+        mesh: how many devices along which axis, "data=2,model=2"; "" for one.
+        backend: what Keras runs on; "" elsewhere.
+    """
+
+    port: str
+    form: str = "readable"
+    mode: str = "eager"
+    dtype: str = "float64"
+    device: str = "cpu"
+    mesh: str = ""
+    backend: str = ""
+
+    @property
+    def row(self):
+        """The Target without its dtype, which is a column in tables."""
+        return dataclasses.replace(self, dtype="")
+
+    @property
+    def implementation(self):
+        """The port, and what it runs on where that is a choice."""
+        return f"{self.port} on {self.backend}" if self.backend else self.port
+
+    def __str__(self):
+        usual = Target(self.port)
+        return ", ".join([self.implementation, *(
+            getattr(self, name) for name in (
+                "form", "mode", "dtype", "device", "mesh")
+            if getattr(self, name) not in ("", getattr(usual, name)))])
+
+
+def of_json(words):
+    """The Target of a dict that JSON has; what an older file lacks is usual.
+    """
+    names = [field.name for field in dataclasses.fields(Target)]
+    return Target(**{name: words[name] for name in names if name in words})
+
+
+def mesh_axes(words):
+    """{axis: devices} of a mesh in words, "data=2,model=2".
+
+    Raises:
+        InputError: it is not one.
+    """
+    axes = {}
+    for part in words.replace(" ", ",").split(","):
+        name, _, size = part.partition("=")
+        one_of(name, AXES, "axis of a mesh")
+        if name in axes or not size.isdecimal() or not int(size):
+            raise InputError(
+                f"{words!r} is not a mesh; write data=2,model=2, each axis "
+                "once and a whole number of devices.")
+        axes[name] = int(size)
+    return {name: axes.get(name, 1) for name in AXES}
+
+
+def mesh_words(axes):
+    """A mesh in words, the one way that Targets have."""
+    return ",".join(f"{name}={axes[name]}" for name in AXES)
+
+
+def devices_of(axes):
+    """How many devices a mesh has."""
+    return math.prod(axes.values())
