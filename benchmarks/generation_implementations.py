@@ -254,7 +254,7 @@ def jax(config, weights, source, threads):
 
         function = search._beam_search.__wrapped__
         return mock.patch.object(search, "_beam_search", jax.jit(
-            beam_search, static_argnums=(0, 3)))
+            beam_search, static_argnums=(0, 4)))
 
     return _engine(engine, config, weights, source, products.jax,
                    functools.partial(_timed_without, search, apart))

@@ -1,4 +1,4 @@
-"""Cached keys and values, the memory's too, written in place.
+"""Cached keys and values, written in place; the memory's, which stay.
 
 nnx: rows and heads stand as one dimension, R·H. A dimension of size 1, as of
 one row, XLA drops, and then copies the whole cache for every token.
@@ -37,19 +37,28 @@ def attend(attention, x, key, value, mask):
     return attention.output(attention.merge(context.reshape(query.shape)))
 
 
-def new_cache(model, memory, length):
-    """Room for ``length`` tokens, and the memory's keys and values."""
-    length += -length % _BLOCK
-    shape = (len(memory) * model.config.kv_heads, length, model.config.d_k)
-    return [((jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype)),
-             keys_and_values(layer.cross_attention, memory))
+def memory_pairs(model, memory):
+    """Each cross-attention's key and value of the memory [B S D]."""
+    return [keys_and_values(layer.cross_attention, memory)
             for layer in model.decoder.layers]
 
 
-def decode_one(model, token, position, cache, source_mask):
-    """Decode one token of every row, int [R], at a position: [R 1 D]."""
+def new_cache(model, memory, rows, length):
+    """Room for ``length`` tokens of so many rows, in the memory's dtype."""
+    length += -length % _BLOCK
+    shape = (rows * model.config.kv_heads, length, model.config.d_k)
+    return [(jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype))
+            for _ in model.decoder.layers]
+
+
+def decode_one(model, token, position, cache, pairs, source_mask):
+    """Decode one token of every row, int [R], at a position: [R 1 D].
+
+    The R hypotheses of B sources read one memory, as if they were its tokens:
+    ``pairs`` and ``source_mask`` [B 1 1 S] have B rows.
+    """
     embedded = model.target_embedding(token[:, None])
-    length = cache[0][0][0].shape[1]
+    length = cache[0][0].shape[1]
     positions = model.target_positions
     table = jnp.asarray(
         positions.table[positions.first:positions.first + length].astype(
@@ -59,7 +68,7 @@ def decode_one(model, token, position, cache, source_mask):
     memory_mask = jnp.repeat(
         source_mask[:, 0], model.config.n_heads, axis=0)  # [R·H 1 S]
     new = []
-    for layer, (kept, memory) in zip(model.decoder.layers, cache):
+    for layer, kept, pair in zip(model.decoder.layers, cache, pairs):
         y = layer.self_attention_residual.before(x)
         kept = tuple(
             jax.lax.dynamic_update_slice_in_dim(old, one, position, axis=1)
@@ -68,12 +77,14 @@ def decode_one(model, token, position, cache, source_mask):
         y = attend(layer.self_attention, y, *kept, mask)
         x = layer.self_attention_residual.after(x, y)
         y = layer.cross_attention_residual.before(x)
-        y = attend(layer.cross_attention, y, *memory, memory_mask)
+        together = y.reshape(len(source_mask), -1, y.shape[-1])
+        y = attend(layer.cross_attention, together, *pair, memory_mask)
+        y = y.reshape(x.shape)
         x = layer.cross_attention_residual.after(x, y)
         y = layer.feed_forward_residual.before(x)
         y = layer.feed_forward(y)
         x = layer.feed_forward_residual.after(x, y)
-        new.append((kept, memory))
+        new.append(kept)
     return model.decoder.norm(x), new
 
 
@@ -82,7 +93,7 @@ def reorder(cache, parents, written):
 
     Blocks that are not written yet are not moved.
     """
-    heads = len(cache[0][0][0]) // len(parents)
+    heads = len(cache[0][0]) // len(parents)
     rows = (parents[:, None] * heads + jnp.arange(heads)).reshape(-1)
 
     def move(block, kept):
@@ -91,9 +102,7 @@ def reorder(cache, parents, written):
         return jax.lax.dynamic_update_slice_in_dim(
             kept, old[rows], block * _BLOCK, axis=1)
 
-    kept = jax.lax.fori_loop(
+    return jax.lax.fori_loop(
         0, -(-written // _BLOCK),
         lambda block, kept: jax.tree.map(
-            functools.partial(move, block), kept),
-        [kept for kept, _ in cache])
-    return [(kept, memory) for kept, (_, memory) in zip(kept, cache)]
+            functools.partial(move, block), kept), cache)

@@ -2,7 +2,8 @@
 
 All shapes are fixed: unwritten positions are padding, which nothing attends to.
 Numbers of formulas are arguments, so that another temperature or penalty needs
-no compiling.
+no compiling. Sources are encoded by a function of their own, which all searches
+share.
 """
 
 import functools
@@ -14,7 +15,8 @@ import numpy as np
 from flax import nnx
 
 from impl_jax import search
-from impl_jax.fast.cache import decode_one, new_cache, reorder
+from impl_jax.fast.cache import (
+    decode_one, memory_pairs, new_cache, reorder)
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
 from impl_jax.search import follow
@@ -41,9 +43,17 @@ def _split(settings, vocab):
         for rule in (settings.penalty, settings.bound))
     return settings.replace(
         temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
-        length_rule="none"), _Numbers(
+        length_rule="none", beam=settings.width), _Numbers(
             settings.temperature, settings.top_k or vocab, settings.top_p,
             penalties, bounds, settings.length_rule != "hf_true")
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _encoded(graph, weights, source):
+    """The memory of sources, and what cross-attentions read of it."""
+    model = nnx.merge(graph, weights)
+    memory = model.encode(source, padding_mask(source, model.config.pad_id))
+    return memory, memory_pairs(model, memory)
 
 
 class Search(search.Beam):
@@ -51,12 +61,22 @@ class Search(search.Beam):
 
     Attributes:
         kept: the cache, which a loop carries; None without one.
+        pairs: the memory's keys and values, which no loop changes.
     """
 
-    def __init__(self, model, source, settings):
-        super().__init__(model, source, settings.replace(cached=False), None)
-        self.kept = new_cache(
-            model, self.memory, self.length) if settings.cached else None
+    def __init__(self, model, source, encoded, settings):
+        self.model, self.settings, self.pad_id = (
+            model, settings, model.config.pad_id)
+        self.length = 1 + settings.max_tokens
+        memory, self.pairs = encoded
+        self.source_mask, self.kept = padding_mask(source, self.pad_id), None
+        if settings.cached:
+            self.kept = new_cache(
+                model, memory, len(memory) * settings.width, self.length)
+        else:
+            self.memory, self.source_mask = (
+                jnp.repeat(array, settings.width, axis=0)
+                for array in (memory, self.source_mask))
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
@@ -71,7 +91,8 @@ class Search(search.Beam):
             token = jax.lax.dynamic_index_in_dim(
                 tokens, last, axis=1, keepdims=False)
             decoded, self.kept = decode_one(
-                self.model, token, last, self.kept, self.source_mask)
+                self.model, token, last, self.kept, self.pairs,
+                self.source_mask)
         return self.answer(decoded)
 
     def reorder(self, parents, written):
@@ -129,12 +150,14 @@ def one_by_one(model, source, settings, rows):
     draws = (uniforms(settings.seed, rows, length)
              if settings.method == "sample" else None)
     fixed, numbers = _split(settings, model.config.target_vocab)
-    return _one_by_one(*nnx.split(model), source, draws, fixed, numbers)
+    graph, weights = nnx.split(model)
+    encoded = _encoded(graph, weights, source)
+    return _one_by_one(graph, weights, source, encoded, draws, fixed, numbers)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4))
-def _one_by_one(graph, weights, source, draws, settings, numbers):
-    run = Search(nnx.merge(graph, weights), source, settings)
+@functools.partial(jax.jit, static_argnums=(0, 5))
+def _one_by_one(graph, weights, source, encoded, draws, settings, numbers):
+    run = Search(nnx.merge(graph, weights), source, encoded, settings)
     choose, length = CHOOSERS[settings.method], run.length
     tokens = jnp.full((len(source), length), run.pad_id)
     tokens = tokens.at[:, 0].set(settings.bos_id)
@@ -164,16 +187,29 @@ def _one_by_one(graph, weights, source, draws, settings, numbers):
 def beam_search(model, source, settings, rows):
     """Beam search: the W best hypotheses at once."""
     fixed, numbers = _split(settings, model.config.target_vocab)
-    return _beam_search(*nnx.split(model), source, fixed, numbers)
+    if settings.beam == 1:
+        return beam_of_one(model, source, settings, numbers.penalties)
+    graph, weights = nnx.split(model)
+    encoded = _encoded(graph, weights, source)
+    return _beam_search(graph, weights, source, encoded, fixed, numbers)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 3))
-def _beam_search(graph, weights, source, settings, numbers):
-    run = Search(nnx.merge(graph, weights), source, settings)
+def beam_of_one(model, source, settings, penalties):
+    """Greedy search, its scores over the penalty."""
+    tokens, scores = one_by_one(
+        model, source, settings.replace(method="greedy"), None)
+    ends = tokens[:, :, 1:] == settings.eos_id
+    written = jnp.where(jnp.any(ends, axis=-1), 1 + jnp.argmax(ends, axis=-1),
+                        settings.max_tokens)
+    return tokens, scores / penalties[written]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def _beam_search(graph, weights, source, encoded, settings, numbers):
+    run = Search(nnx.merge(graph, weights), source, encoded, settings)
     b, w, length = len(source), settings.beam, run.length
     vocab = run.model.config.target_vocab
-    # One hypothesis has one continuation: a beam of 1 is greedy search.
-    count = 1 if w == 1 else 2 * w
+    count = settings.candidates
     tokens = jnp.full((b, w, length), run.pad_id)
     tokens = tokens.at[:, :, 0].set(settings.bos_id)
     finished = jnp.full((b, w), -jnp.inf)

@@ -102,11 +102,12 @@ def _kept(engine):
     return _models[engine.__name__]
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_beam_1_is_greedy(engine_of_each_form, rule):
+@pytest.mark.parametrize("rule, bos", [
+    *((rule, 1) for rule in RULES), ("paper", END)])
+def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
     """The same tokens; the score, divided by the rule's penalty."""
     engine = engine_of_each_form
-    greedy = GenerationConfig(eos_id=END, max_tokens=MOST)
+    greedy = GenerationConfig(bos_id=bos, eos_id=END, max_tokens=MOST)
     beam = greedy.replace(method="beam", beam=1, length_rule=rule)
     one, other = (engine.generate(_kept(engine), SOURCE, settings)
                   for settings in (greedy, beam))
@@ -609,7 +610,9 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     length = 160
     settings, numbers = search._split(GenerationConfig(
         method=method, max_tokens=length - 1), CONFIG.target_vocab)
-    given = *nnx.split(_kept(engine)), SOURCE[:rows]
+    graph, weights = nnx.split(_kept(engine))
+    source = SOURCE[:rows]
+    given = graph, weights, source, search._encoded(graph, weights, source)
     compiled = (
         search._beam_search.lower(*given, settings, numbers)
         if method == "beam" else search._one_by_one.lower(
