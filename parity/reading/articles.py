@@ -14,7 +14,7 @@ from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ROW_SLACK, compare)
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
-from parity.reading import errata, rulings, teaching, tree
+from parity.reading import breaking, errata, rulings, teaching, tree
 from parity.reading.known import of_causes, of_known
 from parity.reading.values import MAPS, ModelRun, reread
 from parity.render import pictures
@@ -27,7 +27,7 @@ PAGES = (
     ("rulings.html", "Rulings"),
     ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
     ("differences.html", "Known differences"),
-    ("causes.html", "What goes wrong"),
+    ("causes.html", "What goes wrong"), ("break.html", "Break it"),
     ("training-curves.html", "Training curves"),
     ("match.html", "What match means"), ("lessons.html", "Lessons"),
 )
@@ -63,8 +63,8 @@ def all_of(site):
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
     makers = (of_flow, of_maps, of_variants, of_dialects, of_rulings,
-              of_layouts, of_errata, of_known, of_causes, of_curves,
-              of_match, teaching.of_lessons)
+              of_layouts, of_errata, of_known, of_causes, of_broken,
+              of_curves, of_match, teaching.of_lessons)
     for (address, title), make in zip(PAGES, makers):
         yield address, title, address, make(site)
     yield from teaching.pages(site)
@@ -347,6 +347,12 @@ def systems():
 def of_errata(site):
     """The errors of common lessons."""
     return {"errata": errata.all_of(site.values)}
+
+
+def of_broken(site):
+    """Faults put into the shipped model, and what becomes of it."""
+    broken = breaking.Breaking(site.values)
+    return broken.page() | {"picture": site.whole.plain()}
 
 
 def of_curves(site):

@@ -32,8 +32,8 @@ ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU by tanh",
                "silu": "SiLU"}
 POSITIONS = {"interleaved": "sines and cosines in turn",
              "halves": "sines, then cosines", "learned": "a learned table"}
-NORMS = {"layer": "Layer norm", "std": "Norm by std",
-         "scalar_std": "Norm by std, one scale", "rms": "RMS norm"}
+NORMS = {"layer": "Layer norm", "std": "Std norm",
+         "scalar_std": "Std norm of one scale", "rms": "RMS norm"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +129,10 @@ def stack_of(config, kinds, name):
 
 def norm(config, kinds, path):
     """The Box of a norm."""
-    return Box(path, NORMS[config.norm], kinds[path], kind="norm")
+    final = path in ("encoder.norm", "decoder.norm")
+    eps = config.final_norm_eps if final else config.norm_eps
+    return Box(path, f"{NORMS[config.norm]}, ε {eps:.0e}", kinds[path],
+               kind="norm")
 
 
 def sub_layer(config, kinds, path, words, stack):
@@ -145,6 +148,8 @@ def sub_layer(config, kinds, path, words, stack):
         heads = f"{config.n_heads} heads"
         if config.kv_heads != config.n_heads:
             heads += f", {config.kv_heads} of keys"
+        if config.attention_scale == "none":
+            heads += ", not scaled"
         box = Box(path, words, kinds[path], mask + heads + knows(kinds, path),
                   helpers=("scaled_dot_product_attention",
                            "SingleHeadAttention", *turns(kinds, path)))

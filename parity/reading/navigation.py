@@ -17,7 +17,8 @@ PARTS = (
     ("Training", (
         "loss", "optimizer", "train", "dropout", "training-curves.html")),
     ("Answers", ("attention-maps.html", "search", "sample", "cache")),
-    ("What goes wrong", ("causes.html", "errata.html", "differences.html")),
+    ("What goes wrong", (
+        "break.html", "causes.html", "errata.html", "differences.html")),
     ("What holds", (
         "match.html", "rulings.html", "layouts.html", "parameters", "random")),
 )

@@ -10,7 +10,7 @@ from contract.errors import InputError
 from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import (
-    articles, formulas, lessons, listing, navigation, rulings, sources,
+    articles, formulas, index, lessons, listing, navigation, rulings, sources,
     teaching, whole)
 from parity.reading.values import OTHERS
 from parity.render import markup, pictures
@@ -114,11 +114,6 @@ def contents(groups):
     return entries
 
 
-def assets():
-    """{name: text} of what every page asks for: the style, the script."""
-    return {"style.css": markup.style(), "script.js": markup.script()}
-
-
 def prose(text):
     """A docstring as HTML: paragraphs, displayed formulas, code."""
     parts = []
@@ -165,11 +160,12 @@ class Site:
         self.files = sources.file_names(root)
         self.rows = {name: list(sources.rows(name, root))
                      for name in self.files}
+        self.outlines = {}
         self.whole = whole.Whole(values, self.rows)
         self.environment = markup.environment(
             number=pictures.number, linked=linked, prose=prose,
             error=pictures.error, title=sources.title, broken=broken,
-            outline=navigation.Outline.of, pairs=teaching.pairs)
+            outline=self.outline, pairs=teaching.pairs)
         self.environment.globals.update(
             columns=sources.columns(), files=self.files,
             parts=navigation.parts(self.files, dict(articles.PAGES), [
@@ -179,6 +175,11 @@ class Site:
             languages=len(LOCALES), versions=self.versions(),
             not_checked=values.not_checked)
 
+    def outline(self, body):
+        """The Outline of a page's body, which the index keeps."""
+        self.last = navigation.Outline.of(body)
+        return self.last
+
     def versions(self):
         """Column -> what computed there, in words."""
         return {column: ", ".join(f"{name} {version}" for name, version
@@ -187,8 +188,11 @@ class Site:
 
     def render(self, template, here, title, **more):
         """One page."""
-        return self.environment.get_template(template).render(
+        html = self.environment.get_template(template).render(
             here=here, page_title=title, **more)
+        if "contents" not in more:
+            self.outlines[here] = title, self.last.entries
+        return html
 
     def pages(self):
         """Yield (address, HTML) of every page."""
@@ -214,11 +218,17 @@ class Site:
                 data = html.encode()
                 (fresh / name).write_bytes(data)
                 sizes[name] = len(data)
-            for name, text in assets().items():
+            for name, text in self.assets().items():
                 (fresh / name).write_text(text, encoding="utf-8")
             (fresh / MARK).write_text(
                 json.dumps({"pages": sizes}, indent=1) + "\n")
         return sizes
+
+    def assets(self):
+        """{name: text} of what pages ask for; the index of those rendered."""
+        return {"style.css": markup.style(), "script.js": markup.script(),
+                "index.js": index.script(index.entries(
+                    self.rows, self.outlines))}
 
     # A mirrored file
 

@@ -63,6 +63,11 @@ class Whole:
                 "The Transformer, drawn from its modules: each part leads to "
                 "its lines in all four")
 
+    def plain(self):
+        """The picture for a page that lights its parts by itself."""
+        return diagram.Drawing(self.model).svg(
+            "The model: parts that are wrong are marked")
+
     def small(self, file=""):
         """The picture without words, the parts of a mirrored file lit."""
         owners = {row.owner for row in self.rows.get(file, ())}

@@ -92,9 +92,10 @@ def drawing(weights, queries, keys, name, head):
             f"{name}, head {head + 1}: {tall} queries by {wide} keys"))]
     parts.append(Markup(
         '<image href="{}" x="{}" y="{}" width="{}" height="{}" '
-        'preserveAspectRatio="none" style="image-rendering:pixelated"/>'
+        'preserveAspectRatio="none" style="image-rendering:pixelated"{}/>'
     ).format(pictures.png(weights, 0, 1), ROOM, ROOM, wide * CELL,
-             tall * CELL))
+             tall * CELL, pictures.touchable(
+                 weights, names=[queries, keys])))
     for i, token in enumerate(queries):
         parts.append(Markup(
             '<text x="{}" y="{}" text-anchor="end">{}</text>').format(

@@ -9,8 +9,9 @@ TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 
 #: The style of the site and of the reports, and the script of the site, in
 #: the order in which their files are joined.
-STYLES = ("base", "menu", "articles", "columns", "pictures", "report", "print")
-SCRIPTS = ("menu", "columns")
+STYLES = ("base", "menu", "articles", "columns", "pictures", "touch", "report",
+          "print")
+SCRIPTS = ("menu", "columns", "search", "light", "maps", "break")
 
 
 def joined(names, suffix):

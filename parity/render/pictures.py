@@ -8,6 +8,7 @@ it in words: mean, spread and range.
 import base64
 import dataclasses
 import io
+import json
 import math
 
 import numpy as np
@@ -15,6 +16,9 @@ from markupsafe import Markup
 
 #: How many entries are shown as numbers, and how many as a map at most.
 FEW, MANY = 48, 20_000
+
+#: Up to how many entries a map tells its values to 16 bits.
+EXACT = 4096
 
 
 def number(x, digits=4):
@@ -96,6 +100,34 @@ def png(matrix, low=None, high=None):
         file.getvalue()).decode()
 
 
+def touchable(matrix, tile=0, names=None):
+    """A matrix as the attributes from which a page tells each of its values.
+
+    To 16 bits between its ends, and to 8 where it is large.
+
+    Args:
+        tile: the width of one of the matrices that stand side by side.
+        names: (of its rows, of its columns), if they have any.
+    """
+    finite = matrix[np.isfinite(matrix)]
+    if not finite.size:
+        return ""
+    low, high = float(finite.min()), float(finite.max())
+    kind = np.uint16 if matrix.size <= EXACT else np.uint8
+    with np.errstate(invalid="ignore"):
+        unit = np.clip((matrix - low) / ((high - low) or 1), 0, 1)
+    steps = np.round(np.nan_to_num(unit) * np.iinfo(kind).max).astype(kind)
+    told = Markup(
+        ' data-values="{}" data-shape="{} {}" data-range="{!r} {!r}"').format(
+            base64.b64encode(steps.tobytes()).decode(), *matrix.shape,
+            low, high)
+    if tile:
+        told += Markup(' data-tile="{}"').format(tile)
+    if names:
+        told += Markup(' data-names="{}"').format(json.dumps(names))
+    return told
+
+
 def heat_map(array, what, low=None, high=None, zoom=None):
     """An array as an image with words in its place, or "" if too large.
 
@@ -112,9 +144,11 @@ def heat_map(array, what, low=None, high=None, zoom=None):
     tall = max(1, min(10, 288 // across, 240 // rows)) if across < 288 else 1
     zoom = zoom or tall
     height = max(rows * (zoom if across < 288 else max(4, 64 // rows)), 12)
+    tile = np.shape(array)[-1] if across > np.shape(array)[-1:][0] else 0
     return Markup(
-        '<img class="map" alt="{}" src="{}" width="{}" height="{}">').format(
-            what, png(matrix, low, high), across * zoom, height)
+        '<img class="map" alt="{}" src="{}" width="{}" height="{}"{}>').format(
+            what, png(matrix, low, high), across * zoom, height,
+            touchable(matrix, tile))
 
 
 def few(array):

@@ -1,0 +1,354 @@
+"""The pages in a headless Chromium: looks, touch, keyboard, and silence."""
+
+import json
+import re
+
+import pytest
+
+from parity.causes import catalogue
+from parity.reading import breaking, pages, values
+from parity_tests.support.browser import Opened, chromium
+
+#: From a telephone to a wide screen; 1024 is a projector's.
+WIDTHS = (390, 900, 1024, 1400, 2200)
+
+#: A page of each kind.
+KINDS = ("index", "attention", "break", "flow", "attention-maps", "dialects",
+         "rulings", "causes", "errata", "variants", "layouts", "lessons",
+         "match")
+
+#: Each name of the code that stands on more than one line.
+BROKEN = """() => {
+  const broken = [];
+  for (const line of document.querySelectorAll(".cell:not([hidden]) .l")) {
+    const walk = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+      for (const match of walk.currentNode.data.matchAll(/[\\w.]+/g)) {
+        const range = document.createRange();
+        range.setStart(walk.currentNode, match.index);
+        range.setEnd(walk.currentNode, match.index + match[0].length);
+        const tops = new Set([...range.getClientRects()].map(
+          (box) => Math.round(box.top)));
+        if (tops.size > 1) broken.push(match[0]);
+      }
+    }
+  }
+  return broken;
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The address of the pages, but for lessons, and the values on them."""
+    folder = tmp_path_factory.mktemp("browser")
+    found = values.Values(())
+    made = pages.Site(found)
+    for name, html in made.pages():
+        if name.startswith("lesson-"):
+            break
+        (folder / name).write_text(html, encoding="utf-8")
+    for name, text in made.assets().items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder, found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as one:
+        yield one
+
+
+@pytest.fixture
+def opened(site, browser):
+    """A function that opens a page of the site."""
+    made = []
+
+    def go(name, **more):
+        address = (site[0] / "x").as_uri()[:-1] + name
+        made.append(Opened(browser, address, **more))
+        return made[-1]
+
+    yield go
+    for one in made:
+        one.context.close()
+
+
+def test_all_that_a_search_finds_is_there(site):
+    folder, found = site
+    made = pages.Site(found)
+    there = {path.name: set(re.findall(r'\bid="([^"]+)"', path.read_text(
+        encoding="utf-8"))) for path in folder.glob("*.html")}
+    text = (folder / "index.js").read_text(encoding="utf-8")
+    entries = json.loads(text.partition("=")[2].rstrip(";\n"))
+    assert {kind for kind, *_ in entries} >= {
+        "step", "term", "ruling", "fault", "page", "code"}
+    for _, title, _, address in entries:
+        page, _, anchor = address.partition("#")
+        if page.startswith("lesson-"):
+            continue
+        assert page in there, (title, address)
+        assert not anchor or anchor in there[page], (title, address)
+    steps = sum(row.kind == "step" for rows in made.rows.values()
+                for row in rows)
+    assert sum(kind == "step" for kind, *_ in entries) == steps > 40
+
+
+def test_faults_show_first_where_the_catalogue_says(site):
+    broken = breaking.Breaking(site[1])
+    assert broken.answers == [site[1].pairs[text] for text in values.MAPS]
+    for one in broken.faults:
+        step = catalogue.by_name(one["name"]).step
+        if not step.endswith("_mask"):  # which is no step of a model
+            assert one["first"].endswith("." + step) or (
+                one["topic"] in ("layers", "residual")), one["name"]
+        assert one["wrong"] and "float64" not in one["hides"]
+
+
+def sideways(page):
+    """By how many pixels a page is wider than its window."""
+    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(opened, name):
+    one = opened(f"{name}.html")
+    for width in WIDTHS:
+        one.page.set_viewport_size({"width": width, "height": 900})
+        one.page.wait_for_timeout(60)
+        assert sideways(one.page) <= 0, width
+    assert one.errors == []
+    assert all(url.startswith(("file:", "data:")) for url in one.requests)
+    asked = [url for url in one.requests if url.startswith("file:")]
+    assert len(asked) == 3
+
+
+@pytest.mark.long
+def test_nor_does_any_file(opened, site):
+    for path in sorted(site[0].glob("*.html")):
+        if path.stem not in KINDS:
+            test_no_page_scrolls_sideways_complains_or_asks_elsewhere(
+                opened, path.stem)
+
+
+@pytest.mark.parametrize("width, columns", [
+    (390, 1), (900, 2), (1400, 2), (2200, 4)])
+def test_code_is_large_and_no_name_is_broken(opened, width, columns):
+    page = opened("attention.html", width=width).page
+    assert page.evaluate(BROKEN) == []
+    size = page.evaluate("""parseFloat(getComputedStyle(
+        document.querySelector(".cell .l")).fontSize)""")
+    assert size >= 14
+    shown = page.locator(".row.step").first.locator(".cell:visible").count()
+    assert shown >= columns
+
+
+def pressed(page):
+    """The columns that are shown, as their buttons say."""
+    return page.eval_on_selector_all(
+        ".pill[aria-pressed=true]", "all => all.map(one => one.dataset.col)")
+
+
+def test_columns_are_chosen_by_keys_and_kept(opened):
+    page = opened("attention.html").page
+    before = pressed(page)
+    page.focus("#show-jax")
+    page.keyboard.press("Enter")
+    page.focus("#show-torch")
+    page.keyboard.press("Space")
+    chosen = [name for name in (*before, "jax") if name != "torch"]
+    assert pressed(page) == chosen
+    assert page.evaluate("document.activeElement.id") == "show-torch"
+    page.focus("#order")
+    page.keyboard.press("Enter")
+    page.focus("#left-jax")
+    page.keyboard.press("Enter")
+    moved = pressed(page)
+    assert sorted(moved) == sorted(chosen) and moved != chosen
+    page.reload()
+    assert pressed(page) == moved
+    page.goto(page.url.replace("attention", "masks"))
+    assert pressed(page) == moved
+
+
+def test_one_column_at_a_time_on_a_telephone(opened):
+    page = opened("attention.html", width=390).page
+    assert pressed(page) == ["numpy"]
+    page.click("#show-keras")
+    assert pressed(page) == ["keras"]
+    assert page.locator(".cell:visible").first.get_attribute(
+        "data-col") == "keras"
+
+
+def test_the_menu_opens_by_keys_on_a_telephone(opened):
+    page = opened("attention.html", width=390).page
+    assert not page.is_visible("#menu")
+    page.focus(".to-menu")
+    page.keyboard.press("Enter")
+    assert page.is_visible("#menu")
+    assert page.get_attribute(".to-menu", "aria-expanded") == "true"
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#menu")
+    assert page.evaluate(
+        "document.activeElement.classList.contains('to-menu')")
+
+
+@pytest.mark.parametrize("words, kind, at", [
+    ("attention scores", "step", "attention.html#"),
+    ("fully masked", "ruling", "rulings.html#R2"),
+    ("bfloat16 softmax", "fault", "causes.html#attention"),
+    ("d_model", "term", "")])
+def test_search_by_keys(opened, words, kind, at):
+    one = opened("index.html")
+    page = one.page
+    page.keyboard.press("/")
+    page.keyboard.type(words)
+    page.wait_for_selector("[role=option]")
+    option = page.locator("[role=option]", has=page.locator(
+        "span", has_text=kind)).first
+    number = int(option.get_attribute("id").removeprefix("answer-"))
+    for _ in range(number):
+        page.keyboard.press("ArrowDown")
+    assert page.get_attribute(
+        "#asked", "aria-activedescendant") == f"answer-{number}"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/*.html#*" if "#" in at else "**/*.html")
+    assert at in page.url and page.url != ""
+    assert one.errors == []
+
+
+def test_search_finds_nothing_and_closes(opened):
+    page = opened("attention.html").page
+    page.focus(".find")
+    page.keyboard.press("Enter")
+    page.keyboard.type("<b>qqq</b>")
+    page.wait_for_function(
+        "document.querySelector('.finder p').textContent.includes('Nothing')")
+    assert page.locator("[role=option]").count() == 0
+    page.keyboard.press("Escape")
+    assert not page.is_visible(".finder")
+    assert page.evaluate(
+        "document.activeElement.classList.contains('find')")
+
+
+@pytest.mark.parametrize("by", ["pointer", "focus"])
+def test_a_steps_partners_light_up(opened, by):
+    page = opened("attention.html#scaled_dot_product_attention-1").page
+    row = page.locator("#scaled_dot_product_attention-1")
+    other = page.locator("#SingleHeadAttention-1")
+    if by == "pointer":
+        row.locator(".cell").first.hover()
+    else:
+        row.locator("a.anchor").focus()
+    assert "lit" in row.get_attribute("class").split()
+    assert "lit" not in other.get_attribute("class").split()
+    assert row.locator(".symbol").count() == 1
+    assert page.locator(".here-map .touched").count() == 3
+    background = """one => getComputedStyle(one).backgroundColor"""
+    assert row.locator(".l.own").first.evaluate(
+        background) != other.locator(".l.own").first.evaluate(background)
+
+
+def test_a_map_tells_its_values(opened, site):
+    page = opened("attention.html#MultiHeadAttention-1").page
+    shown = page.locator("#MultiHeadAttention-1 img[data-values]").first
+    shown.focus()
+    for key in ["ArrowRight"] * 33 + ["ArrowDown"] * 2:
+        page.keyboard.press(key)
+    name = "encoder.layers.0.self_attention.query"
+    # one of the 33 went over the gap between the heads
+    value = site[1].dates.steps["numpy"][name][0, 1, 2, 1]
+    text = page.inner_text(".map-value").replace("−", "-")
+    assert text.startswith("2: [2, 1]")
+    assert float(text.split()[-1]) == pytest.approx(value, abs=2e-4)
+    page.keyboard.press("Escape")
+    assert not page.is_visible(".map-value")
+
+
+def test_attention_tells_tokens(opened):
+    page = opened("attention-maps.html").page
+    page.locator("figure image").first.hover(position={"x": 3, "y": 3})
+    token, _, rest = page.inner_text(".map-value").partition(" → ")
+    assert token and 0 <= float(rest.split(": ")[-1]) <= 1
+
+
+def test_a_fault_is_chosen_by_keys(opened, site):
+    faults = {one["name"]: one
+              for one in breaking.Breaking(site[1]).faults}
+    one = opened("break.html")
+    page = one.page
+    for name in ("softmax in bfloat16", "no causal mask"):
+        page.focus("#fault")
+        page.select_option("#fault", name)
+        assert faults[name]["first"] in page.inner_text("#told")
+        assert f"{faults[name]['wrong']} of" in page.inner_text("#told")
+        assert page.locator("circle.off").count() == faults[name]["wrong"]
+        assert faults[name]["first"] in page.get_attribute(
+            "#chart", "aria-valuetext")
+    assert page.locator(".broken .part.wrong[data-path^=encoder]").count() == 0
+    page.select_option("#fault", "softmax in bfloat16")
+    page.focus("#precision")
+    page.keyboard.press("End")
+    assert page.inner_text("#dtype") == "bfloat16"
+    assert "would not see it" in page.inner_text("#told")
+    assert page.locator("circle.off").count() == 0
+    page.focus("#chart")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#chart", "aria-valuenow") == "2"
+    assert one.errors == []
+
+
+def test_the_picture_leads_to_the_code(opened):
+    page = opened("index.html").page
+    page.focus(".whole a[aria-label^='Cross-attention']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/attention.html#MultiHeadAttention")
+    assert page.locator(".here-map .lit").count() == 3
+
+
+@pytest.mark.parametrize("name", ["index", "attention", "break", "rulings",
+                                  "attention-maps", "dialects", "flow"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(opened, name, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="not checked: axe-playwright-python is not installed")
+    page = opened(f"{name}.html", color_scheme=scheme).page
+    found = axe.Axe().run(page).response["violations"]
+    assert [(one["id"], one["help"], [node["html"][:160] for node
+                                     in one["nodes"][:3]])
+            for one in found] == []
+
+
+def test_all_is_there_without_a_script(opened):
+    page = opened("attention.html", java_script_enabled=False).page
+    first = page.locator(".row.step").first
+    assert first.locator(".cell:visible").count() == 4
+    assert page.is_visible("#menu") and not page.is_visible(".find")
+    page = opened("attention.html", width=390, java_script_enabled=False).page
+    assert page.is_visible("#menu") and page.locator(
+        ".row.step").first.locator(".cell:visible").count() == 4
+    page = opened("break.html", java_script_enabled=False).page
+    assert page.is_visible(".faults") and not page.is_visible("#breaker")
+
+
+def test_on_paper_all_columns_stand_and_no_menu(opened):
+    page = opened("attention.html").page
+    page.emulate_media(media="print")
+    assert not page.is_visible("#menu") and not page.is_visible("#tools")
+    assert page.locator(".row.step").first.locator(
+        ".cell:visible").count() == 4
+
+
+@pytest.mark.parametrize("name", ["index", "attention", "break"])
+def test_the_first_paint_is_soon(opened, name):
+    """From disk; the best of some, for other programs run as well."""
+    page = opened(f"{name}.html").page
+    times = []
+    for _ in range(4):
+        page.reload()
+        page.wait_for_function(
+            "performance.getEntriesByType('paint').length > 0")
+        times.append(page.evaluate(
+            "performance.getEntriesByType('paint').at(-1).startTime"))
+    assert min(times) < 1000
