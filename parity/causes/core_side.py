@@ -53,6 +53,8 @@ def core_side(trace, step, array):
 def tables(trace, step, holders, projections):
     """{"cosines", "sines", "position bias"}: those that attention was given.
 
+    With them the "weights", where a holder hands them on.
+
     Args:
         trace: a Trace.
         step: the one after attention.
@@ -68,12 +70,16 @@ def tables(trace, step, holders, projections):
                   and value.shape[-2] == length
                   and np.abs(value).max(initial=0) < 1 + 1e-6]
         if len(rotary) == 2 and rotary[0].shape == rotary[1].shape and (
-                np.abs(rotary[0]**2 + rotary[1]**2 - 1).max() < 1e-5):
+                np.abs(rotary[0]**2 + rotary[1]**2 - 1).max(initial=0) < 1e-5):
             found["cosines"], found["sines"] = map(half_table, rotary)
         for value in given.values():
             if value.ndim == 4 and value.shape[-2:] == (length, keys):
                 found["position bias"] = value
     inner = min(holders, key=lambda each: each.ended - each.began)
+    for value in inner.outputs.values():
+        if (is_float(value) and value.ndim == 4
+                and value.shape[-2:] == (length, keys)):
+            found["weights"] = exact(value)
     for each in trace.steps:
         for value in each.outputs.values():
             if (inner.began < each.began and each.ended < step.began

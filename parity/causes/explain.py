@@ -27,14 +27,17 @@ from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INHERITED, INPUT, NEW, OUTPUT, WITHIN
 from parity.matching.pairs import USER, VALUES
 from parity.matching.values import NEAR
+from parity.numerics.comparator import MATCH, ZERO
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
+from parity.numerics.words import number
 from parity.tracing.trace import is_float
 
 #: What follows from a norm in another place, and is not told after that.
 GUESSED = {"input", "summand", "residual connection"}
 
-#: How many diverging rows are looked into.
+#: How many diverging rows are looked into that are no rounding, and do not
+#: follow from others.
 MOST_ROWS = 200
 
 
@@ -53,7 +56,11 @@ class Explaining:
         self.joins = Joins(comparison.names, a, b)
         self.explanations, self.seen, self.order = [], set(), {}
         self.now, self.known = 0, []
+        self.weights = []  # of attention, that a replay gives
         self.lost = []  # [(row, Explanation)] of what is not identified
+        self.sound = [  # when steps of a and b ran that do the same alone
+            [(step.began, step.ended) for step in (a.step(one), b.step(two))]
+            for one, two in doing_the_same(comparison.rows)]
 
     def run(self):
         """Every Explanation."""
@@ -63,10 +70,21 @@ class Explaining:
         first = nonfinite_first(rows, self.a, self.b)
         if first:  # the others follow from it
             rows = [row for row in rows if not nonfinite.is_reason(row)]
-        for row in rows[:MOST_ROWS]:
+        looked_into = left_out = 0
+        for row in rows:
+            row.rounding = self.follows(row)
+            if row.rounding:
+                continue
+            if looked_into == MOST_ROWS:
+                left_out += 1
+                continue
             before = self.told()
             same = self.row(row, row is rows[0])
             row.rounding = same and self.told() == before
+            looked_into += not row.rounding
+        if left_out:
+            self.note(f"{left_out} more rows diverge, and why was not asked.")
+        self.something_lost(rows)
         for row, each in self.lost:
             if not any(self.encloses(other, row)
                        for other in self.explanations):
@@ -77,6 +95,35 @@ class Explaining:
                 row.rounding = False
         return [*first, *sorted(self.explanations, key=lambda each: (
             each.cause == PRECISION, self.order[id(each)]))]
+
+    def something_lost(self, rows):
+        """Put down the first row that is no rounding, if nothing is told."""
+        if self.told():
+            return
+        row = next((row for row in rows if not row.rounding), None)
+        if row is not None:
+            size = "" if row.error is None else (
+                f" It is an error of {number(row.error)}.")
+            self.lose(self.pairs[row.a, row.b], row, [
+                f"It is not shown to be float32's rounding inside.{size}"])
+
+    def note(self, sentence):
+        """Add a note to the comparison, once."""
+        if sentence not in self.comparison.notes:
+            self.comparison.notes.append(sentence)
+
+    def follows(self, row):
+        """Whether a row differs by what came in alone.
+
+        Its step, or one around it, does the same where b's has a's inputs.
+        """
+        if row.part == OUTPUT and row.origin == INHERITED:
+            return True
+        steps = self.a.step(row.a), self.b.step(row.b)
+        return any(all(
+            began < step.began and step.ended < ended
+            for step, (began, ended) in zip(steps, around))
+            for around in self.sound)
 
     def told(self):
         """How many differences are told that are not float32's rounding."""
@@ -96,7 +143,7 @@ class Explaining:
             if not same and is_first:
                 self.lose(pair, row, self.known)
             return same
-        if row.origin == INHERITED:
+        if self.are_weights(row):
             return True
         if row.origin == WITHIN and any(
                 self.within(each, row) for each in self.explanations):
@@ -118,8 +165,11 @@ class Explaining:
         if explanations:
             self.add(explanations)
             return True
-        if search.same and any(search.inside) or self.join(pair, row):
+        if search.same and any(search.inside):
             return True
+        before = self.told()
+        if self.join(pair, row):
+            return row.origin != NEW or self.told() > before
         if row.origin != NEW:
             return False
         return self.lose(pair, row, [
@@ -274,7 +324,29 @@ class Explaining:
         explanations = search.find([CORE])
         if explanations and not self.holder(row):
             self.add(explanations)
+        if search.same:
+            self.account_for_weights(search)
         return bool(explanations) or search.same
+
+    def account_for_weights(self, search):
+        """Put down attention's weights that a replay gives, if they are seen.
+        """
+        for side, fit in zip(search.sides, search.fits):
+            seen = side.seen[0]
+            if "weights" in seen.tables:
+                weights, _ = fit.family.weights(
+                    seen, fit.parameters, fit.settings)
+                if strict_distance(
+                        weights, seen.tables["weights"]) <= side.limit:
+                    self.weights.append(seen.tables["weights"])
+
+    def are_weights(self, row):
+        """Whether a row is attention's weights, and a replay gives both."""
+        return row.part == OUTPUT and all(
+            any(array is held or np.array_equal(array, held)
+                for held in self.weights)
+            for array in (self.a.step(row.a).outputs[row.a_name],
+                          self.b.step(row.b).outputs[row.b_name]))
 
     def interval(self, path):
         """When a step of a began and ended."""
@@ -293,7 +365,8 @@ class Explaining:
         """Whether an identified cause is of what holds a row's step."""
         began, ended = self.interval(row.a)
         first, last = self.interval(each.a)
-        return each.identified and first <= began and ended <= last
+        return (each.identified and each.cause != PRECISION
+                and first <= began and ended <= last)
 
     def lose(self, pair, row, known):
         """Put down that a row's cause is not identified."""
@@ -313,6 +386,16 @@ class Explaining:
             else:
                 self.order[id(new)] = self.now
                 self.explanations.append(new)
+
+
+def doing_the_same(rows):
+    """(a, b) of the steps that give the same where b's has a's inputs."""
+    verdicts = {}
+    for row in rows:
+        if row.part == OUTPUT:
+            verdicts.setdefault((row.a, row.b), set()).add(row.local_verdict)
+    return [pair for pair, found in verdicts.items()
+            if MATCH in found and found <= {MATCH, ZERO}]
 
 
 def nonfinite_first(rows, a, b):

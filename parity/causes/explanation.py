@@ -5,6 +5,7 @@ import math
 
 from parity.causes import catalogue
 from parity.causes.cause import OTHER
+from parity.numerics.words import apart
 
 UNIDENTIFIED = "not identified"
 
@@ -65,6 +66,13 @@ class Explanation:
 def in_words(value):
     """A value of a setting."""
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def in_words_apart(one, two):
+    """Two values of a setting, which are not the same."""
+    if isinstance(one, float) and isinstance(two, float):
+        return apart(one, two)
+    return in_words(one), in_words(two)
 
 
 def sentence_of(pair, cause, in_a, in_b):

@@ -16,27 +16,20 @@ from parity.causes.formulas.attention import Attention
 from parity.causes.formulas.core import Core
 from parity.causes.formulas.family import Change, exact
 from parity.causes.formulas.linear import Linear
+from parity.causes.formulas.narrow import NARROW
 from parity.causes.formulas.norm import Norm
 from parity.causes.formulas.rotary import RotaryTable
 from parity.causes.formulas.tables import SINUSOIDS, Embedding, Positions
 from parity.causes.patterns import OTHER, permuted, relation
 from parity.numerics.distance import strict_distance
-from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, Step, is_float
 
 #: Of larger outputs only one setting at a time is changed.
 LARGE = 1 << 15
 
-#: How near a replay comes, in float64, to what was computed in float32 inside:
-#: at most so near, at least so far, and on no input far nearer than on another.
-INSIDE, ABOVE, EVEN = 8 * EPS["float32"], 1e-9, 50.0
-
-#: So many rows are not all larger, or all smaller, by chance.
-MANY_ROWS = 8
-
 #: Scales of the further inputs; in lower precision large ones only blur.
-SCALES, NARROW = (0.02, 12.0), (0.05, 2.0)
+SCALES, NEAR_SCALES = (0.02, 12.0), (0.05, 2.0)
 
 
 def activations():
@@ -114,30 +107,6 @@ class Side:
         return None
 
 
-def coarse(family, side):
-    """A Side whose replays need come only as near as float32 inside allows."""
-    return dataclasses.replace(side, limit=INSIDE * family.reach(side))
-
-
-def is_inside(fit, side):
-    """Whether a Fit is off by float32's rounding, on every input alike.
-
-    A small fault is not: what an epsilon does depends on the input's size, and
-    makes every row larger, or every row smaller.
-    """
-    errors, signs = [], []
-    for seen in side.seen:
-        replay = fit.family.compute(seen, fit.parameters, fit.settings)
-        errors.append(strict_distance(replay, seen.output))
-        rows = seen.output.reshape(-1, seen.output.shape[-1])
-        signs.append(np.sign(((replay.reshape(rows.shape) - rows) * rows).sum(
-            -1)))
-    one_way = len(signs[0]) >= MANY_ROWS and abs(signs[0].sum()) == len(
-        signs[0])
-    return (not one_way and min(errors) >= ABOVE
-            and max(errors) <= EVEN * min(errors))
-
-
 def is_mask(name, array):
     """Whether an input says what may be seen, and is no feature."""
     if not is_float(array) or "mask" in name:
@@ -193,7 +162,7 @@ def probes(step, seen):
             and array.min() >= 0}
         return
     wide = all(step.inputs[name].dtype == np.float64 for name in names)
-    for scale in SCALES if wide else NARROW:
+    for scale in SCALES if wide else NEAR_SCALES:
         yield {name: (step.inputs[name].astype(np.float64) * scale).astype(
             step.inputs[name].dtype) for name in names}
     inputs = {}  # what was one array stays one
@@ -224,7 +193,7 @@ def misfit(family, side, parameters, settings, enough=math.inf):
     worst = 0.0
     for seen in side.seen:
         try:
-            result = family.compute(seen, parameters, settings)
+            result = family.replay(seen, parameters, settings)
         except (ValueError, IndexError, TypeError):
             return math.inf
         worst = max(worst, strict_distance(result, seen.output) / side.limit)
@@ -254,16 +223,19 @@ def variants(base, fields, count):
             yield names, base | dict(zip(names, values))
 
 
-def fits(family, side, base=None, most=2):
+def fits(family, side, base=None, narrow=None):
     """Every Fit with as few changed fields as possible.
 
     Args:
         family: a Family.
         side: a Side.
         base: settings to begin with, instead of what is usual.
-        most: how many fields may be changed.
+        narrow: what is computed in float32 inside, if anything is.
+
+    Returns:
+        The Fits, and the least error of what was tried.
     """
-    matches = []
+    matches, most, least = [], 2, math.inf
     if side.seen[0].output.size > LARGE:
         most = 1
     for parameters in family.readings(side):
@@ -271,14 +243,17 @@ def fits(family, side, base=None, most=2):
         start = {name: values[0] for name, values in fields.items()}
         start |= {name: value for name, value in (base or {}).items()
                   if name in fields and not family.is_own(name)}
+        start |= {NARROW: narrow} if narrow else {}
         for name, value in start.items():
-            fields[name] = [value, *(v for v in fields[name] if v != value)]
+            fields[name] = [value, *(v for v in fields.get(name, ())
+                                     if v != value)]
         for count in range(most + 1):
             if matches and count > len(matches[0].changed):
                 break
             here = []
             for names, settings in variants(start, fields, count):
                 error = misfit(family, side, parameters, settings, 1.0)
+                least = min(least, error * side.limit)
                 if error <= 1:
                     here.append(Fit(family, parameters, settings,
                                     error * side.limit, names))
@@ -287,7 +262,7 @@ def fits(family, side, base=None, most=2):
                     matches = []
                 matches += here
                 break
-    return matches
+    return matches, least
 
 
 # How two Fits differ

@@ -11,6 +11,7 @@ from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.pairs import USER, VALUES
+from parity.numerics.words import apart
 from parity.tracing.trace import MODULE, WHOLE
 
 
@@ -237,7 +238,7 @@ class Joins:
             else:
                 left.remove(twin)
         if not gone and not left:
-            return self.alike(mine, other)
+            return self.alike(mine, other, limit)
         forms = {mine.form, other.form}
         if forms == {"sum"} and not mine.what and not other.what:
             if len(mine.sources) > len(other.sources) and not left:
@@ -286,7 +287,7 @@ class Joins:
         return ("residual connection"
                 if within and len(values) == 1 and not embeds else "summand")
 
-    def alike(self, mine, other):
+    def alike(self, mine, other, limit):
         """The difference of two Mades of the same sources."""
         if mine.form == other.form == "product" and "none" not in (
                 mine.what, other.what) and not self.same(
@@ -322,9 +323,9 @@ class Joins:
                 mine.what and other.what
                 and not self.same(mine.sources[0], other.sources[0])):
             one, two = (expression.what or 1.0 for expression in (mine, other))
-            if abs(one - two) <= 1e-6 * abs(one):
+            if abs(one - two) <= 4 * limit * abs(one):
                 return None
-            return Told("factor", f"{one:.6g}", f"{two:.6g}", *(
+            return Told("factor", *apart(one, two), *(
                 {"factor": worded("factor", each.what or 1.0, each)}
                 for each in (mine, other)))
         if "dropped" in forms and forms <= {"sum", "dropped"}:

@@ -10,7 +10,7 @@ from parity.causes.faults.arrays import (
     DIFFERENT, GROUPED, MULTIPLE, ORDER, REVERSED, by_feature)
 from parity.causes.formulas.family import LOWER, rounded
 from parity.numerics.dtypes import EPS
-from parity.numerics.words import number
+from parity.numerics.words import apart, number
 
 #: What is said of parameters that cannot be counterparts.
 OTHER = "of another shape"
@@ -82,7 +82,7 @@ def relation(mine, other, dtype, heads=None):
             return words, f"in b {words}"
     factor = factor_of(mine, other)
     if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
-        return MULTIPLE, f"{factor:.6g} {MULTIPLE} in b"
+        return MULTIPLE, f"{apart(factor, 1.0)[0]} {MULTIPLE} in b"
     return DIFFERENT, (
         f"{DIFFERENT}: {np.count_nonzero(gap > eps * scale)} of {mine.size} "
         f"numbers, by up to {number(float(gap.max()))}")

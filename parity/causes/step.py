@@ -6,10 +6,11 @@ import numpy as np
 
 from parity.causes.cause import PRECISION
 from parity.causes.explanation import (
-    Explanation, give_names, in_words, sentence_of)
+    Explanation, give_names, in_words, in_words_apart, sentence_of)
 from parity.causes.fit import (
-    FAMILIES, changes, coarse, fields_of, fits, is_inside, misfit)
+    FAMILIES, changes, fields_of, fits, misfit)
 from parity.causes.formulas.family import rounded
+from parity.causes.formulas.narrow import NARROW, ROUGH
 from parity.causes.hint import MOST_SEARCHED, Hint, held
 from parity.numerics.distance import strict_distance
 from parity.numerics.dtypes import EPS
@@ -27,6 +28,7 @@ class StepSearch:
         fresh: whether the two differ here, and not by their inputs alone.
         known: sentences on what was tried.
         same: whether both sides do the same with the same numbers.
+        fits: a Fit of each side, where both have one.
         inside: whether a, and b, computes in float32 inside.
     """
 
@@ -34,6 +36,7 @@ class StepSearch:
         self.fresh, self.exact_fits = fresh, {}
         self.pair, self.sides = pair, (side_a, side_b)
         self.known, self.same, self.inside = [], False, (False, False)
+        self.fits = None
 
     def find(self, families=FAMILIES):
         """The Explanations of this step; [] where nothing is identified."""
@@ -55,6 +58,7 @@ class StepSearch:
                     f"{settings}; no such module with another setting that is "
                     "tried gives b's numbers.")
                 return []
+        self.fits = pairs[0]
         explanations = self.of_pairs(pairs)
         one, two = self.inside
         if self.same and (one != two or one and self.fresh):
@@ -75,7 +79,11 @@ class StepSearch:
         return read, []
 
     def pairs_inside(self, families, read):
-        """The same, where one of the two computes in float32 inside."""
+        """The same, where one of the two, or each, has float32 inside.
+
+        Returns:
+            The first Fit of a; the Fits of both by the first family.
+        """
         for family in families:
             base, mine = self.fits_inside(family, 0, None)
             if not base:
@@ -84,9 +92,6 @@ class StepSearch:
             others, other = self.fits_inside(family, 1, base[0].settings)
             if others:
                 self.inside = mine, other
-                self.sides = tuple(
-                    coarse(family, side) if inside else side
-                    for side, inside in zip(self.sides, self.inside))
                 return read, [(base[0], each) for each in others]
         return read, []
 
@@ -95,18 +100,20 @@ class StepSearch:
         key = family.name, which, str(settings)
         if key not in self.exact_fits:
             self.exact_fits[key] = fits(family, self.sides[which], settings)
-        return self.exact_fits[key]
+        return self.exact_fits[key][0]
 
     def fits_inside(self, family, which, settings):
-        """Fits of a side, and whether they are but for float32 inside."""
+        """Fits of a side, and whether they have float32 inside."""
         side, exactly = self.sides[which], self.exactly(
             family, which, settings)
-        if exactly or side.dtype != "float64":
+        _, least = self.exact_fits[family.name, which, str(settings)]
+        if exactly or side.dtype != "float64" or least > ROUGH:
             return exactly, False
-        if next(family.readings(side), None) is None:
-            return [], True
-        return [fit for fit in fits(family, coarse(family, side), settings)
-                if is_inside(fit, side)], True
+        for narrow in family.narrow:
+            matches, _ = fits(family, side, settings, narrow)
+            if matches:
+                return matches, True
+        return [], False
 
     def of_pairs(self, pairs):
         """The Explanations of pairs of Fits that all give the numbers."""
@@ -137,7 +144,7 @@ class StepSearch:
     def explanations(self, mine, other, evidence):
         """An Explanation of each [(Change, error without it)]."""
         explanations = [self.explanation(
-            change.setting, in_words(change.in_a), in_words(change.in_b),
+            change.setting, *in_words_apart(change.in_a, change.in_b),
             {"a": mine.error, "b": other.error, "without": gap})
             for change, gap in evidence]
         family = other.family
@@ -161,12 +168,17 @@ class StepSearch:
         """That two steps are equal but for float32 inside one, or both."""
         words = ["in float32" if inside else "in float64"
                  for inside in self.inside]
-        mine, other = pair
-        each = self.explanation(PRECISION, *words, {
-            "a": mine.error, "b": other.error,
-            "without": max(mine.error, other.error)})
-        sides = [{PRECISION: word} for word in words]
-        give_names([each], mine.family.name, *sides)
+        errors = {name: fit.error for name, fit in zip("ab", pair)}
+        errors["without"] = max(
+            misfit(fit.family, side, fit.parameters, {
+                name: value for name, value in fit.settings.items()
+                if name != NARROW}) * side.limit
+            for fit, side in zip(pair, self.sides))
+        each = self.explanation(PRECISION, *words, errors, [
+            f"In {name}, that is {fit.settings[NARROW]}."
+            for name, fit in zip("ab", pair) if NARROW in fit.settings])
+        give_names([each], pair[0].family.name, *(
+            {PRECISION: word} for word in words))
         return [each]
 
     def leak(self, mine):

@@ -3,6 +3,15 @@
 import math
 
 
+def apart(one, two):
+    """Two numbers in one digit more than tells them apart, or in six."""
+    digits = 6
+    while digits < 17 and f"{one:.{digits}g}" == f"{two:.{digits}g}":
+        digits += 1
+    digits += digits > 6
+    return f"{one:.{digits}g}", f"{two:.{digits}g}"
+
+
 def number(error):
     """An error or a limit in two digits, 0 as 0, None as a dash."""
     if error is None:

@@ -112,6 +112,35 @@ def in_float64(module, x, given):
     return module.weight * rms(given, module.variance_epsilon)
 
 
+def leaking(value):
+    """What is hidden has a score so low, and no lower."""
+    def make(old):
+        def attend(module, q, k, v, mask, **more):
+            mask = mask.masked_fill(mask < -1e5, value)
+            return old(module, q, k, v, mask, **more)
+        return attend
+    return make
+
+
+def rescaled(factor):
+    """Scores are multiplied by a factor more."""
+    def make(old):
+        return lambda *given, scaling, **more: old(
+            *given, scaling=scaling * factor, **more)
+    return make
+
+
+def mixed(old):
+    """Attention without float32 inside."""
+    def attend(module, q, k, v, mask, scaling, **more):
+        import torch
+        count = q.shape[1] // k.shape[1]
+        k, v = (each.repeat_interleave(count, 1) for each in (k, v))
+        weights = torch.softmax(q @ k.mT * scaling + mask, -1)
+        return (weights @ v).transpose(1, 2).contiguous(), weights
+    return attend
+
+
 def scaled(factor):
     """An embedding times a factor."""
     return lambda module, forward: lambda *a, **k: factor * forward(*a, **k)

@@ -5,9 +5,10 @@ import re
 
 import numpy as np
 
-from parity.causes.formulas import masks, rotary
+from parity.causes.formulas import masks, narrow, rotary
 from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.family import Change, Family
+from parity.causes.formulas.narrow import NARROW
 from parity.matching.words import words_of
 from parity.tracing.trace import is_float
 
@@ -95,10 +96,10 @@ def rotated(q, k, tables, settings):
     return turned
 
 
-def merged(q, k, v, keep, add, settings, tables):
-    """Attention on [batch, time, width], in heads.
+def scored(q, k, v, add, settings, tables):
+    """Scores [B H T S] and values [B H S K] of what is [batch, time, width].
 
-    ``tables`` has what it was given besides: "cosines", "sines" and
+    ``tables`` has what attention was given besides: "cosines", "sines" and
     "position bias".
     """
     size, more = divmod(q.shape[-1], settings["heads"])
@@ -116,13 +117,19 @@ def merged(q, k, v, keep, add, settings, tables):
     heads, order = settings["heads"], settings.get("shared heads", "in order")
     q, k = rotated(split(q), split(k), tables, settings)
     k, v = (shared(x, heads, order) for x in (k, split(v)))
-    scores = q @ k.swapaxes(-1, -2) * SCALES[settings["scale"]](
-        size, size * heads)
+    scale = SCALES[settings["scale"]](size, size * heads)
+    if settings.get(NARROW) == narrow.SCALE:
+        scale = narrow.single(scale)
+    scores = q @ k.swapaxes(-1, -2) * scale
     if add is not None:
         scores = scores + add
     if settings.get("position bias") == "added":
         scores = scores + tables["position bias"]
-    y = weighed(scores, keep, settings) @ v
+    return scores, v
+
+
+def merged(y, settings):
+    """Heads [B H T K] beside each other, [batch, time, width]."""
     batch, _, time, size = y.shape
     if settings["merging"] == "not moved back":
         return y.reshape(batch, time, -1)
@@ -139,6 +146,7 @@ class Attention(Family):
     """
 
     name = "attention"
+    narrow = narrow.SOFTMAX, narrow.SCALE
     own = ("batch", "future", "mistake")
 
     def __init__(self, masked):
@@ -286,6 +294,17 @@ class Attention(Family):
 
     def compute(self, seen, parameters, settings):
         """Project, attend head by head, merge, project."""
+        scores, keep, v = self.attended(seen, parameters, settings)
+        y = merged(weighed(scores, keep, settings) @ v, settings)
+        if parameters["output"] is not None:
+            y = y @ parameters["output"]
+            if settings.get("output bias") == "used":
+                y = y + parameters["output bias"]
+        y = y.swapaxes(0, 1) if settings["batch"] == "second" else y
+        return y.reshape(seen.output.shape)
+
+    def attended(self, seen, parameters, settings):
+        """Scores [B H T S], what of them is kept, and values [B H S K]."""
         parts = []
         inputs = self.inputs(seen, settings)
         for x, name in zip(inputs, NAMED):
@@ -296,13 +315,59 @@ class Attention(Family):
         keep, add = settings.get("kept") or self.mask(
             seen, settings, (len(inputs[0]), inputs[0].shape[1],
                              inputs[1].shape[1]))
-        y = merged(*parts, keep, add, settings, seen.tables)
-        if parameters["output"] is not None:
-            y = y @ parameters["output"]
-            if settings.get("output bias") == "used":
-                y = y + parameters["output bias"]
+        scores, v = scored(*parts, add, settings, seen.tables)
+        return scores, keep, v
+
+    def narrowed(self, seen, parameters, settings, exact):
+        """The softmax in float32, or a scale that was rounded to it.
+
+        Where the weights are seen, each must be that of the softmax, and they
+        give the output. Where they are not, what they mixed must be.
+        """
+        if settings[NARROW] == narrow.SCALE:
+            return exact
+        if settings["grouping"] != "head by head" or settings["merging"] != (
+                "moved back") or settings["softmax over"] != "keys":
+            return exact
+        if "weights" in seen.tables:
+            weights, v = self.weights(seen, parameters, settings)
+            return merged(weights @ v, settings)
+        scores, keep, v = self.attended(seen, parameters, settings)
+        wide = weighed(scores, keep, settings)
+        weights = narrow.softmax(np.where(keep, scores, -np.inf))
+        inner = self.undone(seen, parameters, settings)
+        if inner is None:
+            return exact
+        batch, time, _ = inner.shape
+        inner = inner.reshape(batch, time, v.shape[1], -1).swapaxes(1, 2)
+        return seen.output if narrow.is_softmax(
+            inner, wide @ v, weights @ v) else exact
+
+    def weights(self, seen, parameters, settings):
+        """Weights [B H T S], those seen if the softmax is in float32 and they
+        are its, and values [B H S K]."""
+        scores, keep, v = self.attended(seen, parameters, settings)
+        if settings.get(NARROW) != narrow.SOFTMAX:
+            return weighed(scores, keep, settings), v
+        return narrow.near_softmax(
+            narrow.softmax(np.where(keep, scores, -np.inf)),
+            seen.tables["weights"]), v
+
+    @staticmethod
+    def undone(seen, parameters, settings):
+        """What the last projection was given, [batch, time, width].
+
+        None where that cannot be told from the output.
+        """
+        y, kernel = seen.output, parameters["output"]
         y = y.swapaxes(0, 1) if settings["batch"] == "second" else y
-        return y.reshape(seen.output.shape)
+        if kernel is None:
+            return y
+        if kernel.shape[0] != kernel.shape[1] or np.linalg.cond(kernel) > 1e6:
+            return None
+        if settings.get("output bias") == "used":
+            y = y - parameters["output bias"]
+        return y @ np.linalg.inv(kernel)
 
 
 def projections(side):

@@ -4,6 +4,8 @@ import typing
 
 import numpy as np
 
+from parity.causes.formulas.narrow import NARROW, ROUGH
+from parity.numerics.distance import strict_distance
 from parity.numerics.dtypes import NUMPY
 from parity.tracing.trace import is_float
 
@@ -52,10 +54,12 @@ class Family:
             its own arrays: how a mask is meant, which axis is the batch.
         whole: settings whose values follow from sizes, so that the family
             gives them all.
+        narrow: what libraries compute in float32 inside a float64 model.
     """
 
     name = ""
     own = ()
+    narrow = ()
     whole = "factor", "input's factor", "heads", "padding"
 
     def readings(self, side):
@@ -73,13 +77,26 @@ class Family:
         """What a module with these settings gives."""
         raise NotImplementedError
 
-    def reach(self, side):
-        """By how much float32's rounding of an input is enlarged."""
-        return 1.0
+    def replay(self, seen, parameters, settings):
+        """What a module gives, in float32 inside where the settings say so."""
+        exact = self.compute(seen, parameters, settings)
+        if NARROW not in settings or strict_distance(
+                exact, seen.output) > ROUGH:
+            return exact
+        return self.narrowed(seen, parameters, settings, exact)
+
+    def narrowed(self, seen, parameters, settings, exact):
+        """The same with float32 inside, its last bits as the output has them.
+
+        Args:
+            exact: the same in float64; it is returned where the output is not
+                explained by rounding.
+        """
+        raise NotImplementedError
 
     def is_own(self, name):
         """Whether a setting tells how this module's own arrays are meant."""
-        return name in self.own
+        return name in self.own or name == NARROW
 
     def word(self, name, value):
         """How the catalogue calls a value of a setting, or of a parameter."""

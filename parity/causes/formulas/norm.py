@@ -2,11 +2,17 @@
 
 import numpy as np
 
+from parity.causes.formulas import narrow
 from parity.causes.formulas.family import Family, by_role
+from parity.causes.formulas.narrow import (
+    NARROW, NORMALISED, ROOT, UNIT, UNITS, neighbour, single)
 
 SCALES = {"scale": ("weight", "scale", "gamma", "a_2", "alpha", "g", "w",
                     "weight_g"),
           "bias": ("bias", "beta", "b_2", "b")}
+
+#: How many float32 numbers off a mean or a root may be.
+STEPS = range(-UNITS, UNITS + 1)
 
 AXES = {"last": -1, "last two": (-2, -1), "second": 1}
 
@@ -41,19 +47,22 @@ def steps(x, scale, bias, settings):
         y = c / (np.sqrt(variance + eps)
                  if settings["epsilon's place"] == "inside the root"
                  else std + eps)
-    values = {"mean": mean, "centered": c, "variance": variance, "std": std,
-              "normalized": y}
+    return {"mean": mean, "centered": c, "variance": variance, "std": std,
+            "normalized": y, "output": affine(y, scale, bias, settings)}
+
+
+def affine(y, scale, bias, settings):
+    """scale · y + bias, of what the settings have of them."""
     if settings.get("scale", "ignored") != "ignored":
         y = y * (scale + (settings["scale"] != "used"))
-    if settings.get("bias") == "used":
-        y = y + bias
-    return values | {"output": y}
+    return y + bias if settings.get("bias") == "used" else y
 
 
 class Norm(Family):
     """LayerNorm and RMSNorm."""
 
     name = "norm"
+    narrow = NORMALISED, ROOT
 
     def readings(self, side):
         """A scale and a bias, both of the length of a row or of one number."""
@@ -101,3 +110,41 @@ class Norm(Family):
         """The last of the steps."""
         return steps(seen.x, parameters["scale"], parameters["bias"],
                      settings)["output"]
+
+    def narrowed(self, seen, parameters, settings, exact):
+        """Mean, root and product in float32, or some of them.
+
+        The mean and the root of each row are float32 numbers within UNITS of
+        the exact ones; with them every number is settled.
+        """
+        if settings["axes"] != "last" or settings["variance"].startswith(
+                "mean(x²)"):
+            return exact
+        scale, bias = parameters["scale"], parameters["bias"]
+        x = single(seen.x)
+        values = steps(x, scale, bias, settings)
+        means = [0.0] if settings["mean"] == "ignored" else [
+            neighbour(values["mean"], step) for step in STEPS]
+        result, off = narrow.nearest((
+            (affine(y, scale, bias, settings), off) for mean in means
+            for y, off in products(x, seen.x, mean, values, settings)),
+            seen.output, -1)
+        return exact if narrow.leans(off, 0.7) else result
+
+
+def products(x, wide, mean, values, settings):
+    """Yield rows over a root in float32, and by how many units that is off.
+
+    Libraries multiply by a reciprocal, or divide.
+    """
+    eps = settings["epsilon"]
+    root = (np.sqrt(values["variance"] + eps)
+            if settings["epsilon's place"] == "inside the root"
+            else values["std"] + eps)
+    whole = settings[NARROW] == NORMALISED
+    c = single(x - mean) if whole else wide - mean
+    for step in STEPS:
+        inverse, divisor = neighbour(1 / root, step), neighbour(root, step)
+        for y, off in ((c * inverse, inverse * root), (
+                c / divisor, root / divisor)):
+            yield single(y) if whole else y, (off - 1) / UNIT

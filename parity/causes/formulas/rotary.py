@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from parity.causes.formulas import narrow
 from parity.causes.formulas.family import Family
+from parity.causes.formulas.narrow import NARROW, TABLE, neighbour, single
 
-#: Rotary positions as they should be, where an attention makes its own tables.
-ROTARY = {"rotary on": "neither", "rotary pairs": "in halves",
-          "rotary direction": "forwards"}
+#: By how many float32 numbers a frequency may be off: a power and a quotient.
+FEW = 2
 
 #: Which of (queries, keys) are turned.
 TURNED = {"queries and keys": (True, True), "queries": (True, False),
@@ -53,19 +54,16 @@ class RotaryTable(Family):
 
     name = "rotary table"
     own = ("function", "columns")
+    narrow = TABLE, narrow.FREQUENCIES
 
     def readings(self, side):
         """None are needed; every number is a cosine or a sine."""
         seen = side.seen[0]
         shape = seen.output.shape
         if (len(shape) > 1 and shape[-2] > 1 and shape[-1] > 1
-                and np.abs(seen.output).max() < 1 + 1e-6 and positions(
+                and np.abs(seen.output).max(initial=0) < 1 + 1e-6 and positions(
                     seen) is not None):
             yield {}
-
-    def reach(self, side):
-        """An angle's rounding is enlarged by its position."""
-        return max(1.0, float(np.abs(positions(side.seen[0])).max()))
 
     def fields(self, side, parameters):
         """Base, factor and first position."""
@@ -87,28 +85,59 @@ class RotaryTable(Family):
         if not len(first) or first.shape[-1] < 2:
             return bases, factors
         size = 2 * first.shape[-1]
+        rounded = np.array_equal(single(first), first)
         for invert in np.arccos, np.arcsin:
             angle = invert(np.clip(first[0], -1, 1))
             if angle.min() > 0:
                 ratio = (angle[0] / angle[1])**(size / 2)
-                bases[float(f"{ratio:.3g}")] = None
-                factors[float(f"{1 / angle[0]:.3g}")] = None
+                for digits in (3,) if rounded else (3, 5, 7):
+                    bases[float(f"{ratio:.{digits}g}")] = None
+                    factors[float(f"{1 / angle[0]:.{digits}g}")] = None
         return bases, factors
 
     def compute(self, seen, parameters, settings):
         """Cosine or sine of (first + position) / factor / base^(2i / d)."""
-        shape = seen.output.shape
-        once = settings["columns"] == "once"
-        angle = angles(
-            (positions(seen) + settings["first position"])
-            / settings["rotary factor"],
-            shape[-1] * (1 + once), settings["rotary base"])
+        return self.table(seen, settings, frequencies(seen, settings))
+
+    def narrowed(self, seen, parameters, settings, exact):
+        """Frequencies in float32, and with TABLE whatever is made of them.
+
+        A frequency is off alike at every position.
+        """
+        whole = settings[NARROW] == TABLE
+        frequency = frequencies(seen, settings)
+        result, _ = narrow.nearest((
+            (self.table(seen, settings, neighbour(frequency, step), whole),
+             step) for step in range(-FEW, FEW + 1)), seen.output, -2)
+        if not whole:
+            return result
+        off = np.abs(seen.output - result)
+        one = np.array_equal(single(seen.output), seen.output) and (
+            off <= 2 * narrow.UNIT * np.abs(result)).all()
+        return seen.output if one else result
+
+    @staticmethod
+    def table(seen, settings, frequency, whole=False):
+        """Cosines or sines; ``whole`` has all rounded to float32."""
+        place = positions(seen) + settings["first position"]
+        angle = place[..., None] * frequency
+        angle = single(angle) if whole else angle
         if settings["columns"] == "in halves":
             angle = np.concatenate([angle, angle], -1)
-        elif not once:
+        elif settings["columns"] == "interleaved":
             angle = np.repeat(angle, 2, -1)
         function = np.cos if settings["function"] == "cosine" else np.sin
-        return np.broadcast_to(function(angle), shape)
+        table = function(angle)
+        return np.broadcast_to(single(table) if whole else table,
+                               seen.output.shape)
+
+
+def frequencies(seen, settings):
+    """1 / factor / base^(2i / d), one for each pair of features."""
+    once = settings["columns"] == "once"
+    size = seen.output.shape[-1] * (1 + once)
+    return angles(np.float64(1 / settings["rotary factor"]), size,
+                  settings["rotary base"])
 
 
 def positions(seen):

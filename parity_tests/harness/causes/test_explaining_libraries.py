@@ -215,5 +215,6 @@ def test_nnx_attention():
     only, = explain(comparison, a, b)
     assert (only.cause, only.in_a, only.in_b) == (
         "precision inside", "in float64", "in float32")
-    assert 1e-9 < only.errors["b"] < 1e-6 and only.errors["a"] < 1e-12
+    assert 1e-9 < only.errors["without"] < 1e-6
+    assert only.errors["b"] < 1e-12 and only.errors["a"] < 1e-12
     assert comparison.verdict == FLOAT32

@@ -1,0 +1,307 @@
+"""Float32 inside a float64 model: shown by a replay, or not said at all."""
+
+import numpy as np
+import pytest
+
+from parity.causes import explain as explaining
+from parity.causes.cause import PRECISION
+from parity.causes.explain import explain
+from parity.comparison.compare import compare
+from parity.comparison.result import FLOAT32
+from parity.numerics.comparator import DIVERGENCE
+from parity.tracing.trace import trace
+from parity_tests.support import porting
+from parity_tests.support.engines import usable
+from parity_tests.support.planted import (
+    in_float64, leaking, mixed, norm, rescaled)
+from parity_tests.support.porting import patched, weights, wrapped
+
+W, H = 24, 4
+
+
+@pytest.fixture(autouse=True)
+def torch():
+    usable("torch")
+    import torch
+    return torch
+
+
+def explained(a, b, *given, live=True, **named):
+    """The Comparison of two models, explained."""
+    traces = trace(a, *given, **named), trace(b, *given, **named)
+    for each in () if live else traces:
+        each._rerun = None
+    comparison = compare(*traces, allow_same=True)
+    explain(comparison, *traces)
+    return comparison
+
+
+def drawn(model):
+    """A model in float64 whose numbers are drawn, the same each time."""
+    import torch
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for array in model.double().parameters():
+            array.copy_(torch.randn_like(array) * 0.3 + 0.3 * (array.ndim < 2))
+    return model.eval()
+
+
+def x(rows):
+    """[1, rows, W]."""
+    import torch
+    return torch.from_numpy(
+        np.random.default_rng(0).normal(size=(1, rows, W)))
+
+
+def layer(kind, function):
+    """A module with a weight and a bias, and what it does with them."""
+    from torch import nn
+    return drawn(type(kind, (getattr(nn, kind),), {"forward": function})(
+        *((W, W) if kind == "Linear" else (W,))))
+
+
+def layer_norm(eps):
+    from torch.nn.functional import layer_norm as normalised
+    return lambda self, x: normalised(x, (W,), self.weight, self.bias, eps)
+
+
+def linear(self, x):
+    return x @ self.weight.T + self.bias
+
+
+def rms(self, x):
+    """As T5 has it: the root alone is in float32."""
+    square = x.float().pow(2).mean(-1, keepdim=True)
+    return self.weight * (x * (square + 1e-5).rsqrt())
+
+
+def rms_float64(self, x):
+    return self.weight * (x * (x.pow(2).mean(-1, keepdim=True)
+                               + 1e-5).rsqrt())
+
+
+TAMPERED = {
+    "times 1 + 5e-7": lambda y: y * (1 + 5e-7),
+    "times 1 + 1e-7": lambda y: y * (1 + 1e-7),
+    "the next position leaks": lambda y: y + 1e-7 * y.roll(1, -2),
+    "the next feature leaks": lambda y: y + 2e-7 * y.roll(1, -1),
+    "one column": lambda y: y * (1 + 2e-6 * (y.new_ones(W).cumsum(0) == 3)),
+}
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+@pytest.mark.parametrize("rows", [3, 7, 9])
+@pytest.mark.parametrize("what", TAMPERED)
+@pytest.mark.parametrize("kind, right", [
+    ("LayerNorm", layer_norm(1e-5)), ("Linear", linear)],
+    ids=["norm", "linear"])
+def test_a_small_fault_is_not_rounding(kind, right, what, rows, live):
+    def wrong(self, x):
+        return TAMPERED[what](right(self, x))
+    comparison = explained(layer(kind, right), layer(kind, wrong), x(rows),
+                           live=live)
+    assert comparison.verdict == DIVERGENCE
+    assert PRECISION not in [each.cause for each in comparison.explanations]
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_a_small_epsilon_is_not_rounding(rows):
+    comparison = explained(layer("LayerNorm", layer_norm(1e-5)),
+                           layer("LayerNorm", layer_norm(1.01e-5)), x(rows),
+                           live=False)
+    assert comparison.verdict == DIVERGENCE
+
+
+@pytest.mark.parametrize("rows", [1, 3, 9])
+@pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+def test_a_root_in_float32_is_shown(rows, live):
+    a, b = layer("RMSNorm", rms), layer("RMSNorm", rms_float64)
+    comparison = explained(a, b, x(rows), live=live)
+    assert comparison.verdict == FLOAT32
+    only, = comparison.explanations
+    assert only.errors["a"] < 1e-14 and only.errors["without"] > 1e-9
+    assert only.known == ["In a, that is the root."]
+
+
+@pytest.mark.parametrize("change", TAMPERED.values(), ids=TAMPERED)
+def test_a_fault_beside_float32_is_not_rounding(change):
+    def wrong(self, x):
+        return change(rms(self, x))
+    comparison = explained(layer("RMSNorm", rms_float64),
+                           layer("RMSNorm", wrong), x(9))
+    assert comparison.verdict == DIVERGENCE
+
+
+def attention(torch, change=None, dtype=None, leak=None):
+    """Attention whose weights nobody sees, with something about its scores.
+    """
+    from torch import nn
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q_proj, self.k_proj, self.v_proj, self.out_proj = (
+                nn.Linear(W, W) for _ in range(4))
+            self.num_heads = H
+
+        def forward(self, x):
+            q, k, v = (part(x).view(*x.shape[:2], H, -1).transpose(1, 2)
+                       for part in (self.q_proj, self.k_proj, self.v_proj))
+            scores = q @ k.transpose(-1, -2) * (W // H)**-0.5
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+            scores = (change or (lambda s: s))(scores)
+            scores = scores.masked_fill(hidden, leak or -1e9)
+            weights = torch.softmax(scores, -1, dtype=dtype).double()
+            y = weights @ v
+            return self.out_proj(y.transpose(1, 2).reshape(x.shape))
+    return drawn(Attention())
+
+
+def test_a_softmax_in_float32_is_shown(torch):
+    comparison = explained(attention(torch),
+                           attention(torch, dtype=torch.float32), x(9) / 2)
+    assert comparison.verdict == FLOAT32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("wrong", [
+    {"change": lambda scores: scores * (1 + 1e-7)},
+    {"change": lambda scores: scores + 1e-7 * scores.roll(1, -1)},
+    {"leak": -14.0}], ids=["scale", "neighbour", "leak"])
+def test_a_fault_of_scores_is_not_rounding(torch, wrong, dtype):
+    comparison = explained(attention(torch), attention(
+        torch, dtype=getattr(torch, dtype), **wrong), x(9) / 2)
+    assert comparison.verdict == DIVERGENCE
+
+
+def test_an_approximate_erf_is_not_rounding(torch):
+    from torch import nn
+
+    def erf(x):  # Abramowitz and Stegun, 7.1.26
+        t = 1 / (1 + 0.3275911 * x.abs())
+        powers = sum(c * t**(i + 1) for i, c in enumerate((
+            0.254829592, -0.284496736, 1.421413741, -1.453152027,
+            1.061405429)))
+        return x.sign() * (1 - powers * (-x * x).exp())
+
+    class GELU(nn.GELU):
+        def forward(self, x):
+            return x / 2 * (1 + erf(x / 2**0.5))
+    models = [drawn(nn.Sequential(nn.Linear(W, W), kind()))
+              for kind in (nn.GELU, GELU)]
+    assert explained(*models, x(9)).verdict == DIVERGENCE
+
+
+def t5_norm(module, forward):
+    return lambda hidden_states: module.weight * hidden_states * (
+        hidden_states.pow(2).mean(-1, keepdim=True)
+        + module.variance_epsilon).rsqrt()
+
+
+#: No float32 in their norms.
+LLAMA = wrapped("RMSNorm", norm(in_float64))
+T5 = wrapped("T5LayerNorm", t5_norm)
+
+
+class TestHuggingFace:
+    """Llama and T5: norms, rotary tables and softmax are in float32."""
+
+    @pytest.fixture(autouse=True)
+    def library(self):
+        pytest.importorskip("transformers", reason=(
+            "not checked: transformers is not installed"))
+
+    @staticmethod
+    def compared(family, *changes, **config):
+        """A model and its copy, changed."""
+        a, b = porting.made(family, **config), porting.made(family, **config)
+        for change in changes:
+            change(b)
+        return explained(a, b, **porting.inputs(family))
+
+    @staticmethod
+    def scores(*changes):
+        """Llama's attention, with something else about it."""
+        def make(old):
+            for change in changes:
+                old = change(old)
+            return old
+        return patched("LlamaAttention", eager_attention_forward=make)
+
+    def test_equal_but_for_norms(self):
+        assert self.compared("llama", LLAMA).verdict == FLOAT32
+        assert self.compared("t5", T5).verdict == FLOAT32
+
+    def test_equal_but_for_softmax_and_norms(self):
+        comparison = self.compared("llama", LLAMA, self.scores(mixed))
+        assert comparison.verdict == FLOAT32
+        one, = comparison.explanations
+        places = [one.a, *(path for path, _ in one.also)]
+        assert "model.layers.1.self_attn.o_proj" in places
+
+    @pytest.mark.parametrize("inside", [[], [LLAMA]], ids=["", "norms"])
+    @pytest.mark.parametrize("changes", [
+        [leaking(-16.0)], [leaking(-20.0)], [rescaled(1 + 1e-7)],
+        [mixed, leaking(-20.0)], [mixed, rescaled(1 + 1e-7)]],
+        ids=["leak -16", "leak -20", "scale", "leak -20, float64",
+             "scale, float64"])
+    def test_a_fault_of_attention_is_not_rounding(self, changes, inside):
+        comparison = self.compared("llama", *inside, self.scores(*changes))
+        assert comparison.verdict == DIVERGENCE
+        assert comparison.first.a.startswith("model.layers.0.self_attn")
+        assert comparison.explanations[0].cause != PRECISION
+
+    @pytest.mark.parametrize("theta", [10001.0, 10000.01])
+    def test_another_base_is_not_rounding(self, theta):
+        a, b = porting.made("llama"), porting.made("llama", rope_parameters={
+            "rope_type": "default", "rope_theta": theta})
+        LLAMA(b)
+        comparison = explained(a, b, **porting.inputs("llama"))
+        assert comparison.verdict == DIVERGENCE
+        assert comparison.explanations[0].cause != PRECISION
+
+    @pytest.mark.parametrize("kind, told", [
+        ("LlamaMLP", ("factor", "1", "1.0000005")),
+        ("LlamaAttention", ("factor", "1", "1.0000005")),
+        ("LlamaDecoderLayer", ("not identified", "", ""))])
+    def test_a_small_factor_is_not_rounding(self, kind, told):
+        factor = 1 + 5e-7
+
+        def times(module, forward):
+            def called(*arguments, **keywords):
+                result = forward(*arguments, **keywords)
+                return (result * factor if not isinstance(result, tuple)
+                        else (result[0] * factor, *result[1:]))
+            return called
+        comparison = self.compared("llama", LLAMA, wrapped(kind, times))
+        assert comparison.verdict == DIVERGENCE
+        first = comparison.explanations[0]
+        assert (first.cause, first.in_a, first.in_b) == told
+
+    def test_a_small_factor_of_a_weight_is_told(self):
+        comparison = self.compared("llama", weights(
+            ("1.input_layernorm.weight", lambda w: w * (1 + 1e-7))))
+        only, = comparison.explanations
+        assert (only.cause, only.in_b) == (
+            "scale", "1.0000001 times as large in b")
+
+    @pytest.mark.long
+    def test_a_fault_in_the_last_of_many_layers(self):
+        import torch
+
+        def gelu(model):
+            model.model.layers[11].mlp.act_fn.forward = (
+                torch.nn.functional.gelu)
+        comparison = self.compared("llama", LLAMA, gelu,
+                                   num_hidden_layers=12)
+        assert comparison.first.a == "model.layers.11.mlp.act_fn"
+        assert comparison.explanations[0].in_b == "gelu"
+        assert self.compared(
+            "llama", LLAMA, num_hidden_layers=12).verdict == FLOAT32
+
+    def test_what_is_left_out_is_said(self, monkeypatch):
+        monkeypatch.setattr(explaining, "MOST_ROWS", 1)
+        comparison = self.compared("llama", self.scores(rescaled(2.0)))
+        assert any(note.endswith("why was not asked.")
+                   for note in comparison.notes)
+        assert comparison.verdict == DIVERGENCE
