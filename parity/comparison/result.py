@@ -15,7 +15,7 @@ SCHEMA = 1
 
 NOTHING, INCOMPLETE = "nothing compared", "incomplete"
 
-#: Every divergence is proved to be float32's rounding inside a float64 model.
+#: Every divergence is shown to be float32's rounding inside a float64 model.
 FLOAT32 = "equal but for float32 inside"
 
 PARAMETER, INPUT, OUTPUT, GRADIENT = (
@@ -46,7 +46,7 @@ class PairRow:
         counted: whether a divergence counts in the verdict; false where two
             inputs may not belong together.
         note: a remark, such as NaN on both sides.
-        rounding: whether its divergence is proved to be float32's rounding
+        rounding: whether its divergence is shown to be float32's rounding
             inside its step, or what its inputs had of it.
     """
 

@@ -334,14 +334,14 @@ class Attention(Family):
             return merged(weights @ v, settings)
         scores, keep, v = self.attended(seen, parameters, settings)
         wide = weighed(scores, keep, settings)
-        weights = narrow.softmax(np.where(keep, scores, -np.inf))
+        weights = narrow.softmaxes(np.where(keep, scores, -np.inf))
         inner = self.undone(seen, parameters, settings)
         if inner is None:
             return exact
         batch, time, _ = inner.shape
         inner = inner.reshape(batch, time, v.shape[1], -1).swapaxes(1, 2)
-        return seen.output if narrow.is_softmax(
-            inner, wide @ v, weights @ v) else exact
+        return seen.output if narrow.is_softmax(inner, wide @ v, (
+            (each @ v, which) for each, which in weights)) else exact
 
     def weights(self, seen, parameters, settings):
         """Weights [B H T S], those seen if the softmax is in float32 and they
@@ -349,9 +349,8 @@ class Attention(Family):
         scores, keep, v = self.attended(seen, parameters, settings)
         if settings.get(NARROW) != narrow.SOFTMAX:
             return weighed(scores, keep, settings), v
-        return narrow.near_softmax(
-            narrow.softmax(np.where(keep, scores, -np.inf)),
-            seen.tables["weights"]), v
+        return narrow.near_softmax(np.where(
+            keep, scores, -np.inf), seen.tables["weights"]), v
 
     @staticmethod
     def undone(seen, parameters, settings):

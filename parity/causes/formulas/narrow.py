@@ -33,19 +33,20 @@ TINY = 1e-30
 #: A softmax's numbers are its float32 replay's if they correlate with its
 #: rounding so much, of so many numbers that it is no chance, and are nearer
 #: to it than to float64's by so much.
-ALIKENESS, CERTAIN, NEARER = 0.6, 25.0, 0.9
+ALIKENESS, CERTAIN, NEARER = 0.7, 25.0, 0.88
 
 
 def single(x):
     """Numbers rounded to float32."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(x).astype(np.float32).astype(np.float64)
 
 
 def neighbour(x, steps):
     """The float32 number so many steps from the one that is nearest."""
-    bits = np.asarray(x).astype(np.float32).view(np.int32) + np.int32(steps)
-    return bits.view(np.float32).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        bits = np.asarray(x).astype(np.float32).view(np.int32)
+        return (bits + np.int32(steps)).view(np.float32).astype(np.float64)
 
 
 def leans(off, spread=0.0):
@@ -81,36 +82,41 @@ def nearest(candidates, seen, axis):
     return best, which
 
 
-def softmax(scores):
-    """The softmax of scores [… S], each step rounded to float32."""
+def softmaxes(scores):
+    """Yield softmaxes of scores [… S] in float32, and each one's number.
+
+    A library multiplies by the reciprocal of a sum, whose last bits are those
+    of its order: the number is how many float32 numbers it is off.
+    """
     scores = single(scores)
-    powers = single(np.exp(single(scores - scores.max(-1, keepdims=True))))
-    return single(powers * single(1 / single(powers.sum(-1, keepdims=True))))
+    with np.errstate(invalid="ignore"):  # a row that sees nothing
+        powers = single(np.exp(single(
+            scores - scores.max(-1, keepdims=True))))
+    inverse = 1 / powers.sum(-1, keepdims=True)
+    for step in range(-2 * UNITS, 2 * UNITS + 1):
+        yield single(powers * neighbour(inverse, step)), step
 
 
-def near_softmax(exact, seen):
-    """Weights that were seen if they are a softmax in float32, else exact.
+def near_softmax(scores, seen):
+    """Weights that were seen if they are a softmax in float32, else another.
 
     Args:
-        exact, seen: [B H T S], as replayed and as observed.
+        scores, seen: [B H T S], as replayed and as observed.
     """
+    exact, which = nearest(softmaxes(scores), seen, -1)
     with np.errstate(all="ignore"):
-        off = np.where(exact > 0, (seen / exact - 1) / UNIT, 0)
-        depth = np.log(np.where(exact > 0, exact, 1))
-    heaviest = exact.argmax(-1)[..., None]
-    rows = np.take_along_axis(off, heaviest, -1)
-    left = np.where(exact > TINY, off - rows, 0)
-    size = np.sqrt((left * left).sum() * (depth * depth).sum())
-    trend = (left * depth).sum() / max(size, 1e-300) * left.size**0.5
+        off = np.where(exact > TINY, (seen / exact - 1) / UNIT, 0)
+        depth = np.log(np.where(exact > TINY, exact, 1))
+    size = np.sqrt((off * off).sum() * (depth * depth).sum())
+    trend = (off * depth).sum() / max(size, TINY) * off.size**0.5
     return seen if (
         np.array_equal(single(seen), seen)
-        and np.array_equal(seen > TINY, exact > TINY)
         and np.array_equal(seen == 0, exact == 0)
-        and np.abs(rows).max() <= 2 * UNITS and np.abs(left).max() <= UNITS
-        and abs(trend) <= 6 and not leans(rows, 0.7)) else exact
+        and np.abs(off).max(initial=0) <= UNITS and abs(trend) <= 6
+        and not leans(which, 0.7)) else exact
 
 
-def is_softmax(seen, wide, narrow):
+def is_softmax(seen, wide, candidates):
     """Whether what was mixed is what a softmax in float32 gives.
 
     A row of each head may be larger or smaller as a whole, as its sum's last
@@ -118,21 +124,27 @@ def is_softmax(seen, wide, narrow):
     it correlates with it, and is smaller once that is taken away.
 
     Args:
-        seen, wide, narrow: [B H T K], as observed, as computed in float64,
-            and in float32.
+        seen, wide: [B H T K], as observed, and as computed in float64.
+        candidates: yields it as computed in float32, and which one that is.
     """
     with np.errstate(all="ignore"):
-        size = (narrow * narrow).sum(-1, keepdims=True)
-        rows = ((seen - narrow) * narrow).sum(-1, keepdims=True) / size / UNIT
-        errors, roundings = (
-            part - (part * narrow).sum(-1, keepdims=True) / size * narrow
-            for part in (seen - wide, narrow - wide))
+        size = (wide * wide).sum(-1, keepdims=True)
+
+        def beside(x):
+            """What of rows does not make them larger or smaller."""
+            return x - (x * wide).sum(-1, keepdims=True) / size * wide
+        candidates = list(candidates)
+        middle = candidates[len(candidates) // 2][0]
+        rows = ((seen - middle) * wide).sum(-1, keepdims=True) / size / UNIT
+        errors = beside(seen - wide)
+        roundings, _ = nearest(((beside(array - wide), which)
+                                for array, which in candidates), errors, -1)
         left = errors - roundings
-        one, two = (np.sqrt((x * x).sum()) for x in (errors, roundings))
+        one, two, three = (np.sqrt((part * part).sum())
+                           for part in (errors, roundings, left))
         alike = (errors * roundings).sum() / (one * two)
     count = rows.shape[0] * rows.shape[2]
     return bool(
         alike >= ALIKENESS and alike * alike * errors.size >= CERTAIN
-        and np.sqrt((left * left).sum()) <= NEARER * two
-        and np.abs(rows).max() <= 2 * UNITS
+        and three <= NEARER * two and np.abs(rows).max() <= 2 * UNITS
         and np.abs(rows.mean((0, 2, 3))).max() <= ALIKE + 3 / count**0.5)
