@@ -138,6 +138,11 @@ def modes(name):
     return importlib.import_module(f"{package(name)}.targets.modes")
 
 
+def meshes(name):
+    """What runs a port's models on a mesh: its ``targets/mesh.py``."""
+    return importlib.import_module(f"{package(name)}.targets.mesh")
+
+
 def ready(name, device="cpu", form="readable"):
     """The engine of a port or of the reference, its precision set.
 

@@ -16,6 +16,16 @@ AXES = ("data", "model")
 BACKENDS = {"keras": ("tensorflow", "jax", "torch")}
 
 
+#: The ways in which a port runs on a mesh, and the axes that each divides;
+#: None for any. JAX has all devices in one process, torch one in each.
+MESH_MODES: dict[str, dict] = {
+    "torch": {"DDP": {"data"}, "FSDP2": {"data"}, "TP": {"model"},
+              "FSDP2 + TP": {"data", "model"}},
+    "jax": {"jit": None},
+}
+ONE_PROCESS = ("jax",)
+
+
 @dataclasses.dataclass(frozen=True)
 class Target:
     """What computed a number.
@@ -78,6 +88,8 @@ def mesh_axes(words):
                 f"{words!r} is not a mesh; write data=2,model=2, each axis "
                 "once and a whole number of devices.")
         axes[name] = int(size)
+    if devices_of(axes) < 2:
+        raise InputError(f"{words!r} is one device, and no mesh.")
     return {name: axes.get(name, 1) for name in AXES}
 
 
@@ -89,3 +101,10 @@ def mesh_words(axes):
 def devices_of(axes):
     """How many devices a mesh has."""
     return math.prod(axes.values())
+
+
+def mesh_modes(port, axes):
+    """The ways in which a port runs on a mesh of these axes."""
+    divided = {name for name, size in axes.items() if size > 1}
+    return [mode for mode, those in MESH_MODES.get(port, {}).items()
+            if those in (None, divided)]

@@ -37,7 +37,8 @@ def saved_model(function, inputs, variables):
         tf.TensorSpec(value.shape, value.dtype) for value in inputs])
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder)
-        return tf.saved_model.load(folder).call
+        loaded = tf.saved_model.load(folder)
+    return lambda *inputs: loaded.call(*inputs)  # keras: it owns the weights
 
 
 def jit(function, inputs, variables):

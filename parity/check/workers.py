@@ -224,9 +224,13 @@ class Apart(Port):
         except Exception as error:  # what it answered cannot be read
             return self.noted(failed(error))
 
+    def terminate(self):
+        """Tell the process to end, and do not wait until it has."""
+        self._process.terminate()
+
     def close(self):
         """End the process, whatever it is at."""
-        self._process.terminate()
+        self.terminate()
         self._thread.shutdown(cancel_futures=True)
         self._process.join()
 

@@ -11,6 +11,7 @@ from contract.config import PRESETS
 from contract.errors import InputError, one_of
 from contract.files import check_writable
 from parity import ports
+from parity.commands.matrix import check_on_meshes
 from parity.commands.options import (
     Json, Port, Require, Words, exit_if_any, exit_if_missing)
 from parity.commands.seeds import check_seeds
@@ -61,6 +62,10 @@ def check(
         "compare small models over N seeds of weights and inputs, with one "
         "thread and two, with the kernels of older processors, and with "
         "oneDNN on and off.")] = 0,
+    mesh: Annotated[Optional[list[str]], typer.Option(
+        "--mesh", metavar="WORDS", help="Compare a model on a mesh of devices "
+        "instead, data=2,model=2 or all; with --gradients and --train N those "
+        "too.")] = None,
     html_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--html", metavar="FILE", help="Write the report as a page to FILE.",
     )] = None,
@@ -95,13 +100,23 @@ def check(
         check_writable(html_file)
         if seeds:
             if (preset or device or gradients or train or generate or wide
-                    or html_file or steps or form != "readable"):
+                    or html_file or steps or mesh or form != "readable"):
                 raise InputError(
                     "--seeds goes with --port, --dtype, --require and --json "
                     "alone; leave the other options out.")
             exit_if_missing(required)
             check_seeds(names, dtypes, seeds, json_file)
         exit_if_missing(set(required) - set(names))
+        if mesh:
+            if (device or generate or wide or html_file or steps or seeds
+                    or form != "readable" or len(preset or ()) > 1):
+                raise InputError(
+                    "--mesh goes with one --preset, --port, --dtype, "
+                    "--gradients, --train, --require and --json alone; leave "
+                    "the other options out.")
+            exit_if_missing(required)
+            check_on_meshes(presets[0] if preset else "lesson", names, dtypes,
+                            mesh, gradients, train, json_file)
         out = terminal.console()
         with contextlib.ExitStack() as stack:
             with terminal.progress(out) as progress:

@@ -13,7 +13,7 @@ from parity.commands.options import Json, Require, Words, exit_if_missing
 from parity.commands.shell import told_plainly
 from parity.matrix.cells import WORKS
 from parity.render import terminal
-from parity.targets import BACKENDS
+from parity.targets import BACKENDS, mesh_axes, mesh_words
 
 
 def matrix(
@@ -41,12 +41,15 @@ def matrix(
     work: Annotated[Words, typer.Option(
         "--work", metavar="NAME", help=f"{', '.join(WORKS)} or all.  "
         "[default: all]")] = None,
+    mesh: Annotated[Optional[list[str]], typer.Option(
+        metavar="WORDS", help="data=2,model=2, one (a device), or all; repeat "
+        "it.  [default: one]")] = None,
     require: Require = None,
     json_file: Json = None,
     markdown: Annotated[Optional[pathlib.Path], typer.Option(
         metavar="FILE", help="Write the matrix as a page to FILE.")] = None,
 ):
-    """Compare every form, mode, dtype and device with the NumPy reference.
+    """Compare every form, mode, dtype, device and mesh with the reference.
 
     Each cell is the largest error as a share of its limit; what cannot be
     checked here says why. All of it takes some minutes.
@@ -66,26 +69,59 @@ def matrix(
             modes=tuple(mode_words(mode)) if mode else None,
             dtypes=tuple(words(dtype or ["all"], WORKS["forward"], "dtype")),
             devices=tuple(words(device or ["cpu"], DEVICES, "device")),
-            works=tuple(words(work or ["all"], WORKS, "work")))
+            works=tuple(words(work or ["all"], WORKS, "work")),
+            meshes=tuple(mesh_list(mesh or ["one"])))
         check_writable(json_file)
         check_writable(markdown)
         exit_if_missing(words(require, known[1:], "port") if require else [])
-        out = terminal.console()
-        with terminal.progress(out) as progress:
-            task = progress.add_task("starting")
-            result = run.run(preset, wanted, lambda cell: progress.update(
-                task, description=f"{cell.target}: {cell.work}"))
+        result = shown(preset, wanted)
         there = {cell.target.mode for cell in result.cells}
         for name in set(wanted.modes or ()) - there:
             raise InputError(
                 f"nothing that was asked for has a mode {name}; leave --mode "
                 "out to see those that there are.")
-        tables.show(out, result)
         if json_file:
             write_json(json_file, result.as_json())
         if markdown:
             tables.write(markdown, result)
     raise typer.Exit(result.status)
+
+
+def shown(preset, wanted):
+    """Measure a matrix, with its progress, and print it: the Matrix."""
+    from parity.matrix import run
+    from parity.render import matrix as tables
+    out = terminal.console()
+    with terminal.progress(out) as progress:
+        task = progress.add_task("starting")
+        result = run.run(preset, wanted, lambda cell: progress.update(
+            task, description=f"{cell.target}: {cell.work}"))
+    if result.cells:
+        tables.show(out, result)
+    return result
+
+
+def check_on_meshes(preset, names, dtypes, given, gradients, train, json_file):
+    """What ``parity check --mesh`` does: it ends with an exit status."""
+    from parity.matrix import run
+    result = shown(preset, run.Wanted(
+        ports=tuple(names), dtypes=tuple(dtypes),
+        meshes=tuple(mesh_list(given)), steps=train, works=tuple(
+            work for work, asked in (
+                ("forward", True), ("gradients", gradients),
+                ("training", train)) if asked)))
+    if json_file:
+        write_json(json_file, result.as_json())
+    raise typer.Exit(result.status)
+
+
+def mesh_list(given):
+    """Meshes in the one way that Targets have; "" is one device."""
+    from parity.matrix.meshes import MESHES
+    names = [name for word in given for name in (
+        ("one", *MESHES) if word == "all" else (word,))]
+    return dict.fromkeys("" if name == "one" else mesh_words(mesh_axes(name))
+                         for name in names)
 
 
 def mode_words(words):

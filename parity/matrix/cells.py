@@ -30,6 +30,7 @@ class TargetCell:
         compared: how many tensors were.
         seconds: CPU time of one run once all is prepared, if it was taken.
         preparing: seconds until the first run had ended.
+        cause: of a divergence, if it is known.
     """
 
     target: Target
@@ -42,6 +43,7 @@ class TargetCell:
     compared: int = 0
     seconds: float | None = None
     preparing: float | None = None
+    cause: str = ""
 
     @property
     def share(self):
@@ -77,7 +79,8 @@ def cell_of(target, work, measured):
     """The TargetCell of what a port measured.
 
     Args:
-        measured: {"differences": {name: Difference}, "seconds", "preparing"}.
+        measured: {"differences": {name: Difference}, "seconds", "preparing"},
+            and the "cause" of a divergence, if it is known.
     """
     differences = measured["differences"]
     wrong = {name: one for name, one in differences.items()
@@ -92,7 +95,7 @@ def cell_of(target, work, measured):
         target, work, DIVERGENCE if wrong else MATCH,
         ": ".join(filter(None, (name, one.reason))) if wrong else "",
         error, limit, name, len(differences), measured["seconds"],
-        measured["preparing"])
+        measured["preparing"], measured.get("cause", ""))
 
 
 @dataclasses.dataclass

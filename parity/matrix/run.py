@@ -13,11 +13,11 @@ import platform
 
 from parity import ports
 from parity.check import workers
-from parity.matrix import measuring
+from parity.matrix import measuring, meshes
 from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
 from parity.ports import FORMS, NotChecked
-from parity.targets import BACKENDS, Target
+from parity.targets import BACKENDS, Target, mesh_axes, mesh_modes
 
 #: The most seconds of one cell; a compiler may take minutes.
 PATIENCE = 900
@@ -29,6 +29,8 @@ class Wanted:
 
     Attributes:
         ports, backends, forms, modes, dtypes, devices, works: names.
+        meshes: in words; "" for one device.
+        steps: of training on a mesh.
     """
 
     ports: tuple
@@ -38,6 +40,8 @@ class Wanted:
     dtypes: tuple = WORKS["forward"]
     devices: tuple = ("cpu",)
     works: tuple = tuple(WORKS)
+    steps: int = meshes.STEPS
+    meshes: tuple = ("",)
 
 
 class PortProcess:
@@ -84,15 +88,63 @@ def run(preset, wanted, on_cell=lambda cell: None):
     matrix = Matrix(
         preset, where=where(),
         when=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"))
+    for cell in every_cell(preset, wanted, matrix):
+        matrix.cells.append(cell)
+        on_cell(cell)
+    return matrix
+
+
+def every_cell(preset, wanted, matrix):
+    """Yield the TargetCells of all implementations, and of all meshes."""
     for port in wanted.ports:
         for backend in BACKENDS.get(port, ("",)):
-            if wanted.backends is None or not backend or (
-                    backend in wanted.backends):
-                for cell in cells(PortProcess(port, backend), preset, wanted,
-                                  matrix):
-                    matrix.cells.append(cell)
-                    on_cell(cell)
-    return matrix
+            if "" in wanted.meshes and (
+                    wanted.backends is None or not backend
+                    or backend in wanted.backends):
+                yield from cells(
+                    PortProcess(port, backend), preset, wanted, matrix)
+    for mesh in filter(None, wanted.meshes):
+        for port in wanted.ports:
+            yield from cells_on_mesh(port, mesh, preset, wanted)
+
+
+def cells_on_mesh(port, mesh, preset, wanted):
+    """Yield the TargetCells of a port on a mesh.
+
+    Raises:
+        InputError: the mesh does not divide the model or its batches.
+    """
+    modes = mesh_modes(port, mesh_axes(mesh))
+    rows = [Target(port, mode=mode, mesh=mesh) for mode in modes
+            if wanted.modes is None or mode in wanted.modes]
+    if not modes:
+        rows = [Target(port, mesh=mesh, backend=next(
+            iter(BACKENDS.get(port, ("",)))))]
+    processes = meshes.MeshProcesses(port, mesh, preset)
+    try:
+        for target, work in works_of(rows, wanted):
+            if target.dtype not in ("float64", "float32"):
+                continue
+            if not modes:
+                yield left_out(target, work, "it has no engine for meshes")
+                continue
+            reply = processes.ask(
+                f"{target}: {work}", meshes.measured, target, work, preset,
+                wanted.steps)
+            yield judged(target, work, reply)
+    finally:
+        processes.close()
+
+
+def judged(target, work, reply):
+    """The TargetCell of a Reply."""
+    if isinstance(reply.value, NotChecked):
+        return left_out(target, work, reply.value.reason)
+    if reply.failure:
+        return failed(target, work, reply.failure)
+    if isinstance(reply.value, str):
+        return left_out(target, work, reply.value)
+    return cell_of(target, work, reply.value)
 
 
 def cells(implementation, preset, wanted, matrix):
@@ -114,14 +166,8 @@ def cells(implementation, preset, wanted, matrix):
                     "it is the truth" if target.dtype == "float64" else
                     "its own error is what the limits follow from"))
                 continue
-            reply = implementation.ask(
-                f"{target}: {work}", measuring.measured, target, work, preset)
-            if reply.failure:
-                yield failed(target, work, reply.failure)
-            elif isinstance(reply.value, str):
-                yield left_out(target, work, reply.value)
-            else:
-                yield cell_of(target, work, reply.value)
+            yield judged(target, work, implementation.ask(
+                f"{target}: {work}", measuring.measured, target, work, preset))
     finally:
         implementation.close()
 

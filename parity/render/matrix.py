@@ -117,6 +117,8 @@ def show(out, matrix):
     out.print(table(matrix))
     for cell in matrix.divergences:
         out.print(f"DIVERGENCE: {cell.target}: {cell.work}: {cell.reason}")
+        if cell.cause:
+            out.print(f"Cause: {cell.cause}.")
     for reason, names in reasons(matrix).items():
         out.print(f"not checked: {'; '.join(names)}: {reason}")
     out.print(summary(matrix))

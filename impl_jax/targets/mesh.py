@@ -1,0 +1,136 @@
+"""The engine of a model on a mesh: what is not here is the fast engine's.
+
+Arrays say how they are divided, and XLA adds what devices have to tell each
+other. Steps inside a compiled function are not seen.
+"""
+
+import jax
+import numpy as np
+from flax import nnx
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping
+from contract.errors import InputError
+from contract.sharding import divided_axis
+from impl_jax.engine import drawn, export, to_numpy
+from impl_jax.fast import engine, train
+from impl_jax.loss import cross_entropy
+from impl_jax.parameters import leaves, paths
+
+NAME = "jax"
+
+
+def join(rank, size, file):
+    """All devices are of one process: there is nobody to meet."""
+
+
+class MeshEngine:
+    """An engine whose models live on a mesh.
+
+    Args:
+        axes: {"data": devices, "model": devices}.
+        mode: "jit", the only one.
+
+    Raises:
+        InputError: there are not so many devices.
+    """
+
+    NAME = NAME
+    FUSED = {"gradients"}
+
+    def __init__(self, axes, mode):
+        count = axes["data"] * axes["model"]
+        there = jax.devices()
+        if len(there) < count:
+            raise InputError(
+                f"JAX has {len(there)} devices here, and the mesh has {count}.")
+        self.mesh = Mesh(
+            grid_of(there[:count], axes["data"], axes["model"]),
+            ("data", "model"))
+
+    def __getattr__(self, name):
+        return getattr(engine, name)
+
+    def on(self, *axes):
+        """A sharding by the mesh's axis, or None, of each axis of an array."""
+        return NamedSharding(self.mesh, PartitionSpec(*axes))
+
+    def place(self, name):
+        """The sharding of a weight."""
+        axis = divided_axis(name)
+        if axis is None:
+            return self.on()
+        return self.on(*[None] * axis, "model")
+
+    def rows(self, arrays, axis=0):
+        """Arrays divided along "data", by one of their axes."""
+        return [jax.device_put(array, self.on(*[None] * axis, "data"))
+                for array in arrays]
+
+    def build(self, component, config, weights, dtype="float64",
+              device="cpu"):
+        """Make a model and divide its weights."""
+        model = engine.build(component, config, weights, dtype, device)
+        for name, weight in leaves(model):
+            weight.set_value(jax.device_put(weight[...], self.place(name)))
+        return model
+
+    def predict(self, model, *inputs):
+        """A Transformer's output alone: [B T V]."""
+        check_inputs(model.config, *inputs)
+        graph, state = nnx.split(model)
+        return to_numpy(jax.jit(
+            lambda state, *inputs: nnx.merge(graph, state)(*inputs))(
+                state, *self.rows(inputs)))
+
+    def forward(self, model, *inputs, key=None):
+        """The output, as the only step that is seen."""
+        return {"output": self.predict(model, *inputs)}
+
+    def gradients(self, model, source, target, source_mask, target_mask,
+                  labels, key=None):
+        """The loss and its gradient by every weight."""
+        config, inputs = model.config, (source, target, source_mask,
+                                        target_mask)
+        check_inputs(config, *inputs)
+        graph, state = nnx.split(model)
+        keep = {name: jax.device_put(to_numpy(mask), self.on("data"))
+                for name, mask in drawn(model, source, target, key).items()}
+
+        @jax.jit
+        def compute(state, keep, *inputs):
+            *inputs, labels = inputs
+
+            def loss_of(state):
+                model = nnx.merge(graph, state)
+                with dropping(paths(model), keep):
+                    output = model(*inputs)
+                return cross_entropy(
+                    output, labels, config.pad_id, config.label_smoothing,
+                    config.smoothing)
+
+            return jax.value_and_grad(loss_of)(state)
+
+        loss, gradients = compute(
+            state, keep, *self.rows((*inputs, labels)))
+        return to_numpy(loss), export(nnx.merge(graph, gradients))
+
+    def trainer(self, model, training):
+        """A Trainer of a Transformer, at step 0; moments lie as weights do."""
+        return train.Trainer(model, training)
+
+    def train_step(self, trainer, sources, targets):
+        """Make one step on A batches; see the reference's engine."""
+        check_pairs(trainer.model.config, sources, targets)
+        loss, norm, learning_rate = trainer.train_step(
+            *self.rows((sources, targets), axis=1))
+        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+                "rate": np.asarray(learning_rate)}
+
+
+def grid_of(devices, *shape):
+    """Devices in a grid."""
+    grid = np.empty(len(devices), object)
+    grid[:] = devices
+    return grid.reshape(shape)

@@ -1,0 +1,263 @@
+"""The engine of a model on a mesh: what is not here is the readable engine's.
+
+Each process is a rank and is asked the same. It is given whole batches and
+takes its own rows; what it answers is whole again, so that it can be compared.
+Batches are divided by DDP or FSDP2, weights by DTensor's tensor parallel.
+"""
+
+import datetime
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel, RowwiseParallel, parallelize_module)
+from torch.nn.parallel import DistributedDataParallel
+
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
+from contract.errors import InputError
+from contract.sharding import divided_axis
+from impl_torch import engine, random, train
+from impl_torch.engine import drawn, to_native, to_numpy
+from impl_torch.loss import cross_entropy
+from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.parameters import leaves, modules, paths
+
+NAME = "torch"
+
+#: Seconds until a rank that waits for the others gives up.
+PATIENCE = 60
+
+#: The linear maps and tables of a layer -> how tensor parallel divides each.
+PLAN = {
+    "query": ColwiseParallel, "key": ColwiseParallel, "value": ColwiseParallel,
+    "output": RowwiseParallel, "inner": ColwiseParallel,
+    "gate": ColwiseParallel, "outer": RowwiseParallel,
+}
+
+
+def join(rank, size, file):
+    """Join the processes of a mesh, which meet at a file."""
+    distributed.init_process_group(
+        "gloo", init_method=f"file://{file}", rank=rank, world_size=size,
+        timeout=datetime.timedelta(seconds=PATIENCE))
+
+
+def whole(tensor):
+    """A tensor of which this rank may have a part, as all of it."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def own(tensor, axis, mesh):
+    """This rank's part of a tensor along one of its axes."""
+    return tensor.chunk(mesh.size(), axis)[mesh.get_local_rank()]
+
+
+def square_sum(gradient):
+    """Σ g² of all parts of a gradient."""
+    return whole(torch.sum(gradient * gradient))
+
+
+class MeshEngine:
+    """An engine whose models live on a mesh of processes.
+
+    Args:
+        axes: {"data": processes, "model": processes}.
+        mode: "DDP", "FSDP2", "TP" or "FSDP2 + TP".
+    """
+
+    NAME = NAME
+    FUSED = {"gradients"}
+
+    def __init__(self, axes, mode):
+        self.mode = mode
+        mesh = init_device_mesh(
+            "cpu", (axes["data"], axes["model"]),
+            mesh_dim_names=("data", "model"))
+        self.data, self.model = mesh["data"], mesh["model"]
+
+    def __getattr__(self, name):
+        return getattr(engine, name)
+
+    def build(self, component, config, weights, dtype="float64",
+              device="cpu"):
+        """Make a model and divide its weights.
+
+        Raises:
+            InputError: it has tied weights, which TP would divide twice.
+        """
+        if self.model.size() > 1 and config.tied != "none":
+            raise InputError(
+                "weights that are tied are divided along data alone in torch.")
+        model = engine.build(component, config, weights, dtype, device)
+        if self.model.size() > 1:
+            self.divide(model)
+        if self.mode == "DDP":
+            model.parallel = [DistributedDataParallel(
+                model, process_group=self.data.get_group(),
+                find_unused_parameters=False)]  # a list: no submodule
+        elif self.mode.startswith("FSDP2"):
+            for layer in (*model.encoder.layers, *model.decoder.layers):
+                fully_shard(layer, mesh=self.data)
+            fully_shard(model, mesh=self.data)
+        return model
+
+    def divide(self, model):
+        """Divide a model's weights along "model"."""
+        plan = {}
+        for path, _ in modules(model):
+            name = path.rpartition(".")[2]
+            if name in PLAN and divided_axis(f"{path}.kernel") is not None:
+                plan[path] = PLAN[name]()
+            elif name == "table" and divided_axis(path) is not None:
+                plan[path] = RowwiseParallel(input_layouts=Replicate())
+        plan["projection"] = ColwiseParallel(output_layouts=Replicate())
+        parallelize_module(model, self.model, plan)
+
+    def run(self, model, *inputs):
+        """A model's output of this rank's rows."""
+        return (model.parallel[0] if self.mode == "DDP" else model)(*inputs)
+
+    def rows(self, *tensors):
+        """This rank's rows of tensors."""
+        return [own(tensor, 0, self.data) for tensor in tensors]
+
+    def kept(self, drawn):
+        """This rank's part of what dropout keeps: its rows, its heads."""
+        parts = {}
+        for name, mask in drawn.items():
+            mask = own(mask, 0, self.data)
+            if self.model.size() > 1:
+                if name.endswith("weights_dropout"):
+                    mask = own(mask, 1, self.model)
+                elif "feed_forward." in name:
+                    mask = own(mask, 2, self.model)
+            parts[name] = mask
+        return parts
+
+    def predict(self, model, *inputs):
+        """A Transformer's output alone: [B T V]."""
+        check_inputs(model.config, *inputs)
+        with torch.no_grad():
+            output = self.run(model, *self.rows(
+                *(to_native(value, model.home) for value in inputs)))
+            parts = [torch.empty_like(output)
+                     for _ in range(self.data.size())]
+            distributed.all_gather(
+                parts, output.contiguous(), group=self.data.get_group())
+        return to_numpy(torch.cat(parts))
+
+    def forward(self, model, *inputs, key=None):
+        """The output, as the only step that is seen."""
+        return {"output": self.predict(model, *inputs)}
+
+    def share(self, labels, pad_id):
+        """This rank's share of the tokens to predict, of the whole batch."""
+        count = torch.sum(own(labels, 0, self.data) != pad_id)
+        return int(count) / max(int(torch.sum(labels != pad_id)), 1)
+
+    def loss_and_gradients(self, model, inputs, labels, drawn):
+        """The loss of a whole batch, and its gradient by this rank's weights.
+
+        DDP and FSDP2 return the mean over ranks, and the loss is a mean over
+        tokens, of which ranks have not equally many: each rank's loss counts
+        by its share, times the number of ranks.
+        """
+        config = model.config
+        model.zero_grad()
+        with torch.enable_grad(), dropping(paths(model), self.kept(drawn)):
+            output = self.run(model, *self.rows(*inputs))
+            loss = cross_entropy(
+                output, own(labels, 0, self.data), config.pad_id,
+                config.label_smoothing, config.smoothing)
+            loss = loss * self.share(labels, config.pad_id)
+            (loss * self.data.size()).backward()
+        loss = loss.detach()
+        distributed.all_reduce(loss, group=self.data.get_group())
+        return loss, [weight.grad for _, weight, _ in leaves(model)]
+
+    def gradients(self, model, source, target, source_mask, target_mask,
+                  labels, key=None):
+        """The loss and its gradient by every weight."""
+        inputs = source, target, source_mask, target_mask
+        check_inputs(model.config, *inputs)
+        loss, gradients = self.loss_and_gradients(
+            model, [to_native(value, model.home) for value in inputs],
+            to_native(labels, model.home), drawn(model, source, target, key))
+        return to_numpy(loss), {
+            name: convert(to_numpy(whole(gradient)))
+            for (name, _, convert), gradient in zip(leaves(model), gradients)}
+
+    def export(self, model):
+        """The weights under their canonical names, as arrays."""
+        return {name: np.ascontiguousarray(convert(to_numpy(whole(weight))))
+                for name, weight, convert in leaves(model)}
+
+    def trainer(self, model, training):
+        """A MeshTrainer of a Transformer, at step 0."""
+        return MeshTrainer(self, model, training)
+
+    def train_step(self, trainer, sources, targets):
+        """Make one step on A batches; see the reference's engine."""
+        check_pairs(trainer.model.config, sources, targets)
+        loss, norm, learning_rate = trainer.train_step(
+            *(to_native(ids, trainer.model.home)
+              for ids in (sources, targets)))
+        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+                "rate": np.asarray(learning_rate)}
+
+    def moments(self, trainer):
+        """Both of Adam's moments of every weight, whole."""
+        return {
+            f"{kind}.{name}": np.ascontiguousarray(
+                convert(to_numpy(whole(array))))
+            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
+            for (name, _, convert), array in zip(
+                leaves(trainer.model), arrays)}
+
+
+class MeshTrainer(train.Trainer):
+    """See impl_torch.train; each rank moves its part of the weights."""
+
+    def __init__(self, engine, model, training):
+        self.engine = engine
+        super().__init__(model, training)
+
+    def train_step(self, sources, targets):
+        """Make one step on A batches, as if they were one (R30)."""
+        self.step += 1
+        training, pad_id = self.training, self.model.config.pad_id
+        key = random.fold_in(random.fold_in(
+            random.key(training.seed), "dropout"), self.step)
+        counts = torch.sum(targets[:, :, 1:] != pad_id, dim=(1, 2))
+        shares = counts.to(self.m[0].dtype) / max(int(torch.sum(counts)), 1)
+        read, labels = targets[:, :, :-1], targets[:, :, 1:]
+        shapes = places(
+            self.model.config, *sources.shape[1:], read.shape[2])
+        causal = causal_mask(read.shape[2])
+        loss, gradients = 0, [0] * len(self.m)
+        for i, share in enumerate(shares):
+            inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
+                      padding_mask(read[i], pad_id) & causal)
+            loss_i, gradients_i = self.engine.loss_and_gradients(
+                self.model, inputs, labels[i],
+                self.draw(random.fold_in(key, i), shapes))
+            loss = loss + share * loss_i
+            gradients = [
+                g + share * g_i for g, g_i in zip(gradients, gradients_i)]
+        norm = torch.sqrt(sum(map(square_sum, gradients)))
+        if training.clip_norm and norm > training.clip_norm:
+            scale = training.clip_norm / norm.item()
+            gradients = [g * scale for g in gradients]
+        settings = self.optimizer.settings(self.step)
+        with torch.no_grad():
+            for i, (_, parameter, _) in enumerate(leaves(self.model)):
+                weight, self.m[i], self.v[i] = self.optimizer.update(
+                    parameter.detach(), gradients[i], self.m[i], self.v[i],
+                    *settings)
+                parameter.copy_(weight)
+        return loss, norm, settings[0]

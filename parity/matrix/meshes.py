@@ -1,0 +1,280 @@
+"""What a port on a mesh is asked, and the processes that it has.
+
+The model is a preset's at test size with vocabularies that two, four and eight
+divide; a batch has eight rows, of which shards hold unequally many tokens.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import functools
+import os
+import pathlib
+import tempfile
+import time
+
+import numpy as np
+
+from contract.batch import Batch
+from contract.sharding import check_mesh
+from contract.training import TrainingConfig
+from contract.weights import probe_weights
+from parity import ports
+from parity.check import cases, lockstep, training_runs, workers
+from parity.check.runners import Reference, Runner, compare_steps
+from parity.matrix import mesh_causes
+from parity.numerics import rounding
+from parity.numerics.comparator import DIVERGENCE
+from parity.ports import NotChecked
+from parity.targets import ONE_PROCESS, devices_of, mesh_axes
+
+#: The meshes of the whole matrix.
+MESHES = ("data=2,model=1", "data=1,model=2", "data=2,model=2",
+          "data=4,model=2")
+
+#: Rows of a batch, sizes of vocabularies, and steps of training.
+ROWS, SOURCE_VOCAB, TARGET_VOCAB, STEPS = 8, 40, 48, 20
+
+#: What gradients drop values by.
+KEY = (3, 1415926535)
+
+#: Seconds until the ranks of a mesh are given up.
+PATIENCE = 300
+
+TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
+
+
+def config_of(preset):
+    """The config of a preset on a mesh."""
+    config = cases.test_size(preset)
+    return config.replace(
+        target_vocab=TARGET_VOCAB, source_vocab=SOURCE_VOCAB
+        if config.source_vocab != config.target_vocab else TARGET_VOCAB)
+
+
+def batch_of(config, step=0):
+    """Eight pairs: five of padded_batch, three short ones."""
+    first = cases.padded_batch(config)
+    pairs = []
+    for what, ids, vocab in (("source", first.source, config.source_vocab),
+                             ("target", first.target, config.target_vocab)):
+        more = cases.ids(f"mesh {what} {step}", ROWS, ids.shape[1], vocab)
+        more[:len(ids)] = np.where(
+            ids == config.pad_id, ids, more[:len(ids)])
+        for row, length in enumerate((4, 3, 2), start=len(ids)):
+            more[row, length:] = config.pad_id
+        pairs.append(more)
+    return Batch.of_ids(*pairs, config.pad_id)
+
+
+def training_run(config, steps):
+    """The TrainingRun of a mesh: two batches a step, one of them as above."""
+    config = training_runs.configured(config)
+    return training_runs.TrainingRun(
+        name=f"training, {steps} steps on a mesh", config=config,
+        training=TRAINING, pairs=tuple(
+            tuple(np.stack(ids) for ids in zip(*(
+                (batch.source, batch.target) for batch in (
+                    batch_of(config, step), batch_of(config, -step)))))
+            for step in range(1, steps + 1)))
+
+
+@functools.cache
+def reference(preset, dtype, work):
+    """The Reference, the Case of a work and its Truth."""
+    config = config_of(preset)
+    batch = batch_of(config)
+    if work == "forward":
+        case, seeds = cases.model_case(batch), (0,)
+    else:
+        case, seeds = dataclasses.replace(
+            cases.gradients_case(batch, config.pad_id), key=KEY), range(100)
+    for seed in seeds:
+        ours = Reference(config, probe_weights(config, seed), dtype)
+        if not ours.near_a_kink(case):
+            break
+    return ours, case, ours.truth(case)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rank:
+    """Which process of a mesh it is, of how many, and where they meet."""
+
+    number: int
+    size: int
+    file: str
+
+
+def measured(bench, target, work, preset, steps, rank):
+    """What a cell needs of a mesh; None of all ranks but the first."""
+    engine = engine_on_mesh(bench, target, rank)
+    start = time.perf_counter()
+    differences, cause = (
+        compared_training(engine, preset, steps, rank) if work == "training"
+        else COMPARED[work](engine, target, preset, rank))
+    return {"differences": differences, "cause": cause, "seconds": None,
+            "preparing": time.perf_counter() - start}
+
+
+def engine_on_mesh(bench, target, rank):
+    """The engine of a mesh, made once in each process."""
+    theirs = ports.meshes(bench.engine.NAME)
+    if not hasattr(bench, "meshes"):
+        theirs.join(rank.number, rank.size, rank.file)
+        bench.meshes = {}
+    if target.mode not in bench.meshes:
+        bench.meshes[target.mode] = theirs.MeshEngine(
+            mesh_axes(target.mesh), target.mode)
+    return bench.meshes[target.mode]
+
+
+def diverge(differences):
+    """Whether any of these Differences is a divergence."""
+    return any(one.verdict == DIVERGENCE for one in differences.values())
+
+
+def compared_outputs(engine, target, preset, rank):
+    """The Difference of the outputs of all shards, and its cause."""
+    ours, case, truth = reference(preset, target.dtype, "forward")
+    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    output = engine.predict(runner.model, *case.inputs)
+    if rank.number:
+        return None, ""
+    differences = compare_steps(
+        {"output": output}, truth, target.dtype, "output".__ne__)
+    if not diverge(differences):
+        return differences, ""
+
+    def steps_of(weights):
+        exact = ours.exact.engine
+        return exact.forward(exact.build(
+            "transformer", ours.exact.config, weights), *case.inputs)
+
+    return differences, mesh_causes.cause_in_output(
+        output.astype(np.float64), truth.steps["output"], ours.exact.weights,
+        steps_of, mesh_axes(target.mesh))
+
+
+def compared_gradients(engine, target, preset, rank):
+    """The Differences of a loss and its gradients, and their cause."""
+    ours, case, truth = reference(preset, target.dtype, "gradients")
+    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    steps = runner.steps(case, [
+        rounding.rounded(x, target.dtype) for x in case.inputs])
+    if rank.number:
+        return None, ""
+    differences = compare_steps(steps, truth, target.dtype, runner.fused)
+    if not diverge(differences):
+        return differences, ""
+    return differences, mesh_causes.cause_in_gradients(
+        {name.removeprefix("grad "): array for name, array in steps.items()},
+        mesh_causes.Shards(
+            ours.exact.engine, ours.exact.model, case.inputs,
+            np.array(case.key, np.uint32), mesh_axes(target.mesh)["data"]))
+
+
+def compared_training(engine, preset, steps, rank):
+    """The Differences of every step of training, and the first's cause."""
+    run = training_run(config_of(preset), steps)
+    weights = probe_weights(run.config)
+    runner = lockstep.TrainingRunner(engine, run, weights)
+    truths = None if rank.number else lockstep.ReferenceRun(run, weights)
+    differences, cause, before = {}, "", weights
+    for step, pairs in enumerate(run.pairs, start=1):
+        found = runner.step(*pairs)
+        if truths is None:
+            continue
+        truth = truths.step(*pairs)
+        of_step = {f"step {step} {kind}": truth.compare(kind, found[kind])
+                   for kind in lockstep.KINDS}
+        if diverge(of_step) and not diverge(differences):
+            cause = mesh_causes.cause_in_step(
+                found["weights"], truth.steps["weights"], before,
+                "" if run.config.tied == "none" else next(iter(weights)))
+        differences |= of_step
+        before = truth.steps["weights"]
+    return differences, cause
+
+
+#: What a mesh is asked for a work that is no training.
+COMPARED = {"forward": compared_outputs, "gradients": compared_gradients}
+
+
+class MeshProcesses:
+    """The processes of a port on a mesh, all asked the same.
+
+    Raises:
+        InputError: the mesh does not divide the model or its batches.
+    """
+
+    def __init__(self, port, mesh, preset):
+        self.port, self.mesh, self.processes = port, mesh, []
+        axes = mesh_axes(mesh)
+        check_mesh(config_of(preset), axes, ROWS)
+        self.devices = devices_of(axes)
+        self.size = 1 if port in ONE_PROCESS else self.devices
+        self.folder = None
+
+    def begin(self):
+        """Begin every process: a Reply."""
+        self.folder = tempfile.TemporaryDirectory()
+        flags = f"{os.environ.get('XLA_FLAGS', '')} " \
+            f"--xla_force_host_platform_device_count={self.devices}"
+        environment = {"XLA_FLAGS": flags.strip()} if self.size == 1 else {}
+        self.processes = [
+            workers.Apart(self.port, environment=environment)
+            for _ in range(self.size)]
+        return self._all("starting", workers.settings, [()] * self.size)
+
+    def ask(self, work, function, *arguments, patience=PATIENCE):
+        """The Reply of rank 0, once all have answered.
+
+        If a rank fails, ends or is silent, all are ended at once, for the
+        others would wait for it; and the next question begins them anew.
+        """
+        if not self.processes:
+            begun = self.begin()
+            if begun.failure or isinstance(begun.value, NotChecked):
+                self.close()
+                return begun
+        file = str(pathlib.Path(self.folder.name) / "meeting")
+        return self._all(work, function, [
+            (*arguments, Rank(number, self.size, file))
+            for number in range(self.size)], patience)
+
+    def _all(self, work, function, arguments, patience=PATIENCE):
+        futures = [process.ask(work, function, *those) for process, those
+                   in zip(self.processes, arguments)]
+        until = time.monotonic() + patience
+        waiting = set(futures)
+        while waiting:
+            done, waiting = concurrent.futures.wait(
+                waiting, max(0, until - time.monotonic()),
+                concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                reply = future.result()
+                if reply.failure:
+                    rank = futures.index(future)
+                    self.close()
+                    words = f"rank {rank} of {self.size}: {reply.failure}"
+                    return dataclasses.replace(
+                        reply, failure=words if self.size > 1
+                        else reply.failure)
+            if not done and waiting:
+                silent = futures.index(next(iter(waiting)))
+                self.close()
+                return workers.Reply(
+                    None, f"rank {silent} of {self.size} took more than "
+                    f"{patience} seconds", patience)
+        return futures[0].result()
+
+    def close(self):
+        """End every process."""
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.close()
+        self.processes = []
+        if self.folder:
+            with contextlib.suppress(OSError):
+                self.folder.cleanup()

@@ -1,0 +1,204 @@
+"""Models on a mesh: they match, and what goes wrong there is named."""
+
+import json
+import os
+import time
+
+import numpy as np
+import pytest
+
+from parity import ports
+from parity.matrix import cells, meshes, run
+from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.targets import Target, mesh_axes, mesh_modes
+from parity_tests.support import meshes as planted
+from parity_tests.support.commands import invoke
+
+TWO, HALVES = "data=2,model=1", "data=1,model=2"
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """The processes of a port, a mesh and a preset, begun once."""
+    begun = {}
+
+    def ask(port, mesh, preset="lesson"):
+        if ports.absent(port):
+            pytest.skip(f"not checked: {ports.absent(port).reason}")
+        key = port, mesh, preset
+        if key not in begun:
+            begun[key] = meshes.MeshProcesses(port, mesh, preset)
+        return begun[key]
+
+    yield ask
+    for those in begun.values():
+        those.close()
+
+
+def cell(processes, target, work, fault="none", preset="lesson"):
+    """The TargetCell of a mesh with a fault in it."""
+    reply = processes(target.port, target.mesh, preset).ask(
+        fault, planted.measured, fault, target, work, preset)
+    assert not reply.failure, reply
+    return cells.cell_of(target, work, reply.value)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("mesh", meshes.MESHES)
+@pytest.mark.parametrize("port", ["torch", "jax"])
+def test_a_mesh_matches(port, mesh, dtype, processes):
+    for mode in mesh_modes(port, mesh_axes(mesh)):
+        target = Target(port, mode=mode, mesh=mesh, dtype=dtype)
+        for work in ("forward", "gradients"):
+            found = cell(processes, target, work)
+            assert found.verdict == MATCH, found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", [
+    Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
+    Target("torch", mode="FSDP2", mesh=TWO),
+    Target("torch", mode="TP", mesh=HALVES),
+    Target("jax", mode="jit", mesh="data=2,model=2")], ids=str)
+def test_a_mesh_trains(target, processes):
+    found = cell(processes, target, "training")
+    assert (found.verdict, found.compared) == (MATCH, 5 * meshes.STEPS), found
+
+
+@pytest.mark.parametrize("mode", ["DDP", "FSDP2"])
+@pytest.mark.parametrize("work", ["forward", "gradients"])
+def test_torch_matches_on_two(work, mode, processes):
+    found = cell(processes, Target("torch", mode=mode, mesh=TWO), work)
+    assert found.verdict == MATCH, found
+
+
+@pytest.mark.parametrize("work", ["forward", "gradients"])
+def test_jax_matches_on_four(work, processes):
+    found = cell(processes, Target(
+        "jax", mode="jit", mesh="data=2,model=2"), work)
+    assert found.verdict == MATCH, found
+
+
+@pytest.mark.parametrize("mode, mesh, work, fault, words", [
+    ("DDP", TWO, "gradients", "mean of means", "a mean of means"),
+    ("FSDP2", TWO, "gradients", "mean of means", "a mean of means"),
+    ("DDP", TWO, "gradients", "sum of means", "a sum of means"),
+    ("DDP", TWO, "gradients", "missing all-reduce", "a missing all-reduce"),
+    ("DDP", TWO, "gradients", "padding counted",
+     "a loss averaged before padding is counted"),
+    ("DDP", TWO, "gradients", "equal dropout", "equal dropout on all shards"),
+    ("DDP", TWO, "gradients", "rows exchanged", "rows of shards exchanged"),
+    ("DDP", TWO, "forward", "rows exchanged", "rows of shards exchanged"),
+    ("TP", HALVES, "forward", "not summed", "a missing all-reduce"),
+    ("TP", HALVES, "forward", "kernel exchanged",
+     "shards of encoder.layers.1.feed_forward.inner.kernel exchanged")])
+def test_a_fault_of_torch_is_named(mode, mesh, work, fault, words, processes):
+    found = cell(processes, Target("torch", mode=mode, mesh=mesh), work, fault)
+    assert found.verdict == DIVERGENCE
+    assert found.cause.startswith(words), found
+
+
+@pytest.mark.parametrize("work, fault, words", [
+    ("gradients", "equal dropout", "equal dropout on all shards"),
+    ("gradients", "rows exchanged", "rows of shards exchanged"),
+    ("forward", "rows exchanged", "rows of shards exchanged"),
+    ("forward", "kernel exchanged",
+     "shards of encoder.layers.1.feed_forward.inner.kernel exchanged")])
+def test_a_fault_of_jax_is_named(work, fault, words, processes):
+    found = cell(processes, Target(
+        "jax", mode="jit", mesh="data=2,model=2"), work, fault)
+    assert found.verdict == DIVERGENCE
+    assert found.cause.startswith(words), found
+
+
+@pytest.mark.long
+def test_tied_weights_updated_twice_are_named(processes):
+    target, preset = Target("torch", mode="DDP", mesh=TWO), "vaswani2017_base"
+    found = cell(processes, target, "training", preset=preset)
+    assert found.verdict == MATCH, found
+    found = cell(processes, target, "training", "updated twice", preset)
+    assert found.verdict == DIVERGENCE
+    assert found.tensor == "step 1 weights"
+    assert found.cause.startswith("tied weights are updated twice")
+
+
+def test_shards_have_unequally_many_tokens():
+    """Else a mean of means would be right."""
+    config = meshes.config_of("lesson")
+    labels = meshes.reference("lesson", "float64", "gradients")[1].inputs[-1]
+    for count in (2, 4):
+        tokens = [(part != config.pad_id).sum()
+                  for part in np.split(labels, count)]
+        assert len(set(tokens)) == count
+
+
+# What a user gets wrong, and what machines do
+
+@pytest.mark.parametrize("words, said", [
+    ("data=3", "data=3 does not divide 8 rows of a batch"),
+    ("model=4", "model=4 does not divide 6 heads"),
+    ("data=1", "is one device"),
+    ("2x2", "axis of a mesh")])
+def test_a_mesh_that_does_not_fit_is_refused(words, said):
+    result = invoke("matrix", "--port", "jax", "--mesh", words)
+    assert result.exit_code == 2
+    assert said in result.output + result.stderr
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--mesh", "data=2", "--generate"], "--mesh goes with"),
+    (["--mesh", "data=3"], "does not divide"),
+    (["--mesh", "data=2", "--seeds", "1"], "leave the other options out")])
+def test_check_refuses_what_a_mesh_has_not(words, said):
+    result = invoke("check", "--port", "jax", *words)
+    assert result.exit_code == 2
+    assert said in result.output + result.stderr
+
+
+def test_check_on_a_mesh(tmp_path):
+    """Keras alone has no engine for one: nothing is compared, exit 4."""
+    file = tmp_path / "m.json"
+    result = invoke("check", "--port", "keras", "--dtype", "float64",
+                    "--mesh", "model=2", "--json", file)
+    assert result.exit_code == 4
+    (cell,) = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    assert cell["target"]["mesh"] == HALVES
+    assert cell["reason"] == "it has no engine for meshes"
+
+
+def test_a_port_without_an_engine_is_not_checked():
+    found = list(run.cells_on_mesh("keras", TWO, "lesson", run.Wanted(
+        ("keras",), works=("forward",), dtypes=("float64",))))
+    assert [one.reason for one in found] == ["it has no engine for meshes"]
+
+
+def dies(bench, rank):
+    if rank.number == 1:
+        os._exit(9)
+    time.sleep(60)
+
+
+def is_silent(bench, rank):
+    time.sleep(60 if rank.number == 1 else 0)
+
+
+def number(bench, rank):
+    return rank.number
+
+
+def test_a_rank_that_ends_or_is_silent_ends_all():
+    """Within seconds, in a sentence; and the next question is answered."""
+    processes = meshes.MeshProcesses("torch", TWO, "lesson")
+    processes.port = "numpy"  # nothing that takes seconds to begin
+    try:
+        for function, patience, words in (
+                (dies, 50, "rank 1 of 2: its process ended"),
+                (is_silent, 2, "rank 1 of 2 took more than 2 seconds")):
+            assert processes.ask("", number).value == 0
+            start = time.monotonic()
+            reply = processes.ask("", function, patience=patience)
+            assert reply.failure == words
+            assert time.monotonic() - start < 20
+    finally:
+        processes.close()

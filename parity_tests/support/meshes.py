@@ -1,0 +1,116 @@
+"""Faults that are put into torch's and JAX's engines of a mesh."""
+
+import contextlib
+from unittest import mock
+
+from parity import ports
+from parity.matrix import meshes
+
+
+def measured(bench, fault, target, work, preset, rank):
+    """What meshes.measured answers while a fault is in."""
+    theirs = ports.meshes(bench.engine.NAME)
+    with FAULTS[bench.engine.NAME][fault](theirs):
+        return meshes.measured(
+            bench, target, work, preset, meshes.STEPS, rank)
+
+
+def of_engine(name, make):
+    """A fault in a method of MeshEngine."""
+    def put(theirs):
+        old = getattr(theirs.MeshEngine, name)
+        return mock.patch.object(theirs.MeshEngine, name, make(old, theirs))
+    return put
+
+
+def not_summed(theirs):
+    """Partial sums stay where they are."""
+    import functools
+    from torch.distributed.tensor import Partial
+    partial = functools.partial(
+        theirs.RowwiseParallel, output_layouts=Partial())
+    return mock.patch.dict(theirs.PLAN, {"output": partial, "outer": partial})
+
+
+def exchanged_kernel(theirs):
+    """The shards of one kernel are on each other's device."""
+    old = theirs.MeshEngine.build
+
+    def build(self, component, config, weights, *rest):
+        name = "encoder.layers.1.feed_forward.inner.kernel"
+        kernel = weights[name]
+        half = kernel.shape[1] // 2
+        return old(self, component, config, weights | {
+            name: kernel[:, [*range(half, 2 * half), *range(half)]]}, *rest)
+
+    return mock.patch.object(theirs.MeshEngine, "build", build)
+
+
+def updated_twice(theirs):
+    """A tied table makes the same step once for each place it is used in."""
+    old = theirs.MeshTrainer.train_step
+
+    def train_step(self, *pairs):
+        table = self.model.source_embedding.table.weight.data
+        before = table.clone()
+        numbers = old(self, *pairs)
+        table += table - before
+        return numbers
+
+    return mock.patch.object(theirs.MeshTrainer, "train_step", train_step)
+
+
+def jax_equal_dropout(theirs):
+    """What is dropped in the first shard is dropped in all."""
+    old = theirs.drawn
+
+    def drawn(*given):
+        import jax.numpy as jnp
+        return {name: jnp.concatenate([jnp.split(mask, 2)[0]] * 2)
+                for name, mask in old(*given).items()}
+
+    return mock.patch.object(theirs, "drawn", drawn)
+
+
+def jax_exchanged_rows(old, theirs):
+    """Inputs, not labels, lie on each other's device."""
+    def rows(self, arrays, axis=0):
+        from numpy import concatenate, split
+        arrays = [concatenate(split(array, 2, axis)[::-1], axis)
+                  if place < 4 else array
+                  for place, array in enumerate(arrays)]
+        return old(self, arrays, axis)
+    return rows
+
+
+#: Port -> fault -> what puts it into its module.
+FAULTS = {
+    "torch": {
+        "none": contextlib.nullcontext,
+        "mean of means": of_engine("share", lambda old, theirs: (
+            lambda self, labels, pad_id: 1 / self.data.size())),
+        "sum of means": of_engine("share", lambda old, theirs: (
+            lambda self, labels, pad_id: 1)),
+        "missing all-reduce": of_engine("run", lambda old, theirs: (
+            lambda self, model, *inputs: model(*inputs))),
+        "padding counted": of_engine("share", lambda old, theirs: (
+            lambda self, labels, pad_id: int((theirs.own(
+                labels, 0, self.data) != pad_id).sum()) / labels.numel())),
+        "equal dropout": of_engine("kept", lambda old, theirs: (
+            lambda self, drawn: {name: mask.chunk(self.data.size())[0]
+                                 for name, mask in drawn.items()})),
+        "rows exchanged": of_engine("rows", lambda old, theirs: (
+            lambda self, *tensors: [
+                tensor.chunk(self.data.size())[::-1][
+                    self.data.get_local_rank()] for tensor in tensors])),
+        "not summed": not_summed,
+        "kernel exchanged": exchanged_kernel,
+        "updated twice": updated_twice,
+    },
+    "jax": {
+        "none": contextlib.nullcontext,
+        "equal dropout": jax_equal_dropout,
+        "rows exchanged": of_engine("rows", jax_exchanged_rows),
+        "kernel exchanged": exchanged_kernel,
+    },
+}
