@@ -174,6 +174,21 @@ EQUIVALENT = (
         ("random.uniform(random.fold_in(key, int(row)), (length,), 0.0, 1.0)",
          "int(row) → row")),
     *entries(
+        TORCH, "search.py", "Ids are looked for among whole numbers of any "
+        "size, and nothing among none.", proofs.found_in_any_dtype,
+        ("banned = torch.tensor(self.settings.banned(written), "
+         "dtype=torch.int64)", ", dtype=torch.int64 → ", "int64 → int32")),
+    *entries(
+        ALL, "search.py", "No step has so few tokens.", proofs.below_one,
+        ('last = settings.max_tokens if settings.unfinished == "compete" '
+         "else 0", "0 → -1")),
+    *entries(
+        ALL, "search.py", "An axis of 1 is put before another of 1.",
+        proofs.one_beside_one,
+        *((f"tokens = {library}.where(none[:, :, None], tokens, "
+           "finished_tokens)", ":, None → None, :")
+          for library in ("torch", "ops", "jnp"))),
+    *entries(
         TORCH, "search.py", "0 and -∞ are exact, and become float64 with what "
         "is joined to them in the first step.", proofs.the_wider_dtype,
         ("scores = torch.zeros(len(tokens), dtype=torch.float64)",

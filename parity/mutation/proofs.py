@@ -173,6 +173,31 @@ def one_place():
     assert np.array_equal(array[..., 0], array[..., -1])
 
 
+def found_in_any_dtype():
+    """What torch.isin finds does not depend on the dtype of what is sought."""
+    if ports.absent("torch"):
+        return
+    torch = importlib.import_module("torch")
+    ids = torch.arange(5)
+    for banned in ([], [1, 3], [0]):
+        found = [torch.isin(ids, torch.tensor(banned, dtype=dtype)).tolist()
+                 for dtype in (torch.int64, torch.int32, None)]
+        assert found[0] == found[1] == found[2] == [
+            number in banned for number in range(5)]
+
+
+def below_one():
+    """A search has written at least one token, the first."""
+    written = range(1, 1 + GenerationConfig().max_tokens)
+    assert 0 not in written and -1 not in written
+
+
+def one_beside_one():
+    """[B 1] is [B 1 1] wherever a new axis of 1 is put behind the first."""
+    none = np.ones((3, 1), bool)
+    assert none[:, :, None].shape == none[:, None, :].shape
+
+
 def padding_is_last():
     """Padding is never an answer: the last p of every draw is 0."""
     engine = ports.engine("numpy")
