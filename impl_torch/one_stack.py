@@ -160,7 +160,6 @@ class DecoderModel(Transformer):
         return self.project(decoded)
 
 
-
 #: By which stacks a model has.
 MODELS = {
     "both": Transformer, "encoder": EncoderModel, "decoder": DecoderModel}

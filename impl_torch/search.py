@@ -136,7 +136,7 @@ class Beam(Search):
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = torch.where(place == written, token[:, :, None],
-                             follow(tokens, parents))
+                                follow(tokens, parents))
             ends = (token == settings.eos_id) | (written == last)
             # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
