@@ -4,7 +4,8 @@ All begin with the same weights, see the same batches and drop the same values.
 After each step the loss, the gradient's norm, every weight and both of Adam's
 moments are compared, so that where runs part, the step and the tensor are named
 in which they first do. In a run that varies conditions, so are the learning
-rate, the number of the step, and the checkpoint where there is one.
+rate, the number of the step, and the checkpoint where there is one; and in some
+the answer of the trained model, which was asked the same before the first step.
 
 Runs may part a little further with each step: a rounding in a gradient is a
 rounding in a weight, from which the next gradient is computed. Limits stand at
@@ -22,6 +23,7 @@ import tempfile
 import numpy as np
 
 from contract import checkpoint, weights
+from contract.batch import Batch
 from contract.weights import part, probe_weights
 from parity import ports
 from parity.check import workers
@@ -34,6 +36,7 @@ from parity.numerics.comparator import (
 #: What a step is compared by; and in a run that varies conditions.
 KINDS = ("loss", "norm", "weights", "m", "v")
 ALL_KINDS = (*KINDS, "rate", "step")
+ANSWER = "answer"
 CHECKPOINT_KINDS = ("weights", "m", "v")
 
 LIMIT = tolerances.LOCKSTEP_LIMIT
@@ -78,6 +81,14 @@ class TrainingRunner:
                    for name in ("loss", "norm", "rate")},
                 "step": {"step": np.asarray(self.trainer.step)},
                 **by_kind(checkpoint.arrays(self.engine, self.trainer))}
+
+    def answer(self, sources, targets):
+        """What the model answers to a step's first batch now, by kind."""
+        config = self.run.config
+        batch = Batch.of_ids(
+            sources[0], targets[0], config.pad_id).check(config)
+        return {ANSWER: {"output": self.engine.predict(
+            self.trainer.model, *batch)}}
 
     def save(self, path):
         """Write a checkpoint: its arrays, by kind and name."""
@@ -190,6 +201,11 @@ def go_on(bench, sources, targets):
     return bench.training.step(sources, targets)
 
 
+def answer(bench, sources, targets):
+    """Ask a port's model in training."""
+    return bench.training.answer(sources, targets)
+
+
 def save(bench, path):
     """Have a port save its run, and read back what it wrote."""
     return bench.training.save(path)
@@ -234,6 +250,14 @@ class ReferenceRun:
             arrays_by_kind, self.walked, self.run.dtype, own or {},
             self.run.config.positions)
 
+    def answer(self, sources, targets):
+        """The TrainingTruth of the model's answer now."""
+        answers = self.exact.answer(sources, targets)
+        own = self.low and {ANSWER: {"output": own_error(
+            self.low.answer(sources, targets)[ANSWER]["output"],
+            answers[ANSWER]["output"])}}
+        return TrainingTruth(answers, self.walked, self.run.dtype, own or {})
+
     def save(self, path):
         """Write its checkpoint, in the dtype that ports compute in."""
         (self.low or self.exact).save(path)
@@ -253,7 +277,7 @@ def kinds_of(run):
 
 def comparisons(run):
     """How many comparisons a port makes of a run."""
-    return (run.steps * len(kinds_of(run))
+    return (run.steps * len(kinds_of(run)) + run.asked
             + bool(run.saved) * len(CHECKPOINT_KINDS))
 
 
@@ -284,7 +308,10 @@ def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
     judge = Judge(ports_at_work, {
         name: reply.failure for name, future in begun.items()
         if (reply := future.result()).failure})
-    ahead = AHEAD if not run.saved and all(
+    question = run.pairs[0]
+    if run.asked:
+        judge.note(asked_now(run, ports_at_work, question))
+    ahead = AHEAD if not run.saved and not run.asked and all(
         port.apart for port in ports_at_work.values()) else 0
     waiting = collections.deque()
     for number in range(1, run.steps + ahead + 1):
@@ -300,6 +327,16 @@ def compared_run(run, arrays, ports_at_work, device="cpu", shelf=None,
         yield from judge.differences(step, truth, answers, kinds_of(run))
         if step == run.saved:
             yield from handed_over(run, reference, truth, judge)
+    if run.asked:
+        yield from judge.differences(
+            run.steps, reference.answer(*question),
+            asked_now(run, ports_at_work, question), [ANSWER])
+
+
+def asked_now(run, ports_at_work, question):
+    """{port: the future of its model's answer to a step's pairs}."""
+    return {name: port.ask(f"{run.name}, asked", answer, *question)
+            for name, port in ports_at_work.items()}
 
 
 def handed_over(run, reference, truth, judge):

@@ -126,6 +126,14 @@ class TrainingRun:
         """How many steps it has."""
         return len(self.pairs)
 
+    @property
+    def asked(self):
+        """Whether its model is asked for an answer before and afterwards.
+
+        Once for every condition: what compiles does so for each question.
+        """
+        return self.conditions in [run.conditions for run in varied_few()]
+
 
 # The run of ``parity check --train``
 

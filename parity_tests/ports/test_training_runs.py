@@ -8,6 +8,7 @@ import pytest
 import contract.config
 import contract.training
 from contract.weights import probe_weights
+from parity import ports
 from parity.check import covering, lockstep, training_runs
 from parity.check.workers import Here
 from parity.numerics.comparator import DIVERGENCE
@@ -143,6 +144,33 @@ def test_a_fault_parts_a_run(port, fault):
     edit = IN_OTHER_WORDS.get((port.NAME, fault), FAULTS[fault])
     with rewritten(port.NAME, *edit):
         assert next(diverging(port), None) is not None
+
+
+class Remembering:
+    """An engine whose models answer as they first did."""
+
+    def __init__(self, engine):
+        self.engine, self.answers = engine, {}
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def predict(self, model, *inputs):
+        """What the model first answered to arrays of these shapes."""
+        key = id(model), *(array.shape for array in inputs)
+        if key not in self.answers:
+            self.answers[key] = self.engine.predict(model, *inputs)
+        return self.answers[key]
+
+
+def test_an_answer_from_before_the_training_is_noticed():
+    run = training_runs.varied_few()[0]
+    there = {"numpy": Here(Remembering(ports.engine("numpy")))}
+    found = {(step, kind): differences["numpy"].verdict
+             for step, kind, _, _, differences in lockstep.compared_run(
+                 run, None, there)}
+    assert [place for place, verdict in found.items()
+            if verdict == DIVERGENCE] == [(run.steps, lockstep.ANSWER)]
 
 
 def test_a_zero_is_compared_with_zero_alone():
