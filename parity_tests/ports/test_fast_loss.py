@@ -7,6 +7,9 @@ import pytest
 
 from contract.config import CHOICES
 from parity import ports
+from parity.check import lockstep, training_runs
+from parity.check.workers import Here
+from parity.numerics.comparator import MATCH
 from parity_tests.support.engines import usable
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 
@@ -61,3 +64,24 @@ def test_a_fast_loss_is_the_reference_s(name, smoothing, labels):
             gradient, cross_entropy_backward(
                 LOGITS, labels, PAD, epsilon, smoothing),
             rtol=1e-12, atol=1e-16)
+
+
+#: What a fast form works on at once, so small that every loop goes round.
+SMALL = {"numpy": {"reference_numpy.fast.train.BLOCK": 16},
+         "torch": {"impl_torch.fast.loss.BLOCK": 40,
+                   "impl_torch.fast.loss.MOST": 100}}
+
+
+@pytest.mark.parametrize("tied", ["all", "none"])
+@pytest.mark.parametrize("name", SMALL)
+def test_blocks_are_added_up(name, tied, monkeypatch):
+    engine = usable(name, "fast")
+    for place, value in SMALL[name].items():
+        monkeypatch.setattr(place, value)
+    run = next(run for run in training_runs.varied()
+               if run.dtype == "float64" and run.conditions["tied"] == tied
+               and run.conditions["norm"] == "layer")
+    found = [(step, kind) for step, kind, _, _, differences
+             in lockstep.compared_run(run, None, {name: Here(engine)})
+             if differences[name].verdict != MATCH]
+    assert not found
