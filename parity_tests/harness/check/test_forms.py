@@ -5,9 +5,10 @@ from unittest import mock
 import pytest
 
 from contract.config import at_test_size, preset
+from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity import ports
-from parity.check import cases
+from parity.check import cases, search_runs, training_runs, wide
 from parity.check.run import Check
 from parity.check.runners import Reference, Runner, compare_steps
 from parity.check.workers import ModelSpec, Workbench, differences
@@ -88,6 +89,40 @@ def test_the_fast_form_is_checked_and_the_reference_has_one(name):
         "predict", "loss", "all weights", "step 1 m", "tokens, cached"}
     assert {one.port for one in job.report.not_fused} <= {name}
     assert job.report.as_json()["form"] == "fast"
+
+
+@pytest.mark.parametrize("name", HERE[:1])
+def test_wide_models_match_in_the_fast_form(name):
+    """A form that shows fewer steps is asked again, too."""
+    job = Check(["lesson"], [name], ["float64"], full_size=False, wide=True,
+                form="fast")
+    first = wide.models()[:1]
+    with mock.patch.object(wide, "models", return_value=first), \
+            mock.patch.object(search_runs, "searched_models", tuple), \
+            mock.patch.object(training_runs, "varied", tuple):
+        rows = [row for group in job.groups() for row in group]
+    assert job.report.verdict == "match"
+    assert {row.name for row in rows if row.form == "fast"} >= {
+        "steps equal to the bit", "steps unchanged afterwards"}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_the_fast_form_is_no_readable_one(name):
+    """What it does not leave to the readable form is made of its own."""
+    readable, fast = (ports.engine(name, form) for form in ports.FORMS)
+    config = CONFIG.replace(norm="layer", dropout=0.0)
+    assert not [*fast.not_fused(config)]
+    fast.set_precision()
+    weights = probe_weights(config)
+    model = fast.build("transformer", config, weights)
+    trainer = fast.trainer(model, TrainingConfig())
+    assert ".fast." in type(trainer).__module__
+    steps = [engine.forward(engine.build("transformer", config, weights),
+                            *cases.padded_batch(config))
+             for engine in (readable, fast)]
+    hidden = {step.rpartition(".")[2] for step in
+              steps[0].keys() - steps[1].keys()}
+    assert hidden == set(getattr(fast, "FUSED", ())) - {"gradients"}
 
 
 def test_what_is_left_to_the_readable_form_is_said():
