@@ -25,15 +25,15 @@ def parted(one, other):
     tokenizer = Tokenizer.load()
     sources, targets = max(zip(*read_pairs()), key=lambda pair: len(pair[0]))
     batch = Batch.of_text([sources], [targets], tokenizer)
-    found = []
+    found, weights = [], {}
     for dialect in (one, other):
         config = at_one_size(dialect, tokenizer)
         if config.stacks != "both":
             return (f"{dialect.name} is one stack alone, so that on a pair of "
                     "sentences there is nothing to compare.")
-        engine = ports.engine("numpy")
-        model = engine.build("transformer", config, initial_weights(config))
-        steps = engine.forward(model, *batch)
+        weights = equal_weights(initial_weights(config), weights)
+        model = ports.engine("numpy").build("transformer", config, weights)
+        steps = ports.engine("numpy").forward(model, *batch)
         found.append((steps["memory"], steps["output"]))
     words = []
     for what, (a, b) in zip(("memory", "output"), zip(*found)):
@@ -44,14 +44,21 @@ def parted(one, other):
             f"part in {' and '.join(words)} of their norm.")
 
 
+def equal_weights(weights, others):
+    """Weights, equal to others where a name and a shape are the same."""
+    return weights | {
+        name: array for name, array in others.items()
+        if name in weights and weights[name].shape == array.shape}
+
+
 def distance(a, b):
     """‖a - b‖ / ‖a‖."""
     return float(np.linalg.norm(a - b) / np.linalg.norm(a))
 
 
-def at_one_size(dialect, tokenizer):
-    """A dialect's configuration at SIZES, for the committed tokenizer."""
-    fields = SIZES | {"source_vocab": tokenizer.vocab_size,
+def at_one_size(dialect, tokenizer, sizes=SIZES):
+    """A dialect's configuration at sizes, for the committed tokenizer."""
+    fields = sizes | {"source_vocab": tokenizer.vocab_size,
                       "target_vocab": tokenizer.vocab_size,
                       "pad_id": tokenizer.pad_id}
     described = {key: fields[names_of(means)[0]]
