@@ -14,7 +14,8 @@ from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ROW_SLACK, compare)
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
-from parity.reading import breaking, errata, rulings, teaching, tree
+from parity.reading import (
+    breaking, dialects, errata, rulings, teaching, tree)
 from parity.reading.known import of_causes, of_known
 from parity.reading.values import MAPS, ModelRun, reread
 from parity.render import pictures
@@ -24,6 +25,7 @@ from parity.render.maps import figures
 PAGES = (
     ("flow.html", "Data flow"), ("attention-maps.html", "Attention maps"),
     ("variants.html", "Variants"), ("dialects.html", "Other systems"),
+    ("marian.html", "Marian and its port"),
     ("rulings.html", "Rulings"),
     ("layouts.html", "Weight layouts"), ("errata.html", "Errata"),
     ("differences.html", "Known differences"),
@@ -62,11 +64,12 @@ def all_of(site):
     """Yield (address, title, template, what it shows) of each page."""
     yield "index.html", "Four columns, one Transformer", "index.html", (
         of_index(site))
-    makers = (of_flow, of_maps, of_variants, of_dialects, of_rulings,
-              of_layouts, of_errata, of_known, of_causes, of_broken,
-              of_curves, of_match, teaching.of_lessons)
+    makers = (of_flow, of_maps, of_variants, of_dialects,
+              dialects.of_marian, of_rulings, of_layouts, of_errata, of_known,
+              of_causes, of_broken, of_curves, of_match, teaching.of_lessons)
     for (address, title), make in zip(PAGES, makers):
         yield address, title, address, make(site)
+    yield from dialects.pages(site)
     yield from teaching.pages(site)
 
 

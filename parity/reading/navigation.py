@@ -13,7 +13,8 @@ PARTS = (
         "attention", "feed_forward", "residual", "encoder", "decoder",
         "projection", "transformer")),
     ("Other models", (
-        "variants.html", "dialects.html", "rotary", "relative", "one_stack")),
+        "variants.html", "dialects.html", "marian.html", "rotary", "relative",
+        "one_stack")),
     ("Training", (
         "loss", "optimizer", "train", "dropout", "training-curves.html")),
     ("Answers", ("attention-maps.html", "search", "sample", "cache")),

@@ -82,17 +82,15 @@ class Whole:
 
     def dialects(self):
         """What the page of other systems shows: each one's picture."""
+        return {"dialects": [{
+            "name": dialect.name, "source": dialect.source,
+            "fields": dialects.fields(dialect.config({})),
+            "svg": self.dialect(dialect)} for dialect in SYSTEMS.values()]}
+
+    def dialect(self, dialect):
+        """The picture of a dialect's model, beside the paper's."""
         paper = diagram.signatures(diagram.stacks(
             dialects.PAPER, self.engine))
-        entries = []
-        for dialect in SYSTEMS.values():
-            config = dialect.config({})
-            model = diagram.stacks(config, self.engine)
-            entries.append({
-                "name": dialect.name, "source": dialect.source,
-                "fields": dialects.fields(config),
-                "svg": diagram.Drawing(
-                    model, self.addresses, others=paper).svg(
-                        f"{dialect.name}, drawn; what is unlike the paper is "
-                        "marked")})
-        return {"dialects": entries}
+        model = diagram.stacks(dialect.config({}), self.engine)
+        return diagram.Drawing(model, self.addresses, others=paper).svg(
+            f"{dialect.name}, drawn; what is unlike the paper is marked")
