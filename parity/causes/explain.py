@@ -9,29 +9,26 @@ further inputs of other scales, and the cause must hold there too.
 """
 
 import dataclasses
-import re
 
 import numpy as np
 
+from contract.errors import InputError
 from parity.causes import integers, nonfinite
-from parity.causes.cause import BETWEEN, PRECISION
+from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
-from parity.causes.explanation import (
-    UNIDENTIFIED, Explanation, give_names)
+from parity.causes.explanation import Explanation, give_names
 from parity.causes.expressions import in_words, made_of
-from parity.causes.fit import (
-    ATTENTION, CORE, LINEAR, side_of)
+from parity.causes.findings import Findings, following
+from parity.causes.fit import ATTENTION, CORE, LINEAR, side_of
 from parity.causes.formulas.family import exact
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
-from parity.comparison.result import INHERITED, INPUT, NEW, OUTPUT, WITHIN
+from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
 from parity.matching.pairs import USER, VALUES
 from parity.matching.values import NEAR
-from parity.numerics.comparator import MATCH, ZERO
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
-from parity.numerics.words import number
-from parity.tracing.trace import is_float
+from parity.tracing.trace import Trace, is_float
 
 #: What follows from a norm in another place, and is not told after that.
 GUESSED = {"input", "summand", "residual connection"}
@@ -54,108 +51,61 @@ class Explaining:
         self.pairs = {(pair.a, pair.b): pair
                       for pair in comparison.names.steps}
         self.joins = Joins(comparison.names, a, b)
-        self.explanations, self.seen, self.order = [], set(), {}
-        self.now, self.known = 0, []
+        self.findings = Findings(comparison, a)
+        self.seen, self.known = set(), []
         self.weights = []  # of attention, that a replay gives
-        self.lost = []  # [(row, Explanation)] of what is not identified
-        self.sound = [  # when steps of a and b ran that do the same alone
-            [(step.began, step.ended) for step in (a.step(one), b.step(two))]
-            for one, two in doing_the_same(comparison.rows)]
 
     def run(self):
         """Every Explanation."""
         rows = [row for row in self.comparison.rows if row.diverges
                 and row.part in (INPUT, OUTPUT)]
         rows.sort(key=lambda row: row.order)
-        first = nonfinite_first(rows, self.a, self.b)
+        first = nonfinite.told_first(rows, self.a, self.b)
         if first:  # the others follow from it
             rows = [row for row in rows if not nonfinite.is_reason(row)]
+        follows = following(self.comparison.rows, self.a, self.b)
         looked_into = left_out = 0
         for row in rows:
-            row.rounding = self.follows(row)
+            row.rounding = follows(row)
             if row.rounding:
                 continue
             if looked_into == MOST_ROWS:
                 left_out += 1
                 continue
-            before = self.told()
+            before = self.findings.told()
             same = self.row(row, row is rows[0])
-            row.rounding = same and self.told() == before
+            row.rounding = same and self.findings.told() == before
             looked_into += not row.rounding
         if left_out:
-            self.note(f"{left_out} more rows diverge, and why was not asked.")
-        self.something_lost(rows)
-        for row, each in self.lost:
-            if not any(self.encloses(other, row)
-                       for other in self.explanations):
-                self.order[id(each)] = row.order
-                self.explanations.append(each)
-        if not any(each.cause == PRECISION for each in self.explanations):
-            for row in rows:
-                row.rounding = False
-        return [*first, *sorted(self.explanations, key=lambda each: (
-            each.cause == PRECISION, self.order[id(each)]))]
-
-    def something_lost(self, rows):
-        """Put down the first row that is no rounding, if nothing is told."""
-        if self.told():
-            return
-        row = next((row for row in rows if not row.rounding), None)
-        if row is not None:
-            size = "" if row.error is None else (
-                f" It is an error of {number(row.error)}.")
-            self.lose(self.pairs[row.a, row.b], row, [
-                f"It is not shown to be float32's rounding inside.{size}"])
-
-    def note(self, sentence):
-        """Add a note to the comparison, once."""
-        if sentence not in self.comparison.notes:
-            self.comparison.notes.append(sentence)
-
-    def follows(self, row):
-        """Whether a row differs by what came in alone.
-
-        Its step, or one around it, does the same where b's has a's inputs.
-        """
-        if row.part == OUTPUT and row.origin == INHERITED:
-            return True
-        steps = self.a.step(row.a), self.b.step(row.b)
-        return any(all(
-            began < step.began and step.ended < ended
-            for step, (began, ended) in zip(steps, around))
-            for around in self.sound)
-
-    def told(self):
-        """How many differences are told that are not float32's rounding."""
-        return len(self.lost) + sum(
-            1 + len(each.also) for each in self.explanations
-            if each.cause != PRECISION)
+            self.findings.note(
+                f"{left_out} more rows diverge, and why was not asked.")
+        return [*first, *self.findings.finished(rows)]
 
     def row(self, row, is_first):
         """Explain a row that diverges.
 
         Returns whether the same was done in both, to float32's rounding.
         """
-        self.now, self.known = row.order, []
+        self.findings.now, self.known = row.order, []
         pair = self.pairs[row.a, row.b]
         if row.part == INPUT:
             same = self.join(pair, row)
             if not same and is_first:
-                self.lose(pair, row, self.known)
+                self.findings.lose(pair, row, self.known)
             return same
         if self.are_weights(row):
             return True
-        if row.origin == WITHIN and any(
-                self.within(each, row) for each in self.explanations):
+        if row.origin == WITHIN and self.findings.inside(row):
             return self.join(pair, row)
         return bool(self.output(pair, row))
 
     def output(self, pair, row):
         """Explain what a step made; whether it is known, or the same."""
-        if not is_float(row_array(self.a, row)):
+        array = row_array(self.a, row)
+        if not is_float(array) or not array.size:
             return None
         if not self.fair(pair, row):
-            return self.lose(pair, row, [
+            return self.findings.lose(pair, row, [
                 "Whether the two modules are each other's counterparts is not "
                 "sure."]) if row is self.comparison.first else None
         sides = (side_of(self.a, row.a, row.a_name),
@@ -163,16 +113,16 @@ class Explaining:
         search = StepSearch(pair, *sides)
         explanations = search.find()
         if explanations:
-            self.add(explanations)
+            self.findings.add(explanations)
             return True
         if search.same and any(search.inside):
             return True
-        before = self.told()
+        before = self.findings.told()
         if self.join(pair, row):
-            return row.origin != NEW or self.told() > before
+            return row.origin != NEW or self.findings.told() > before
         if row.origin != NEW:
             return False
-        return self.lose(pair, row, [
+        return self.findings.lose(pair, row, [
             *search.known, *facts(self.a, self.b, row, sides)])
 
     def fair(self, pair, row):
@@ -233,7 +183,7 @@ class Explaining:
             *expressions, steps[0], model_limits(arrays[1].dtype.name)[1])
         if difference == UNSURE:
             return self.fused(pair, expressions, arrays)
-        places = [each for each in self.explanations
+        places = [each for each in self.findings.explanations
                   if each.cause == "norm's place"]
         if difference and difference.cause == "norm's place" and any(
                 each.in_a != difference.in_a for each in places):
@@ -258,7 +208,7 @@ class Explaining:
              "without": without},
             {"a": 1, "b": 1})
         give_names([each], BETWEEN, difference.found_a, difference.found_b)
-        self.add([each])
+        self.findings.add([each])
 
     def fused(self, pair, expressions, arrays):
         """Explain layers of which one has an activation inside."""
@@ -277,7 +227,7 @@ class Explaining:
             pair, a=sides[0].step.path, b=sides[1].step.path)
         search = StepSearch(at, *sides)
         explanations = search.find([LINEAR])
-        self.add(explanations)
+        self.findings.add(explanations)
         return bool(explanations) or search.same
 
     def whole(self, row, arrays):
@@ -285,26 +235,26 @@ class Explaining:
         each = integers.counted(row, *arrays) or integers.bucketed(
             row, self.a, self.b, arrays)
         if each:
-            self.add([each])
+            self.findings.add([each])
         return bool(each)
 
     def holder(self, row):
         """Explain the attention that holds a step, whether it could be."""
-        began, ended = self.interval(row.a)
+        began, ended = self.findings.interval(row.a)
         outer = [each for each in self.comparison.rows
                  if each.part == OUTPUT and each.diverges
-                 and self.interval(each.a)[0] < began
-                 and self.interval(each.a)[1] > ended
+                 and self.findings.interval(each.a)[0] < began
+                 and self.findings.interval(each.a)[1] > ended
                  and is_float(row_array(self.a, each))]
         for each in sorted(outer, key=lambda each: each.order)[:2]:
-            if any(self.within(other, each) for other in self.explanations):
+            if self.findings.inside(each):
                 return False
             sides = (side_of(self.a, each.a, each.a_name),
                      side_of(self.b, each.b, each.b_name))
             explanations = StepSearch(self.pairs[each.a, each.b], *sides).find(
                 [ATTENTION])
             if explanations:
-                self.add(explanations)
+                self.findings.add(explanations)
                 return True
         return False
 
@@ -323,7 +273,7 @@ class Explaining:
         search = StepSearch(pair, *sides, fresh)
         explanations = search.find([CORE])
         if explanations and not self.holder(row):
-            self.add(explanations)
+            self.findings.add(explanations)
         if search.same:
             self.account_for_weights(search)
         return bool(explanations) or search.same
@@ -348,87 +298,6 @@ class Explaining:
             for array in (self.a.step(row.a).outputs[row.a_name],
                           self.b.step(row.b).outputs[row.b_name]))
 
-    def interval(self, path):
-        """When a step of a began and ended."""
-        step = self.a.step(path)
-        return step.began, step.ended
-
-    def within(self, each, row):
-        """Whether an identified cause stands inside a row's step."""
-        began, ended = self.interval(row.a)
-        return each.identified and any(
-            began < first and last < ended for first, last in (
-                self.interval(path) for path in (
-                    each.a, *(one for one, _ in each.also))))
-
-    def encloses(self, each, row):
-        """Whether an identified cause is of what holds a row's step."""
-        began, ended = self.interval(row.a)
-        first, last = self.interval(each.a)
-        return (each.identified and each.cause != PRECISION
-                and first <= began and ended <= last)
-
-    def lose(self, pair, row, known):
-        """Put down that a row's cause is not identified."""
-        what = f"the input {row.a_name} of " if row.part == INPUT else ""
-        self.lost.append((row, Explanation(
-            pair.a, pair.b, UNIDENTIFIED, known=known,
-            sentence=f"Why {what}{pair.a} differs is not identified.")))
-
-    def add(self, explanations):
-        """Put Explanations to others, the same cause told once."""
-        for new in explanations:
-            for old in self.explanations:
-                if told_alike(new, old):
-                    if [new.a, new.b] not in [[old.a, old.b], *old.also]:
-                        old.also.append([new.a, new.b])
-                    break
-            else:
-                self.order[id(new)] = self.now
-                self.explanations.append(new)
-
-
-def doing_the_same(rows):
-    """(a, b) of the steps that give the same where b's has a's inputs."""
-    verdicts = {}
-    for row in rows:
-        if row.part == OUTPUT:
-            verdicts.setdefault((row.a, row.b), set()).add(row.local_verdict)
-    return [pair for pair, found in verdicts.items()
-            if MATCH in found and found <= {MATCH, ZERO}]
-
-
-def nonfinite_first(rows, a, b):
-    """Explanations of where the first NaN or infinity of each arises."""
-    if not any(map(nonfinite.is_reason, rows)):
-        return []
-    origins = {side: nonfinite.first_of(trace)
-               for side, trace in (("a", a), ("b", b))}
-    explanations = []
-    for side, origin in origins.items():
-        if origin is None:
-            continue
-        known = [] if origin.operation else [
-            "From which operation is not identified."]
-        words = f": {origin.operation}" if origin.operation else ""
-        explanations.append(Explanation(
-            origin.path, origin.path, f"first {origin.word}",
-            origin.operation if side == "a" else "none",
-            origin.operation if side == "b" else "none",
-            f"{side}'s first {origin.word} stands in {origin.where}, "
-            f"{origin.rows()}{words}.", known))
-    return explanations
-
-
-def told_alike(new, old):
-    """Whether two Explanations say the same of several layers."""
-    texts = [(each.cause, each.in_a, each.in_b) for each in (new, old)]
-    if new.cause == "input":
-        texts = [[re.sub(r"\d+", "#", text) for text in each]
-                 for each in texts]
-    return new.identified and texts[0] == texts[1]
-
-
 @np.errstate(all="ignore")  # a NaN is told, not warned of
 def explain(comparison, a, b):
     """Say why b differs from a, step by step.
@@ -441,6 +310,22 @@ def explain(comparison, a, b):
     Returns:
         A list of Explanations, in order of computation; [] where nothing
         diverges. What has the same cause in several steps is told once.
+
+    Raises:
+        InputError: it is no Comparison, or not of these Traces.
     """
+    if not isinstance(comparison, Comparison):
+        raise InputError(
+            f"a {type(comparison).__name__} is not a comparison; give what "
+            "parity.compare returned of the two traces.")
+    for side, each, held in zip("ab", (a, b), comparison.of):
+        if not isinstance(each, Trace):
+            raise InputError(
+                f"{side} is a {type(each).__name__}, not a trace; give the "
+                "two that were compared.")
+        if each.content_hash != held:
+            raise InputError(
+                f"{side} is not the trace that was compared as {side}; give "
+                "the two in the same order.")
     comparison.explanations = Explaining(comparison, a, b).run()
     return comparison.explanations

@@ -11,6 +11,7 @@ import itertools
 import ml_dtypes
 import numpy as np
 
+from parity.causes.explanation import Explanation
 from parity.causes.expressions import MOST, Value, earlier, label
 from parity.causes.fit import FAMILIES, fields_of, side_of
 from parity.causes.formulas.activation import softmax
@@ -94,6 +95,28 @@ def first_of(trace):
         origin = _named(trace, part, step, name, array)
         return origin if origin.operation else _no_mask(trace, masks) or origin
     return _no_mask(trace, masks)
+
+
+def told_first(rows, a, b):
+    """Explanations of where the first NaN or infinity of each arises."""
+    if not any(map(is_reason, rows)):
+        return []
+    origins = {side: first_of(trace)
+               for side, trace in (("a", a), ("b", b))}
+    explanations = []
+    for side, origin in origins.items():
+        if origin is None:
+            continue
+        known = [] if origin.operation else [
+            "From which operation is not identified."]
+        words = f": {origin.operation}" if origin.operation else ""
+        explanations.append(Explanation(
+            origin.path, origin.path, f"first {origin.word}",
+            origin.operation if side == "a" else "none",
+            origin.operation if side == "b" else "none",
+            f"{side}'s first {origin.word} stands in {origin.where}, "
+            f"{origin.rows()}{words}.", known))
+    return explanations
 
 
 def _no_mask(trace, masks):

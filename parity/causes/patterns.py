@@ -56,9 +56,9 @@ def relation(mine, other, dtype, heads=None):
     if mine.shape != other.shape:
         return OTHER, OTHER
     eps = EPS.get(dtype, EPS["float64"])
-    scale = np.abs(mine).max()
+    scale = np.abs(mine).max(initial=0)
     gap = np.abs(mine - other)
-    if gap.max() <= eps * scale:
+    if gap.max(initial=0) <= eps * scale:
         return "", ""
     if not other.any():
         return "zero", "zero in b"

@@ -1,4 +1,4 @@
-"""Two arrays of two models, compared: comparator.compare and three exceptions.
+"""Two arrays of two models, compared: comparator.compare and four exceptions.
 """
 
 import math
@@ -7,6 +7,7 @@ import numpy as np
 
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ROW_SLACK, ZERO, Difference, compare, relative_error)
+from parity.numerics.distance import reals
 from parity.tracing.trace import is_float
 
 #: Larger arrays are measured piece by piece, which takes less memory.
@@ -14,24 +15,31 @@ CHUNK = 1 << 22
 
 
 def compare_values(actual, expected, limit, dtype):
-    """Compare two arrays, as comparator.compare, with three exceptions.
+    """Compare two arrays, as comparator.compare, with four exceptions.
 
-    Integers may differ in width; two arrays that are zero everywhere are
-    ZERO, for they prove nothing and are no fault; equality is checked first.
+    Integers may differ in width; two arrays that are zero everywhere, or
+    empty, are ZERO, for they prove nothing and are no fault; equality is
+    checked first; complex numbers are compared as pairs.
 
     Returns:
         A Difference, and a note or "".
     """
+    if actual.dtype == expected.dtype and actual.dtype.kind == "c":
+        actual, expected = reals(actual), reals(expected)
+        dtype = expected.dtype.name
     if actual.dtype.kind in "iu" and expected.dtype.kind in "iu":
         dtype = actual.dtype.name
     elif not is_float(expected):
         dtype = None
+    if (actual.shape, actual.dtype) == (
+            expected.shape, expected.dtype) and not expected.size:
+        return Difference(0.0, limit, ZERO), "empty in both"
     floating = is_float(actual) and is_float(expected)
     if (not floating or actual.shape != expected.shape
             or actual.dtype.name != dtype or not expected.size):
         if expected.dtype.kind == "c" or actual.dtype.kind == "c":
-            return Difference(None, limit, DIVERGENCE,
-                              "complex numbers are not compared"), ""
+            return Difference(None, limit, DIVERGENCE, f"dtype "
+                              f"{actual.dtype}, not {expected.dtype}"), ""
         return compare(actual, expected, limit, dtype), ""
     note = ""
     holes = int(np.isnan(expected).sum())

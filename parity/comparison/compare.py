@@ -22,12 +22,12 @@ from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
     Comparison, PairRow, describe)
 from parity.matching.rearrangement import SAME, rearranged
-from parity.matching.pairs import CONVENTION, SHAPES
+from parity.matching.pairs import CONVENTION, SHAPES, NameMap
 from parity.matching.steps import suggest
 from parity.numerics.comparator import DIVERGENCE, ZERO
 from parity.numerics.dtypes import DTYPES, EPS
 from parity.numerics.tolerances import model_limits
-from parity.tracing.trace import MODULE, WHOLE, is_float
+from parity.tracing.trace import MODULE, WHOLE, Trace, is_float
 
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of
@@ -52,6 +52,19 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
         InputError: the two are the same run, of different precision, or had
             different inputs; or a map's layout does not fit.
     """
+    for side, each in (("a", a), ("b", b)):
+        if not isinstance(each, Trace):
+            raise InputError(
+                f"{side} is a {type(each).__name__}, not a trace; give what "
+                "parity.trace returned of it.")
+    if not isinstance(names, (NameMap, type(None))):
+        raise InputError(
+            f"names is a {type(names).__name__}, not a NameMap; give the one "
+            "that a comparison has, or leave it out.")
+    if not isinstance(limit, (int, float, type(None))):
+        raise InputError(
+            f"the limit {limit!r} is not valid; give a relative error from 0 "
+            "to 1.")
     if dtype is not None:
         one_of(dtype, DTYPES, "dtype")
     if limit is not None and not 0 <= limit < 1:
@@ -76,7 +89,8 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
     for pair in names.steps:
         rows += comparing.step(pair, local)
     rows.sort(key=lambda row: row.order)
-    return Comparison(rows, names, notes, describe(a), describe(b), local)
+    return Comparison(rows, names, notes, describe(a), describe(b), local,
+                      of=(a.content_hash, b.content_hash))
 
 
 class _Comparing:
@@ -158,8 +172,8 @@ class _Comparing:
         other = rearranged(pair.b_layout, other)
         dtype = (self.dtype if self.dtype and is_float(mine)
                  else mine.dtype.name)
-        if math.isnan(limit) and is_float(mine):
-            limit = model_limits(mine.dtype.name)[0]
+        if math.isnan(limit) and (is_float(mine) or mine.dtype.kind == "c"):
+            limit = model_limits(mine.real.dtype.name)[0]
         if math.isnan(limit):
             limit = 0.0
         difference, note = compare_values(other, mine, limit, dtype)

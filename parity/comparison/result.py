@@ -100,6 +100,7 @@ class Comparison:
             folder.
         local: whether local errors were computed.
         explanations: the result of causes.explain.explain, if it was called.
+        of: the content_hash of each of the two Traces.
     """
 
     rows: list
@@ -109,6 +110,7 @@ class Comparison:
     b: dict
     local: bool
     explanations: list = dataclasses.field(default_factory=list)
+    of: tuple = ()
 
     @property
     def compared(self):

@@ -74,8 +74,9 @@ def _score_steps(a, b, parameters):
         for array in side:
             if array is not None and id(array) not in signatures:
                 signatures[id(array)] = signature(array)
-                looked[id(array)] = array.reshape(-1)[
-                    probes(array.size)].astype(np.float64)
+                some = array.reshape(-1)[probes(array.size)]
+                looked[id(array)] = some if some.dtype.kind == "c" else (
+                    some.astype(np.float64))
     own = [[_activation(step) for step in trace.steps] for trace in (a, b)]
     for i, j in zip(*np.nonzero(fits)):
         mine, other = mains[0][i], mains[1][j]

@@ -6,7 +6,7 @@ import numpy as np
 
 from parity.matching.pairs import NAMES, ORDER, VALUES, Pair
 from parity.matching.rearrangement import SAME, best, candidates, probes
-from parity.numerics.distance import finite_distance
+from parity.numerics.distance import finite_distance, reals
 from parity.tracing.trace import is_float
 
 #: Values as near as this, relatively, are taken for the same ones.
@@ -17,8 +17,9 @@ def signature(array):
     """Numbers that no rearrangement changes: rms, mean, min and max."""
     if not array.size:
         return np.zeros(4)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiubc":
         array = array.astype(np.float32)
+    array = reals(array)
     if array.dtype.kind == "b":
         array = array.astype(np.int8)
     flat = array.reshape(-1)

@@ -10,6 +10,14 @@ import numpy as np
 from parity.numerics.comparator import relative_error
 
 
+def reals(array):
+    """Complex numbers as [… 2], the real and the imaginary part; others as
+    they are."""
+    if array.dtype.kind != "c":
+        return array
+    return np.stack([array.real, array.imag], -1)
+
+
 def strict_distance(actual, expected):
     """comparator.relative_error, infinite where the two cannot be equal."""
     if actual.shape != expected.shape or not expected.size:
@@ -32,8 +40,11 @@ def finite_distance(actual, expected):
 
     It is infinite if no element is finite in both.
     """
-    actual = np.asarray(actual, np.float64)
-    expected = np.asarray(expected, np.float64)
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    kind = np.complex128 if "c" in (
+        actual.dtype.kind, expected.dtype.kind) else np.float64
+    actual, expected = (reals(array.astype(kind))
+                        for array in (actual, expected))
     finite = np.isfinite(actual) & np.isfinite(expected)
     if not finite.any():
         return math.inf

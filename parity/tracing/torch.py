@@ -160,7 +160,18 @@ def capture(model, inputs, keywords, loss_of):
         raise InputError(
             "the model is compiled; trace the module that was given to "
             "torch.compile.")
+    scripted = next((path for path, module in model.named_modules()
+                     if isinstance(module, torch.jit.ScriptModule)), None)
+    if scripted is not None:
+        raise InputError(
+            f"{scripted or 'the model'} is scripted (torch.jit), so that its "
+            "parts cannot be run one by one; trace the module that it was "
+            "made of.")
     arrays = [*model.parameters(), *model.buffers()]
+    if any(array.is_meta for array in arrays):
+        raise InputError(
+            "the model is on the meta device, which holds no numbers; load "
+            "its weights before it is traced.")
     device = arrays[0].device if arrays else torch.device("cpu")
     framework = Torch(device)
     paths = {}

@@ -73,12 +73,13 @@ def placed(array, name, batch, queries, keys):
         if shape == (queries, keys):
             return array[None, None]
     if array.ndim == 3 and shape[0] in (1, batch):
-        return array[:, None]
-    if array.ndim == 3 and not shape[0] % batch:
-        return array.reshape(batch, -1, *shape[1:])
-    if array.ndim == 4:
+        array = array[:, None]
+    elif array.ndim == 3 and batch and not shape[0] % batch:
+        array = array.reshape(batch, -1, *shape[1:])
+    if array.ndim == 4 and all(size in (1, whole) for size, whole in zip(
+            (array.shape[0], *array.shape[2:]), (batch, queries, keys))):
         return array
-    raise ValueError
+    raise ValueError  # it is not of these sizes, or of no such form
 
 
 def among(arrays):

@@ -60,9 +60,9 @@ class RotaryTable(Family):
         """None are needed; every number is a cosine or a sine."""
         seen = side.seen[0]
         shape = seen.output.shape
-        if (len(shape) > 1 and shape[-2] > 1 and shape[-1] > 1
-                and np.abs(seen.output).max(initial=0) < 1 + 1e-6 and positions(
-                    seen) is not None):
+        if (len(shape) > 1 and min(shape) > 0 and min(shape[-2:]) > 1
+                and np.abs(seen.output).max() < 1 + 1e-6
+                and positions(seen) is not None):
             yield {}
 
     def fields(self, side, parameters):

@@ -1,0 +1,154 @@
+"""What is told of one comparison, and in which order."""
+
+import re
+
+from parity.causes.cause import PRECISION
+from parity.causes.explanation import UNIDENTIFIED, Explanation
+from parity.comparison.result import GRADIENT, INHERITED, INPUT, OUTPUT
+from parity.numerics.comparator import MATCH, ZERO
+from parity.numerics.words import number
+
+
+class Findings:
+    """The Explanations of one comparison.
+
+    Attributes:
+        explanations: those of what is identified.
+        lost: (row, Explanation) of what is not.
+        now: the order of the row that is looked into.
+    """
+
+    def __init__(self, comparison, a):
+        self.comparison, self.a = comparison, a
+        self.explanations, self.lost = [], []
+        self.now, self.order = 0, {}
+
+    def told(self):
+        """How many differences are told that are not float32's rounding."""
+        return len(self.lost) + sum(
+            1 + len(each.also) for each in self.explanations
+            if each.cause != PRECISION)
+
+    def interval(self, path):
+        """When a step of a began and ended."""
+        step = self.a.step(path)
+        return step.began, step.ended
+
+    def within(self, each, row):
+        """Whether an identified cause stands inside a row's step."""
+        began, ended = self.interval(row.a)
+        return each.identified and any(
+            began < first and last < ended for first, last in (
+                self.interval(path) for path in (
+                    each.a, *(one for one, _ in each.also))))
+
+    def inside(self, row):
+        """Whether any identified cause stands inside a row's step."""
+        return any(self.within(each, row) for each in self.explanations)
+
+    def encloses(self, each, row):
+        """Whether an identified cause is of what holds a row's step."""
+        began, ended = self.interval(row.a)
+        first, last = self.interval(each.a)
+        return (each.identified and each.cause != PRECISION
+                and first <= began and ended <= last)
+
+    def lose(self, pair, row, known):
+        """Put down that a row's cause is not identified."""
+        what = f"the input {row.a_name} of " if row.part == INPUT else ""
+        self.lost.append((row, Explanation(
+            pair.a, pair.b, UNIDENTIFIED, known=known,
+            sentence=f"Why {what}{pair.a} differs is not identified.")))
+
+    def add(self, explanations):
+        """Put Explanations to others, the same cause told once."""
+        for new in explanations:
+            for old in self.explanations:
+                if told_alike(new, old):
+                    if [new.a, new.b] not in [[old.a, old.b], *old.also]:
+                        old.also.append([new.a, new.b])
+                    break
+            else:
+                self.order[id(new)] = self.now
+                self.explanations.append(new)
+
+    def note(self, sentence):
+        """Add a note to the comparison, once."""
+        if sentence not in self.comparison.notes:
+            self.comparison.notes.append(sentence)
+
+    def finished(self, rows):
+        """Every Explanation: faults by their steps, then float32 inside.
+
+        Args:
+            rows: those that were looked into, each of them rounding or not.
+        """
+        self.lose_first(rows)
+        for row, each in self.lost:
+            if not any(self.encloses(other, row)
+                       for other in self.explanations):
+                self.order[id(each)] = row.order
+                self.explanations.append(each)
+        if not any(each.cause == PRECISION for each in self.explanations):
+            for row in rows:
+                row.rounding = False
+        elif all(row.rounding for row in rows):
+            self.note_gradients()
+        return sorted(self.explanations, key=lambda each: (
+            each.cause == PRECISION, self.order[id(each)]))
+
+    def lose_first(self, rows):
+        """Put down the first row that is no rounding, if nothing is told."""
+        row = next((row for row in rows if not row.rounding), None)
+        if row is not None and not self.told():
+            size = "" if row.error is None else (
+                f" It is an error of {number(row.error)}.")
+            self.lose(row, row, [
+                f"It is not shown to be float32's rounding inside.{size}"])
+
+    def note_gradients(self):
+        """Say of gradients what is not shown of them."""
+        errors = [row.error for row in self.comparison.rows
+                  if row.diverges and row.part == GRADIENT and row.error]
+        if errors:
+            self.note(
+                "Every output is equal but for float32 inside; gradients "
+                f"differ by at most {number(max(errors))}, and that this is "
+                "rounding as well is not shown.")
+
+
+def doing_the_same(rows):
+    """(a, b) of the steps that give the same where b's has a's inputs."""
+    verdicts = {}
+    for row in rows:
+        if row.part == OUTPUT:
+            verdicts.setdefault((row.a, row.b), set()).add(row.local_verdict)
+    return [pair for pair, found in verdicts.items()
+            if MATCH in found and found <= {MATCH, ZERO}]
+
+
+def following(rows, a, b):
+    """A function of a row: whether it differs by what came in alone.
+
+    Its step, or one around it, does the same where b's has a's inputs.
+    """
+    around = [[(step.began, step.ended) for step in (a.step(one), b.step(two))]
+              for one, two in doing_the_same(rows)]
+
+    def follows(row):
+        if row.part == OUTPUT and row.origin == INHERITED:
+            return True
+        steps = a.step(row.a), b.step(row.b)
+        return any(all(
+            began < step.began and step.ended < ended
+            for step, (began, ended) in zip(steps, both)) for both in around)
+    return follows
+
+
+def told_alike(new, old):
+    """Whether two Explanations say the same of several layers."""
+    texts = [(each.cause, each.in_a, each.in_b) for each in (new, old)]
+    if new.cause == "input":
+        texts = [[re.sub(r"\d+", "#", text) for text in each]
+                 for each in texts]
+    return new.identified and texts[0] == texts[1]

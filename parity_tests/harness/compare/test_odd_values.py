@@ -1,0 +1,135 @@
+"""Models that give nothing, NaN or complex numbers, and wrong arguments."""
+
+import numpy as np
+import pytest
+
+from contract.errors import InputError
+from parity.causes.explain import explain
+from parity.causes.formulas import masks
+from parity.comparison.compare import compare
+from parity.tracing.trace import trace
+from parity_tests.support.engines import usable
+
+GIVES = {
+    "complex": lambda h: h * (1 + 2j),
+    "nothing": lambda h: h[:0],
+    "nothing of each row": lambda h: h[..., :0],
+    "some NaN": lambda h: h.log(),
+}
+
+
+@pytest.fixture(autouse=True)
+def torch():
+    usable("torch")
+    import torch
+    return torch
+
+
+def model(give, factor=1.0):
+    """A layer, and what is given of what it computes."""
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return give(self.layer(x)) * factor
+    return Model().double()
+
+
+def compared(a, b, x):
+    """Their Comparison, explained."""
+    traces = trace(a, x), trace(b, x)
+    comparison = compare(*traces, allow_same=True)
+    explain(comparison, *traces)
+    return comparison
+
+
+@pytest.mark.parametrize("what", GIVES)
+def test_equal_models_have_no_fault(torch, what):
+    x = torch.arange(24.0).reshape(2, 3, 4).double() - 11
+    comparison = compared(*(model(GIVES[what]) for _ in range(2)), x)
+    assert not comparison.divergences and not comparison.explanations
+    assert comparison.verdict == (
+        "match" if what in ("complex", "some NaN") else "incomplete")
+
+
+@pytest.mark.parametrize("factor", [2, 1 + 1e-9, 1j])
+def test_other_complex_numbers_differ(torch, factor):
+    x = torch.ones(2, 3, 4).double()
+    comparison = compared(model(GIVES["complex"]),
+                          model(GIVES["complex"], factor), x)
+    assert comparison.verdict == "divergence"
+    assert comparison.first.error == pytest.approx(abs(factor - 1))
+
+
+def test_models_of_nothing_and_of_something_differ(torch):
+    x = torch.ones(2, 3, 4).double()
+    comparison = compared(model(GIVES["nothing"]), model(lambda h: h), x)
+    assert comparison.verdict == "divergence"
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4)])
+def test_an_empty_batch(torch, shape):
+    comparison = compared(model(lambda h: h), model(lambda h: 2 * h),
+                          torch.ones(shape).double())
+    assert comparison.verdict == "incomplete"
+
+
+def test_an_input_of_nan_is_the_same_in_both(torch):
+    x = torch.ones(2, 3, 4).double() * float("nan")
+    assert compared(model(lambda h: h), model(lambda h: h), x)
+
+
+def test_a_mask_of_other_sizes_is_refused():
+    """Broadcast, it would be of length by length by length."""
+    mask = np.ones((2, 1, 1000, 1000), bool)
+    assert masks.placed(mask, "mask", 2, 1000, 1000) is mask
+    with pytest.raises(ValueError):
+        masks.placed(mask, "mask", 1000, 2, 2)
+
+
+@pytest.fixture
+def traces(torch):
+    x = torch.ones(2, 3, 4).double()
+    return trace(model(lambda h: h), x), trace(model(lambda h: 2 * h), x)
+
+
+@pytest.mark.parametrize("wrong, message", [
+    ({"a": 3}, "a is a int, not a trace"),
+    ({"b": None}, "b is a NoneType, not a trace"),
+    ({"names": {}}, "names is a dict, not a NameMap"),
+    ({"limit": "x"}, "the limit 'x' is not valid")])
+def test_what_compare_cannot_take(traces, wrong, message):
+    a, b = traces
+    with pytest.raises(InputError, match=message):
+        compare(**{"a": a, "b": b, **wrong})
+
+
+def test_what_explain_cannot_take(traces):
+    a, b = traces
+    comparison = compare(a, b)
+    with pytest.raises(InputError, match="a Trace is not a comparison"):
+        explain(a, a, b)
+    with pytest.raises(InputError, match="a is not the trace that was"):
+        explain(comparison, b, a)
+    with pytest.raises(InputError, match="b is not the trace that was"):
+        explain(comparison, a, a)
+    with pytest.raises(InputError, match="b is a NoneType, not a trace"):
+        explain(comparison, a, None)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_scripted_model_is_refused(torch, inside):
+    layer = torch.jit.trace(torch.nn.Linear(4, 4), torch.ones(1, 4))
+    whole = torch.nn.Sequential(layer) if inside else layer
+    with pytest.raises(InputError, match="is scripted"):
+        trace(whole, torch.ones(1, 4))
+
+
+def test_a_model_without_numbers_is_refused(torch):
+    with pytest.raises(InputError, match="meta device"):
+        trace(torch.nn.Linear(4, 4, device="meta"), torch.ones(1, 4))
