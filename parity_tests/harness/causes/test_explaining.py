@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import parity
-from parity.causes.explain import UNIDENTIFIED, explain
+from parity.causes.explain import explain
+from parity.causes.explanation import UNIDENTIFIED
 from parity.comparison.compare import compare
 from parity.render.comparison import as_html
 from parity.tracing.folder import dump, load

@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from parity.causes.explain import UNIDENTIFIED, explain
+from parity.causes.explain import explain
+from parity.causes.explanation import UNIDENTIFIED
 from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import MATCH

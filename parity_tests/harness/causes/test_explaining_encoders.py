@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from parity.causes import catalogue
-from parity.causes.explain import UNIDENTIFIED, explain
+from parity.causes.explain import explain
+from parity.causes.explanation import UNIDENTIFIED
 from parity.comparison.compare import compare
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
