@@ -12,6 +12,7 @@
 #   make dist           build into dist/ twice, alike, with hashes and a bill of
 #                       materials
 #   make audit          ask for known vulnerabilities of what is pinned
+#   make pictures       the pages' pictures in docs/, by Chromium
 #
 # make parity ARGS="--preset lesson --port torch" hands options on.
 
@@ -29,7 +30,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 
-.PHONY: parity test test-all test-versions dist audit clean
+.PHONY: parity test test-all test-versions dist audit pictures clean
 
 parity: $(READY)
 	@.venv/bin/parity check $(ARGS)
@@ -60,6 +61,10 @@ dist: .venv/.release
 audit: .venv/.release
 	@.venv/release/bin/pip-audit --no-deps --disable-pip \
 	    --requirement constraints.txt
+
+pictures: $(READY)
+	@.venv/bin/parity read --out build/pages
+	@.venv/bin/python -m parity_tests.support.page_pictures build/pages docs
 
 .venv/.release: pyproject.toml
 	@$(PYTHON) -m venv .venv/release

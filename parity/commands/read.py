@@ -39,12 +39,11 @@ def read(
         modules = _modules(serve)
         modules.pages.refuse(out.resolve())
         start = time.perf_counter()
-        with terminal.progress() as progress:
-            task = progress.add_task("starting")
-            values = modules.values.Values(
-                names, lambda text: progress.update(task, description=text))
-            sizes = modules.pages.Site(values, live=serve).write(
-                out, lambda text: progress.update(task, description=text))
+        with (terminal.telling() as tell,
+              modules.ahead.running(names) as shown):
+            values = modules.values.Values(names, tell)
+            sizes = modules.pages.Site(
+                values, live=serve, shown=shown).write(out, tell)
         for column, reason in values.not_checked.items():
             print(f"not checked: {column}, {reason}", file=sys.stderr)
         print(f"wrote {len(sizes)} pages to {out} in "
@@ -56,7 +55,7 @@ def read(
 def _modules(serve):
     """The modules that make pages, which need libraries of their own."""
     try:
-        from parity.reading import pages, values
+        from parity.reading import ahead, pages, values
         serving = None
         if serve:
             from parity.reading import serving
@@ -65,4 +64,5 @@ def _modules(serve):
             f"the pages need {error.name}, which is not installed; install "
             "this project again.") from None
     return type("Modules", (), {
-        "pages": pages, "serving": serving, "values": values})
+        "ahead": ahead, "pages": pages, "serving": serving,
+        "values": values})

@@ -139,8 +139,10 @@ class Breaking:
                 "own": {dtype: [exponent(truth.own_errors.get(name, 0.0))
                                 for name in steps]
                         for dtype, truth in self.truths.items()},
+                "weights": len(self.gradients),
                 "faults": [{key: fault[key] for key in (
-                    "name", "errors", "first", "hides")}
+                    "name", "sentence", "errors", "first", "hides",
+                    "gradients", "answers", "right", "names")}
                     for fault in self.faults]}}
 
 

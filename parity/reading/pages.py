@@ -153,10 +153,13 @@ class Site:
         values: a values.Values.
         live: whether a server stands behind the pages.
         root: the folder of the four.
+        shown: what runs a lesson of a path with some ports.
     """
 
-    def __init__(self, values, live=False, root=sources.ROOT):
+    def __init__(self, values, live=False, root=sources.ROOT,
+                 shown=lessons.shown):
         self.values, self.live, self.root = values, live, root
+        self.shown_lesson = shown
         self.files = sources.file_names(root)
         self.rows = {name: list(sources.rows(name, root))
                      for name in self.files}

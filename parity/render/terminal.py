@@ -1,5 +1,8 @@
 """How a report looks in a terminal. Verdicts are words, never only colours."""
 
+import contextlib
+import sys
+import time
 from collections import defaultdict
 
 from rich import box
@@ -17,6 +20,9 @@ FILE_WIDTH = 132
 
 STYLES = {MATCH: "green", ZERO: "green", FREE: "green",
           DIVERGENCE: "bold red"}
+
+#: Where no line can move, one is printed at most each so many seconds.
+EVERY = 1.0
 
 #: How many divergences are listed at the end.
 LISTED = 10
@@ -239,7 +245,30 @@ def progress(out=None):
     shared = out if out is not None and out.is_terminal else console(True)
     words = TextColumn("{task.description}", table_column=Column(
         no_wrap=True, overflow="ellipsis"))
-    time = TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7))
+    elapsed = TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7))
     return Progress(
-        SpinnerColumn(), time, words, console=shared,
+        SpinnerColumn(), elapsed, words, console=shared,
         transient=True, disable=not shared.is_terminal)
+
+
+@contextlib.contextmanager
+def telling():
+    """A function that says what is being done, for work that takes long.
+
+    On a terminal a line moves; where standard error is a file or a pipe, a
+    line with the seconds so far is printed at most each EVERY seconds.
+    """
+    start = last = time.perf_counter()
+    with progress() as bar:
+        task = bar.add_task("starting")
+
+        def tell(text):
+            nonlocal last
+            bar.update(task, description=text)
+            now = time.perf_counter()
+            if bar.disable and now - last >= EVERY:
+                print(f"{now - start:5.0f} s  {text}", file=sys.stderr,
+                      flush=True)
+                last = now
+
+        yield tell

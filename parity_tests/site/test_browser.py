@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -9,8 +10,9 @@ from parity.causes import catalogue
 from parity.reading import breaking, pages, values
 from parity_tests.support.browser import Opened, chromium
 
-#: From a telephone to a wide screen; 1024 is a projector's.
-WIDTHS = (390, 900, 1024, 1400, 2200)
+#: From a telephone, or a page enlarged four times, to a wide screen; 1024 is a
+#: projector's.
+WIDTHS = (320, 390, 900, 1024, 1400, 2200)
 
 #: A page of each kind.
 KINDS = ("index", "attention", "break", "flow", "attention-maps", "dialects",
@@ -230,6 +232,41 @@ def test_search_finds_nothing_and_closes(opened):
         "document.activeElement.classList.contains('find')")
 
 
+def test_a_search_without_its_index_says_so(site, browser, tmp_path):
+    for name in ("masks.html", "style.css", "script.js"):
+        shutil.copy(site[0] / name, tmp_path)
+    with Opened(browser, (tmp_path / "masks.html").as_uri()) as one:
+        one.page.keyboard.press("/")
+        one.page.wait_for_function("document.querySelector('.finder p')"
+                                   ".textContent.includes('is missing')")
+
+
+@pytest.mark.parametrize("kept", [
+    "null", "5", "[]", "{", '{"order": 5, "shown": "x", "tab": {}}',
+    '{"shown": ["fortran"], "order": ["fortran", "jax", "jax"]}'])
+def test_what_is_kept_may_be_anything(opened, kept):
+    one = opened("masks.html", width=390)
+    for width in (390, 1400):
+        one.page.set_viewport_size({"width": width, "height": 900})
+        one.page.evaluate(
+            "text => localStorage.setItem('parity-read-columns', text)", kept)
+        one.page.reload()
+        assert len(pressed(one.page)) == (1 if width == 390 else 3)
+    assert one.errors == []
+    names = one.page.eval_on_selector_all(
+        ".pill", "all => all.map(one => one.dataset.col).sort()")
+    assert names == ["jax", "keras", "numpy", "torch"]
+
+
+@pytest.mark.parametrize("name", ["attention", "break", "index"])
+@pytest.mark.parametrize("anchor", ["%E0%A4%A", "nothing", "<b>x</b>", "'"])
+def test_an_address_may_name_anything(opened, name, anchor):
+    one = opened(f"{name}.html#{anchor}")
+    assert one.errors == []
+    if name == "break":
+        assert one.page.locator("circle.off").count() > 0
+
+
 @pytest.mark.parametrize("by", ["pointer", "focus"])
 def test_a_steps_partners_light_up(opened, by):
     page = opened("attention.html#scaled_dot_product_attention-1").page
@@ -281,6 +318,7 @@ def test_a_fault_is_chosen_by_keys(opened, site):
         page.select_option("#fault", name)
         assert faults[name]["first"] in page.inner_text("#told")
         assert f"{faults[name]['wrong']} of" in page.inner_text("#told")
+        assert "answer is still right" in page.inner_text("#told")
         assert page.locator("circle.off").count() == faults[name]["wrong"]
         assert faults[name]["first"] in page.get_attribute(
             "#chart", "aria-valuetext")

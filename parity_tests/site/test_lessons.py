@@ -2,6 +2,7 @@
 
 import html
 import json
+import multiprocessing
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from contract.errors import InputError
 from parity import ports
 from parity.ports import NotChecked
-from parity.reading import lessons, listing
+from parity.reading import ahead, lessons, listing
 from parity_tests.support.commands import invoke
 
 PATHS = lessons.paths()
@@ -153,3 +154,23 @@ def test_highlighted_code_is_the_code():
         for cell in lessons.cells(path):
             shown = re.sub(r"<[^>]*>", "", listing.highlighted(cell.text))
             assert html.unescape(shown).rstrip("\n") == cell.text
+
+
+def test_a_lesson_run_ahead_is_the_same(tmp_path, monkeypatch):
+    """Also when the process that ran it is gone, and on one core."""
+    path = tmp_path / "01_one.py"
+    path.write_text("# %% [markdown]\n# # One\n\n# %%\nprint(6 * 7)\n",
+                    encoding="utf-8")
+    here = lessons.shown(path, ())
+    assert here[0][1].output == "42"
+    with ahead.running((), [path]) as shown:
+        assert shown(path, ()) == here
+    path.write_text(path.read_text() + "import time; time.sleep(9)\n")
+    with ahead.running((), [path]) as shown:
+        for process in multiprocessing.active_children():
+            process.kill()
+        path.write_text("# %%\nprint(42)\n", encoding="utf-8")
+        assert shown(path, ())[0][0].output == "42"
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    with ahead.running((), [path]) as shown:
+        assert shown is lessons.shown

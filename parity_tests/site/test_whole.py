@@ -8,6 +8,7 @@ from contract.config import preset
 from contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.reading import articles, diagram, navigation, sources
+from parity.render import terminal
 
 ENGINE = ports.engine("numpy")
 PAPER = preset("vaswani2017_base")
@@ -79,3 +80,13 @@ def test_headings_get_ids_and_are_listed():
         ("#a", "One x", 1), ("#two", "Two", 1), ("#two-", "Two", 2),
         ("#b", "A & B", 1)]
     assert outline.html.count('id="') == 4
+
+
+def test_what_is_done_is_told_in_a_pipe_too(capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "EVERY", 0)
+    with terminal.telling() as tell:
+        tell("attention")
+        tell("lesson-03-one-head.html")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" s  ")[1] for line in lines] == [
+        "attention", "lesson-03-one-head.html"]

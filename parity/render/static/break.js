@@ -61,6 +61,9 @@
     } else if (fault) {
       words = `In ${dtype} every error of it is below its limit: a check in ${dtype} alone would not see it.`;
     }
+    if (fault) {
+      words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the dates are read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${fault.names.join(", ")}: each calls it by its name.`;
+    }
     told.textContent = words;
     for (const part of document.querySelectorAll(".broken .part")) {
       const path = part.dataset.path.replace(".layers.0.", ".layers.*.");
@@ -113,7 +116,7 @@
   at("precision").addEventListener("input", show);
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = at("broken").hidden = false;
-  const asked = decodeURIComponent(location.hash.slice(1));
+  const asked = named();
   at("fault").value = data.faults.some((one) => one.name === asked) ? asked : data.faults[0].name;
   show();
   go(Math.max(0, now().off.indexOf(true)));

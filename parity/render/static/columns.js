@@ -10,7 +10,7 @@
   const pills = [...tools.querySelectorAll(".pill")];
   const names = pills.map((pill) => pill.dataset.col);
   const titles = Object.fromEntries(pills.map((pill) => [pill.dataset.col, pill.textContent.trim()]));
-  const known = (list) => (Array.isArray(list) ? list : []).filter((name) => names.includes(name));
+  const known = (list) => [...new Set(Array.isArray(list) ? list : [])].filter((name) => names.includes(name));
   const state = { order: names, shown: null, tab: names[0] };
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) || "{}") || {};
@@ -123,8 +123,6 @@
     if (room() !== before) { before = room(); keepingPlace(apply); }
   });
   apply();
-  if (location.hash) {
-    const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (row) row.scrollIntoView({ behavior: "instant" });
-  }
+  const row = named() && document.getElementById(named());
+  if (row) row.scrollIntoView({ behavior: "instant" });
 })();

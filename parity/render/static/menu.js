@@ -1,3 +1,8 @@
+// What the address names after its #, or "" where that cannot be read.
+const named = () => {
+  try { return decodeURIComponent(location.hash.slice(1)); } catch { return ""; }
+};
+
 // The menu where the screen is narrow, and the place in it where one reads.
 (() => {
   document.documentElement.classList.add("scripted");
