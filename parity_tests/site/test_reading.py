@@ -310,7 +310,7 @@ def running(site, found):
 
 
 def asked(running, path, method="GET", **headers):
-    """(status, headers, text) of a request."""
+    """(status, headers, text) of a request, once it is no place in line."""
     import http.client
     with_host = {"Host": f"127.0.0.1:{running.server_port}", **headers}
     link = http.client.HTTPConnection(
@@ -319,6 +319,8 @@ def asked(running, path, method="GET", **headers):
     answer = link.getresponse()
     text = answer.read().decode()
     link.close()
+    if answer.status == 202:
+        return asked(running, path, method, **headers)
     return answer.status, answer.headers, text
 
 
