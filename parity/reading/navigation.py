@@ -68,8 +68,9 @@ def parts(files, pages, lessons):
 
 
 def plain(html):
-    """The words of some HTML, without its anchors."""
-    html = re.sub(r'<a class="anchor".*?</a>', "", html, flags=re.S)
+    """The words of some HTML, without its anchors and what is beside."""
+    html = re.sub(r'<(a|code) class="(anchor|quiet)".*?</\1>', "", html,
+                  flags=re.S)
     return Markup(re.sub(r"\s+", " ", html)).striptags()
 
 

@@ -64,7 +64,7 @@
     if (fault) {
       words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the dates are read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${fault.names.join(", ")}: each calls it by its name.`;
     }
-    told.textContent = words;
+    breakable(told, words);
     for (const part of document.querySelectorAll(".broken .part")) {
       const path = part.dataset.path.replace(".layers.0.", ".layers.*.");
       part.classList.toggle("wrong", data.steps.some((name, i) => {
@@ -86,7 +86,7 @@
     const { errors, limits, off } = now();
     const e = errors[cursor];
     const words = `${data.steps[cursor]}: error ${e === null ? "not to be told" : power(e)}, limit ${power(limits[cursor])}${off[cursor] ? ", DIVERGENCE" : ", match"}`;
-    stepTold.textContent = words;
+    breakable(stepTold, words);
     chart.setAttribute("aria-valuenow", cursor + 1);
     chart.setAttribute("aria-valuetext", words);
     const mark = chart.querySelector(".at");

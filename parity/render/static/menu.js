@@ -4,6 +4,12 @@ const named = () => {
 };
 
 // The menu where the screen is narrow, and the place in it where one reads.
+// Text whose long names may be broken behind their dots and underscores.
+const breakable = (node, text) => {
+  node.replaceChildren(...text.split(/(?<=[._])(?=\w)/).flatMap(
+    (part, i) => (i ? [document.createElement("wbr"), part] : [part])));
+};
+
 (() => {
   document.documentElement.classList.add("scripted");
   const menu = document.getElementById("menu");
