@@ -44,6 +44,7 @@ def with_anchors(markdown):
                 f'href="#{name}" aria-label="Link to {name}">#</a>'
                 f"</h{level}>")
 
+    html = html.replace("<th></th>", "<td></td>")
     html = re.sub(r"<h([23])>(.*?)</h\1>", heading, html)
     return Markup(html.replace("<table>", '<div class="wide" tabindex="0">'
                                "<table>").replace("</table>",

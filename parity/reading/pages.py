@@ -193,8 +193,9 @@ class Site:
         """One page."""
         html = self.environment.get_template(template).render(
             here=here, page_title=title, **more)
-        if "contents" not in more:
-            self.outlines[here] = title, self.last.entries
+        if template != "file.html":
+            self.outlines[here] = title, more.get(
+                "contents", self.last.entries)
         return html
 
     def pages(self):

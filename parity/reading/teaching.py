@@ -24,7 +24,7 @@ def of_lessons(site):
         summary = words.split("\n\n")[1].replace("\n", " ")
         entries.append((address_of(path), lessons.title(path),
                         rulings.rendered(summary, "rulings.html"), path.name))
-    return {"lessons": entries}
+    return {"lessons": entries, "contents": ()}  # the menu lists them
 
 
 def pages(site):

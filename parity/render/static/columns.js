@@ -51,11 +51,7 @@
       for (const cell of cells.children) cell.hidden = !columns.includes(cell.dataset.col);
     }
     draw(columns);
-    // What scrolls can be scrolled by keys.
-    for (const code of document.querySelectorAll(".cell:not([hidden]) pre")) {
-      if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;
-      else code.removeAttribute("tabindex");
-    }
+    reachable();
   };
   const change = (how) => { keepingPlace(() => { how(); apply(); }); save(); };
 

@@ -10,6 +10,17 @@ const breakable = (node, text) => {
     (part, i) => (i ? [document.createElement("wbr"), part] : [part])));
 };
 
+// What scrolls can be scrolled by keys, and what does not is no stop on the way.
+const reachable = () => {
+  for (const one of document.querySelectorAll(".formula, main pre")) {
+    if (one.parentElement.closest("[tabindex]:not(main)")) continue;
+    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
+    else one.removeAttribute("tabindex");
+  }
+};
+reachable();
+addEventListener("resize", reachable);
+
 (() => {
   document.documentElement.classList.add("scripted");
   const menu = document.getElementById("menu");
