@@ -4,6 +4,7 @@ import re
 
 from parity.causes.cause import PRECISION
 from parity.causes.explanation import UNIDENTIFIED, Explanation
+from parity.causes.formulas.narrow import ROUGH
 from parity.comparison.result import GRADIENT, INHERITED, INPUT, OUTPUT
 from parity.numerics.comparator import MATCH, ZERO
 from parity.numerics.words import number
@@ -83,16 +84,17 @@ class Findings:
         Args:
             rows: those that were looked into, each of them rounding or not.
         """
+        rounded = any(each.cause == PRECISION for each in self.explanations)
+        for row in rows:
+            row.rounding = (row.rounding and rounded
+                            and row.error is not None and row.error <= ROUGH)
         self.lose_first(rows)
         for row, each in self.lost:
             if not any(self.encloses(other, row)
                        for other in self.explanations):
                 self.order[id(each)] = row.order
                 self.explanations.append(each)
-        if not any(each.cause == PRECISION for each in self.explanations):
-            for row in rows:
-                row.rounding = False
-        elif all(row.rounding for row in rows):
+        if rounded and all(row.rounding for row in rows):
             self.note_gradients()
         return sorted(self.explanations, key=lambda each: (
             each.cause == PRECISION, self.order[id(each)]))

@@ -322,12 +322,13 @@ class Joins:
         if forms <= {"sum", "factor"} and not (
                 mine.what and other.what
                 and not self.same(mine.sources[0], other.sources[0])):
-            one, two = (expression.what or 1.0 for expression in (mine, other))
+            one, two = (1.0 if expression.what == "" else expression.what
+                        for expression in (mine, other))
             if abs(one - two) <= 4 * limit * abs(one):
                 return None
             return Told("factor", *apart(one, two), *(
-                {"factor": worded("factor", each.what or 1.0, each)}
-                for each in (mine, other)))
+                {"factor": worded("factor", factor, each)}
+                for factor, each in ((one, mine), (two, other))))
         if "dropped" in forms and forms <= {"sum", "dropped"}:
             return told("dropout", *(
                 "on" if expression.form == "dropped" else "off"

@@ -17,6 +17,7 @@ import numpy as np
 
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
+from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.tracing.trace import trace
 
 W, H, G, F, V, T = 24, 4, 2, 40, 29, 9
@@ -24,8 +25,8 @@ W, H, G, F, V, T = 24, 4, 2, 40, 29, 9
 #: What became of a planted fault.
 RIGHT, UNKNOWN, WRONG, CRASH = "right", "not identified", "wrong", "crash"
 
-#: The causes of a fault that nobody knows: none is to be named.
-NOBODYS = {"": ""}
+#: What is told of a fault that nobody knows: nothing, or what stands behind.
+NOBODYS = [()]
 
 SIZES = {
     "bert": {"hidden_size": W, "num_hidden_layers": 2, "vocab_size": V,
@@ -66,16 +67,35 @@ class Planted:
     Attributes:
         family: which model.
         name: what is wrong, in a word or two.
-        causes: what may be told of it: {cause: the word for b, or a part}.
+        causes: what is told of it: (cause, what it is in a, and in b) each,
+            of which others than the first may be left out; [] of equal models.
         config: fields of the copy's config.
         change: what is done to the copy.
+        both: fields of both models' config.
+        verdict: what is said of the two, where it is not that of the causes.
     """
 
     family: str
     name: str
-    causes: dict
+    causes: list
     config: dict = dataclasses.field(default_factory=dict)
     change: typing.Callable | None = None
+    both: dict = dataclasses.field(default_factory=dict)
+    verdict: str = ""
+
+    @property
+    def expected(self):
+        """The verdict that is right."""
+        return self.verdict or (DIVERGENCE if self.causes else MATCH)
+
+    def judged(self, verdict, told):
+        """What became of it, by the verdict and what was told, () for what is
+        not identified."""
+        if verdict != self.expected or not {*told} <= {(), *self.causes}:
+            return WRONG
+        if self.causes[:1] == NOBODYS:  # and no other is named first
+            return RIGHT if told[:1] == NOBODYS else WRONG
+        return RIGHT if {*self.causes[:1]} <= {*told} else UNKNOWN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,8 +212,8 @@ def exchanged(one, two):
 
 def result_of(planted):
     """Plant a fault, compare and explain."""
-    a = made(planted.family)
-    b = made(planted.family, **planted.config)
+    a = made(planted.family, **planted.both)
+    b = made(planted.family, **planted.both | planted.config)
     b.load_state_dict({name: array for name, array in a.state_dict().items()
                        if name in b.state_dict()}, strict=False)
     if planted.change:
@@ -206,16 +226,10 @@ def result_of(planted):
             told = explain(comparison, *traces)
     except Exception as error:  # the bench counts it
         return Outcome(planted, CRASH, [repr(error)[:70]])
-    named = [(each.cause, each.in_b) for each in told if each.identified]
-    first = comparison.first.name if comparison.first else ""
-    if not planted.causes:
-        return Outcome(planted, WRONG if first else RIGHT, named, first)
-    if planted.causes == NOBODYS:
-        return Outcome(planted, WRONG if named else RIGHT, named, first)
-    sound = all(cause in planted.causes and planted.causes[cause] in in_b
-                for cause, in_b in named)
-    return Outcome(planted, WRONG if not sound or not first else
-                  RIGHT if named else UNKNOWN, named, first)
+    named = [(each.cause, each.in_a, each.in_b) if each.identified else ()
+             for each in told]
+    return Outcome(planted, planted.judged(comparison.verdict, named), named,
+                   comparison.first.name if comparison.first else "")
 
 
 def table(results):

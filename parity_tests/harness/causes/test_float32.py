@@ -13,7 +13,7 @@ from parity.tracing.trace import trace
 from parity_tests.support import porting
 from parity_tests.support.engines import usable
 from parity_tests.support.planted import (
-    in_float64, leaking, mixed, norm, rescaled)
+    in_float64, leaking, mixed, norm, rescaled, unbiased)
 from parity_tests.support.porting import patched, weights, wrapped
 
 W, H = 24, 4
@@ -277,6 +277,21 @@ class TestHuggingFace:
         assert comparison.verdict == DIVERGENCE
         first = comparison.explanations[0]
         assert (first.cause, first.in_a, first.in_b) == told
+
+    def test_a_factor_of_nothing_is_not_rounding(self):
+        comparison = self.compared("t5", T5, wrapped(
+            "T5LayerSelfAttention", unbiased))
+        first = comparison.explanations[0]
+        assert comparison.verdict == DIVERGENCE
+        assert (first.cause, first.in_a, first.in_b) == ("factor", "1", "0")
+
+    def test_a_large_error_is_no_rounding(self, monkeypatch):
+        """Whatever a replay may say of it."""
+        monkeypatch.setattr(
+            explaining, "following",
+            lambda *given: lambda row: "norm" not in row.a)
+        comparison = self.compared("llama", LLAMA, self.scores(rescaled(2.0)))
+        assert comparison.verdict == DIVERGENCE
 
     def test_a_small_factor_of_a_weight_is_told(self):
         comparison = self.compared("llama", weights(
