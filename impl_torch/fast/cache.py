@@ -1,13 +1,12 @@
 """Cached keys and values, the memory's too, written in place.
 
-The memory's are computed once for a whole search. Self-attention's are in
-tensors of the full length, of which only the written part is read or moved.
+The memory's are computed once for a whole search, and the hypotheses of a
+source share them. Self-attention's are in tensors of the full length, of which
+only the written part is read or moved.
 """
 
 import torch
-
-from impl_torch.attention import (
-    masked_softmax, scaled_dot_product_attention, shared)
+from torch.nn import functional as F
 
 
 def keys_and_values(attention, x):
@@ -19,17 +18,20 @@ def keys_and_values(attention, x):
 
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
-    query = attention.split(attention.query(x))
-    key, value = (shared(y, attention.times) for y in (key, value))
-    context = scaled_dot_product_attention(
-        query, key, value, 0, mask, attention.divisor, masked_softmax,
-        attention.weights_dropout, attention)
+    context = F.scaled_dot_product_attention(
+        attention.split(attention.query(x)), key, value, mask,
+        scale=1 / attention.divisor, enable_gqa=attention.times > 1)
     return attention.output(attention.merge(context))
 
 
-def new_cache(model, memory, length):
-    """Room for ``length`` tokens, and the memory's keys and values."""
-    shape = (len(memory), model.config.kv_heads, length, model.config.d_k)
+def new_cache(model, memory, rows, length):
+    """Room for ``length`` tokens of so many rows, and the memory's pairs.
+
+    Returns:
+        Two pairs for each layer: self-attention's key and value [R G N K], and
+        cross-attention's [B G S K] of memory [B S D].
+    """
+    shape = (rows, model.config.kv_heads, length, model.config.d_k)
     return [((memory.new_zeros(shape), memory.new_zeros(shape)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]
@@ -38,12 +40,12 @@ def new_cache(model, memory, length):
 def decode_one(model, token, position, cache, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D].
 
-    Its key and value are written into the cache.
+    Its key and value are written into the cache. The hypotheses of a source
+    read its memory as if they were its tokens; source_mask is [B 1 1 S].
     """
     embedded = model.target_embedding(token[:, None])
     positions = model.target_positions
     x = embedded + positions.table[positions.first + position].to(embedded)
-    everything = torch.ones(1, 1, 1, 1, dtype=torch.bool)
     written = slice(position + 1)
     for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
         y = layer.self_attention_residual.before(x)
@@ -51,11 +53,12 @@ def decode_one(model, token, position, cache, source_mask):
         key[:, :, position], value[:, :, position] = (
             key_[:, :, 0], value_[:, :, 0])
         y = attend(layer.self_attention, y, key[:, :, written],
-                   value[:, :, written], everything)
+                   value[:, :, written], None)
         x = layer.self_attention_residual.after(x, y)
         y = layer.cross_attention_residual.before(x)
+        y = y.reshape(len(source_mask), -1, y.shape[-1])
         y = attend(layer.cross_attention, y, *memory, source_mask)
-        x = layer.cross_attention_residual.after(x, y)
+        x = layer.cross_attention_residual.after(x, y.reshape(x.shape))
         y = layer.feed_forward_residual.before(x)
         x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
     return model.decoder.norm(x)

@@ -9,16 +9,24 @@ from contract.config import CHOICES
 from impl_torch import engine
 from impl_torch.attention import MultiHeadAttention
 from impl_torch.engine import drawn, on, to_native, to_numpy
-from impl_torch.fast import attention, embedding, feed_forward, layer_norm
+from impl_torch.fast import (
+    attention, embedding, feed_forward, layer_norm, linear)
 from impl_torch.fast.search import Beam, Greedy, Sample
 from impl_torch.fast.train import Trainer, gradients_of
 from impl_torch.feed_forward import FeedForward
 from impl_torch.layer_norm import LayerNorm
 from impl_torch.parameters import PARAMETERS, leaves, modules
+from impl_torch.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias, TiedProjection)
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
     nn.Embedding: embedding.Table,
+    nn.Linear: linear.Linear,
+    Projection: linear.Projection,
+    ProjectionWithoutBias: linear.ProjectionWithoutBias,
+    TiedProjection: linear.TiedProjection,
+    BiasedTiedProjection: linear.BiasedTiedProjection,
     MultiHeadAttention: attention.MultiHeadAttention,
     FeedForward: feed_forward.FeedForward,
     LayerNorm: layer_norm.LayerNorm,

@@ -20,9 +20,11 @@ class Search(search.Search):
 
     def __init__(self, model, source, settings, rows):
         super().__init__(model, source, settings.replace(cached=False), rows)
-        self.kept = new_cache(
-            model, self.memory, self.length) if settings.cached else None
-        self.written = 0
+        self.kept, self.written = None, 0
+        if settings.cached:  # a source's hypotheses stand side by side
+            self.source_mask = self.source_mask[::settings.width]
+            self.kept = new_cache(model, self.memory[::settings.width],
+                                  len(self.memory), self.length)
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""

@@ -1,8 +1,8 @@
 """Cached keys and values, the memory's too, written in place.
 
 The memory never changes, so its keys and values are computed once for a whole
-search. Self-attention's are in arrays of the full length, of which only the
-written part is read or moved.
+search, and the hypotheses of a source share them. Self-attention's are in
+arrays of the full length, of which only the written part is read or moved.
 """
 
 import numpy as np
@@ -28,14 +28,14 @@ def attend(attention, x, key, value, mask):
     return attention.output(attention.merge(context))
 
 
-def new_cache(model, memory, length):
-    """Room for ``length`` tokens, and the memory's keys and values.
+def new_cache(model, memory, rows, length):
+    """Room for ``length`` tokens of so many rows, and the memory's pairs.
 
     Returns:
-        A pair for each layer: self-attention's key and value [R G N K], and
-        cross-attention's [R H S K].
+        Two pairs for each layer: self-attention's key and value [R G N K], and
+        cross-attention's [B G S K] of memory [B S D].
     """
-    shape = (len(memory), model.config.kv_heads, length, model.config.d_k)
+    shape = (rows, model.config.kv_heads, length, model.config.d_k)
     return [((np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype)),
              keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]
@@ -45,6 +45,8 @@ def decode_one(model, token, position, cache, source_mask):
     """Decode one token of every row, int [R], at a position.
 
     Its key and value are written into the cache; returns its vector [R 1 D].
+    The hypotheses of a source read its memory as if they were its tokens;
+    source_mask is [B 1 1 S].
     """
     embedded, _ = model.target_embedding.forward(token[:, None])
     positions = model.target_positions
@@ -60,8 +62,9 @@ def decode_one(model, token, position, cache, source_mask):
                    value[:, :, written], np.ones((1, 1, 1, 1), bool))
         x = layer.self_attention_residual.after(x, y, {})
         y, _ = layer.cross_attention_residual.before(x)
+        y = y.reshape(len(source_mask), -1, y.shape[-1])
         y = attend(layer.cross_attention, y, *memory, source_mask)
-        x = layer.cross_attention_residual.after(x, y, {})
+        x = layer.cross_attention_residual.after(x, y.reshape(x.shape), {})
         y, _ = layer.feed_forward_residual.before(x)
         y, _ = layer.feed_forward.forward(y)
         x = layer.feed_forward_residual.after(x, y, {})
