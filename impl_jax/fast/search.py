@@ -21,7 +21,7 @@ from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
 from impl_jax.search import follow
 
-_BLOCK = 128  # ids whose highest score stands for them at first
+_BLOCK = 32  # ids whose highest score stands for them at first
 
 
 class _Numbers(typing.NamedTuple):
@@ -133,10 +133,11 @@ def sampled(log_probs, numbers, draw):
     scores, which = Search.top(log_probs / numbers.temperature, vocab)
     p = jnp.exp(scores - scores[:, :1])
     p = p / jnp.sum(p, axis=-1, keepdims=True)
-    before = jnp.cumsum(p, axis=-1) - p
-    kept = (jnp.arange(vocab) < numbers.top_k) & (before < numbers.top_p)
-    reached = jnp.cumsum(jnp.where(kept, p, 0), axis=-1)
-    rank = jnp.sum(reached <= draw[:, None] * reached[:, -1:], axis=-1)
+    reached = jnp.cumsum(p, axis=-1)
+    kept = ((jnp.arange(vocab) < numbers.top_k)
+            & (reached - p < numbers.top_p))
+    whole = jnp.max(jnp.where(kept, reached, 0), axis=-1, keepdims=True)
+    rank = jnp.sum(kept & (reached <= draw[:, None] * whole), axis=-1)
     rank = jnp.minimum(rank, jnp.sum(kept, axis=-1) - 1)
     return jnp.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 

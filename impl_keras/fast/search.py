@@ -1,7 +1,8 @@
 """A whole search as one traced function, on TensorFlow.
 
 It is traced once for the shapes of its inputs. Numbers of formulas are inputs
-too, so that another temperature or length rule needs no tracing.
+too, so that another temperature or length rule needs no tracing, and so is what
+a function of its own encodes for all searches.
 """
 
 import functools
@@ -13,7 +14,8 @@ import numpy as np
 from keras import ops
 
 from impl_keras import search
-from impl_keras.fast.cache import decode_one, new_cache, reorder
+from impl_keras.fast.cache import (
+    decode_one, memory_pairs, new_cache, reorder)
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
@@ -48,36 +50,76 @@ def _split(settings, vocab, rows):
              if settings.method == "sample" else None)
     return settings.replace(
         temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
-        length_rule="none"), _Numbers(*numbers, draws)
+        length_rule="none", beam=settings.width), _Numbers(*numbers, draws)
 
 
 def run(model, source, settings, rows):
     """Find targets of sources; see impl_keras.search."""
+    if settings.method == "beam" and settings.beam == 1:
+        return beam_of_one(model, source, settings)
     settings, numbers = _split(settings, model.config.target_vocab, rows)
+    encoded = _compiled(model, "encoded", _encoded)(source)
+    return _compiled(model, settings, _run, settings)(
+        source, encoded, numbers)
+
+
+def beam_of_one(model, source, settings):
+    """Greedy search, its scores over the penalty."""
+    tokens, scores = run(
+        model, source, settings.replace(method="greedy"), None)
+    ends = tokens[:, :, 1:] == settings.eos_id
+    written = ops.where(
+        ops.any(ends, axis=-1), 1 + ops.argmax(ops.cast(
+            ends, "int32"), axis=-1), settings.max_tokens)
+    penalties = np.array([1.0, *map(
+        settings.penalty, range(1, 1 + settings.max_tokens))])
+    return tokens, scores / ops.take(penalties, written)
+
+
+def _compiled(model, name, function, *arguments):
+    """A function of a model and arguments, traced once for a name."""
     kept = model.__dict__.setdefault("_compiled_functions", {})
-    if settings not in kept:
-        kept[settings] = functools.partial(_run, model, settings)
+    if name not in kept:
+        kept[name] = functools.partial(function, model, *arguments)
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
-            kept[settings] = tf.function(kept[settings], autograph=False)
-    return kept[settings](source, numbers)
+            kept[name] = tf.function(kept[name], autograph=False)
+    return kept[name]
 
 
-def _run(model, settings, source, numbers):
-    return SEARCHES[settings.method](model, source, settings).run(numbers)
+def _encoded(model, source):
+    """The memory of sources, and what cross-attentions read of it."""
+    memory = model.encode(source, padding_mask(source, model.config.pad_id))
+    return memory, memory_pairs(model, memory)
+
+
+def _run(model, settings, source, encoded, numbers):
+    return SEARCHES[settings.method](
+        model, source, encoded, settings).run(numbers)
 
 
 class Search(search.Search):
     """What all searches share; see impl_keras.search.
 
     Attributes:
+        rows: how many sources there are.
         state: fast/cache.py's cache, which a loop carries; empty without one.
+        pairs: the memory's keys and values, which no loop changes.
     """
 
-    def __init__(self, model, source, settings):
-        super().__init__(model, source, settings.replace(cached=False), None)
-        self.state = new_cache(
-            model, self.memory, self.length) if settings.cached else []
+    def __init__(self, model, source, encoded, settings):
+        self.model, self.settings, self.pad_id = (
+            model, settings, model.config.pad_id)
+        self.length, self.rows = 1 + settings.max_tokens, source.shape[0]
+        memory, self.pairs = encoded
+        self.source_mask, self.state = padding_mask(source, self.pad_id), []
+        if settings.cached:
+            self.state = new_cache(
+                model, memory, self.rows * settings.width, self.length)
+        else:
+            self.memory, self.source_mask = (
+                ops.repeat(array, settings.width, axis=0)
+                for array in (memory, self.source_mask))
         self.place = ops.arange(self.length, dtype="int32")
 
     def first(self, *shape):
@@ -92,7 +134,7 @@ class Search(search.Search):
         if self.state:
             decoded, self.state = decode_one(
                 self.model, ops.take(tokens, last, axis=1), last, self.state,
-                self.source_mask)
+                self.pairs, self.source_mask)
         else:
             read = tokens[:, :-1]
             mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
@@ -121,7 +163,7 @@ class Greedy(Search):
 
     def run(self, numbers):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
-        b, settings = self.memory.shape[0], self.settings
+        b, settings = self.rows, self.settings
 
         def going_on(written, tokens, scores, finished, state):
             return (written < self.length) & ~ops.all(finished)
@@ -173,8 +215,8 @@ class Beam(Search, search.Beam):
     def run(self, numbers):
         """Tokens, int [B W N], and log p over the penalty, float64 [B W]."""
         settings, w = self.settings, self.settings.beam
-        b, vocab = self.memory.shape[0] // w, self.model.config.target_vocab
-        count = 1 if w == 1 else 2 * w
+        b, vocab = self.rows, self.model.config.target_vocab
+        count = settings.candidates
         first = self.first(b, w)
         none = ops.full((b, w), -math.inf, "float64")
         alive = ops.where(ops.arange(w) == 0, np.float64(0), none)
