@@ -143,6 +143,11 @@ def meshes(name):
     return importlib.import_module(f"{package(name)}.targets.mesh")
 
 
+def exporter(name):
+    """What writes a port's models as ONNX: its ``targets/onnx.py``."""
+    return importlib.import_module(f"{package(name)}.targets.onnx")
+
+
 def ready(name, device="cpu", form="readable"):
     """The engine of a port or of the reference, its precision set.
 

@@ -27,7 +27,7 @@ def exported(function, inputs):
 MODES = {"eager": eager, "jit": compiled, "export": exported}
 
 
-def missing(mode):
+def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
     return ""
 

@@ -69,17 +69,16 @@ MODES = {"eager": eager, **{
 }.get(keras.backend.backend(), {})}
 
 
-def missing(mode):
+def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
-    return ""
+    return ("torch.compile cannot trace Keras' layers on PyTorch, whose cpu:0 "
+            "is to it another device than cpu" if mode == "aot_eager" else "")
 
 
 def missing_gradients(mode):
     """Why a mode has no gradients, in words, or ""."""
     if mode == "SavedModel":
         return "a SavedModel has its own copies of the weights"
-    if mode == "aot_eager":
-        return "torch.compile does not trace torch.autograd.grad"
     return ""
 
 

@@ -6,6 +6,7 @@ Batches are divided by DDP or FSDP2, weights by DTensor's tensor parallel.
 """
 
 import datetime
+import logging
 
 import numpy as np
 import torch
@@ -42,6 +43,8 @@ PLAN = {
 
 def join(rank, size, file):
     """Join the processes of a mesh, which meet at a file."""
+    # torch: it warns of each weight that is divided along both axes
+    logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
     distributed.init_process_group(
         "gloo", init_method=f"file://{file}", rank=rank, world_size=size,
         timeout=datetime.timedelta(seconds=PATIENCE))

@@ -1,5 +1,6 @@
 """The ways to run a model: as it is, compiled, and exported."""
 
+import importlib.util
 import io
 
 import torch
@@ -7,6 +8,7 @@ import torch
 from impl_torch.engine import on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.parameters import leaves
+from impl_torch.targets import onnx
 
 
 def eager(function, inputs):
@@ -31,12 +33,24 @@ def exported(model, inputs):
     return torch.export.load(file).module()
 
 
+def onnx_runtime(model, inputs):
+    """A model exported to ONNX, and run by ONNX Runtime on the processor."""
+    import onnxruntime
+    session = onnxruntime.InferenceSession(
+        onnx.to_onnx(model, [to_numpy(value) for value in inputs]),
+        providers=["CPUExecutionProvider"])
+    return lambda *inputs: torch.from_numpy(session.run(None, {
+        name: to_numpy(value)
+        for name, value in zip(onnx.INPUTS, inputs)})[0])
+
+
 #: Mode -> what makes a function of a function and its inputs.
 MODES = {"eager": eager, "aot_eager": compiled("aot_eager"),
-         "inductor": compiled("inductor"), "export": exported}
+         "inductor": compiled("inductor"), "export": exported,
+         "ONNX Runtime": onnx_runtime}
 
 
-def missing(mode):
+def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
     if mode == "inductor":
         from torch._inductor import cpp_builder
@@ -44,13 +58,19 @@ def missing(mode):
             cpp_builder.get_cpp_compiler()
         except Exception:
             return "inductor needs a C++ compiler, and there is none"
+    if mode == "ONNX Runtime":
+        if importlib.util.find_spec("onnxruntime") is None:
+            return "onnxruntime is not installed"
+        if dtype == "bfloat16":
+            return "ONNX Runtime has no bfloat16 on processors"
+        return onnx.missing()
     return ""
 
 
 def missing_gradients(mode):
     """Why a mode has no gradients, in words, or ""."""
     return ("an exported program has its own copies of the weights"
-            if mode == "export" else "")
+            if mode in ("export", "ONNX Runtime") else "")
 
 
 def predictor(model, mode, inputs):

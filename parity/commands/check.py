@@ -11,7 +11,7 @@ from contract.config import PRESETS
 from contract.errors import InputError, one_of
 from contract.files import check_writable
 from parity import ports
-from parity.commands.matrix import check_on_meshes
+from parity.commands.matrix import check_artefact, check_on_meshes
 from parity.commands.options import (
     Json, Port, Require, Words, exit_if_any, exit_if_missing)
 from parity.commands.seeds import check_seeds
@@ -66,6 +66,9 @@ def check(
         "--mesh", metavar="WORDS", help="Compare a model on a mesh of devices "
         "instead, data=2,model=2 or all; with --gradients and --train N those "
         "too.")] = None,
+    artefact: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="DIR", help="Only replay a folder of parity export --to onnx: "
+        "it takes its runtime, and no framework.")] = None,
     html_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--html", metavar="FILE", help="Write the report as a page to FILE.",
     )] = None,
@@ -78,6 +81,8 @@ def check(
         "have them, not a line a model and a line a component.")] = False,
 ):
     """Compare every step of every port with the NumPy reference."""
+    if artefact:
+        return check_artefact(artefact, json_file)
     from parity.check import conditions
     from parity.check import run as checking
     from parity.check.environment import describe

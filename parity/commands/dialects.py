@@ -112,13 +112,33 @@ def export(
         "train.")],
     out: Annotated[pathlib.Path, typer.Argument(
         metavar="OUT", help="A new folder.")],
-    as_: Annotated[str, typer.Option(
-        "--as", metavar="DIALECT", help=f"{Dialects}.")],
+    as_: Annotated[Optional[str], typer.Option(
+        "--as", metavar="DIALECT", help=f"{Dialects}.")] = None,
+    to: Annotated[Optional[str], typer.Option(
+        metavar="FORMAT", help="onnx: a model that runs without a framework, "
+        "with the numbers that parity check --artefact OUT holds it to.",
+    )] = None,
+    port: Annotated[str, typer.Option(
+        metavar="NAME", help="Whose exporter writes it, with --to: torch.",
+    )] = "torch",
+    dtype: Annotated[str, typer.Option(
+        help="In which it computes, with --to: float64, float32 or float16.",
+    )] = "float32",
 ):
-    """Write a model of ours as another system stores it."""
+    """Write a model of ours as another system stores it, or runs it."""
     from parity.runs import exchange
     with told_plainly():
-        exchange.export(path, as_, out)
+        if (as_ is None) == (to is None):
+            raise InputError(
+                "give --as DIALECT for another system's files, or --to onnx "
+                "for a model that runs by itself.")
+        if as_:
+            exchange.export(path, as_, out)
+        else:
+            from parity.matrix import artefact
+            one_of(to, artefact.FORMATS, "format")
+            config, arrays, _, _ = exchange.kept(path)
+            artefact.write(out, path.name, port, config, arrays, dtype)
         print(f"made {out}")
 
 

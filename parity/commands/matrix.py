@@ -11,7 +11,7 @@ from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json, Require, Words, exit_if_missing
 from parity.commands.shell import told_plainly
-from parity.matrix.cells import WORKS
+from parity.matrix.cells import WORKS, Matrix
 from parity.render import terminal
 from parity.targets import BACKENDS, mesh_axes, mesh_words
 
@@ -44,6 +44,9 @@ def matrix(
     mesh: Annotated[Optional[list[str]], typer.Option(
         metavar="WORDS", help="data=2,model=2, one (a device), or all; repeat "
         "it.  [default: one]")] = None,
+    add: Annotated[Optional[list[pathlib.Path]], typer.Option(
+        metavar="FILE", help="Show the cells of an earlier run's --json too, "
+        "of any machine; repeat it.")] = None,
     require: Require = None,
     json_file: Json = None,
     markdown: Annotated[Optional[pathlib.Path], typer.Option(
@@ -74,7 +77,12 @@ def matrix(
         check_writable(json_file)
         check_writable(markdown)
         exit_if_missing(words(require, known[1:], "port") if require else [])
-        result = shown(preset, wanted)
+        earlier = [Matrix.read(file) for file in add or ()]
+        for one in earlier:
+            if one.preset != preset:
+                raise InputError(
+                    f"--add has a matrix of {one.preset}, not of {preset}.")
+        result = shown(preset, wanted, earlier)
         there = {cell.target.mode for cell in result.cells}
         for name in set(wanted.modes or ()) - there:
             raise InputError(
@@ -87,8 +95,12 @@ def matrix(
     raise typer.Exit(result.status)
 
 
-def shown(preset, wanted):
-    """Measure a matrix, with its progress, and print it: the Matrix."""
+def shown(preset, wanted, earlier=()):
+    """Measure a matrix, with its progress, and print it: the Matrix.
+
+    Args:
+        earlier: Matrices to be shown with it.
+    """
     from parity.matrix import run
     from parity.render import matrix as tables
     out = terminal.console()
@@ -96,6 +108,8 @@ def shown(preset, wanted):
         task = progress.add_task("starting")
         result = run.run(preset, wanted, lambda cell: progress.update(
             task, description=f"{cell.target}: {cell.work}"))
+    for one in reversed(earlier):
+        result.add(one)
     if result.cells:
         tables.show(out, result)
     return result
@@ -112,6 +126,19 @@ def check_on_meshes(preset, names, dtypes, given, gradients, train, json_file):
                 ("training", train)) if asked)))
     if json_file:
         write_json(json_file, result.as_json())
+    raise typer.Exit(result.status)
+
+
+def check_artefact(path, json_file):
+    """What ``parity check --artefact`` does: it ends with an exit status."""
+    from parity.matrix import artefact
+    from parity.render import matrix as tables
+    with told_plainly():
+        check_writable(json_file)
+        result = artefact.replay(path)
+        tables.show(terminal.console(), result)
+        if json_file:
+            write_json(json_file, result.as_json())
     raise typer.Exit(result.status)
 
 

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+from contract.checkpoints.folder import read_json
+from contract.errors import InputError
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.targets import Target, of_json
 
@@ -31,6 +33,7 @@ class TargetCell:
         seconds: CPU time of one run once all is prepared, if it was taken.
         preparing: seconds until the first run had ended.
         cause: of a divergence, if it is known.
+        place: where and when it was measured, as a number in Matrix.places.
     """
 
     target: Target
@@ -44,6 +47,7 @@ class TargetCell:
     seconds: float | None = None
     preparing: float | None = None
     cause: str = ""
+    place: int = 0
 
     @property
     def share(self):
@@ -105,15 +109,25 @@ class Matrix:
     Attributes:
         preset: the model's.
         cells: TargetCells, in order.
-        where: versions and machine, as plain data.
-        when: the date, as text.
-        absent: {what cannot run here: why}.
+        places: machine, date and versions, as plain data; the first is here.
     """
 
     preset: str
     cells: list = dataclasses.field(default_factory=list)
-    where: dict = dataclasses.field(default_factory=dict)
-    when: str = ""
+    places: list = dataclasses.field(default_factory=lambda: [{}])
+
+    def add(self, earlier):
+        """Put the cells of an earlier run before those of this.
+
+        A cell that was measured again is this run's.
+        """
+        first = len(self.places)
+        self.places += earlier.places
+        again = {(cell.target, cell.work): cell for cell in self.cells}
+        moved = [again.pop((cell.target, cell.work), None)
+                 or dataclasses.replace(cell, place=first + cell.place)
+                 for cell in earlier.cells]
+        self.cells = moved + list(again.values())
 
     @property
     def checked(self):
@@ -134,6 +148,22 @@ class Matrix:
 
     def as_json(self):
         """The matrix as plain data."""
-        return {"schema": 1, "preset": self.preset, "when": self.when,
-                "where": self.where,
+        return {"schema": 1, "preset": self.preset, "places": self.places,
                 "cells": [cell.as_json() for cell in self.cells]}
+
+    @classmethod
+    def read(cls, path):
+        """The Matrix that a file of as_json has.
+
+        Raises:
+            InputError: it is none.
+        """
+        words = read_json(path)
+        try:
+            return cls(words["preset"],
+                       [TargetCell.of_json(one) for one in words["cells"]],
+                       words["places"])
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(
+                f"{str(path)!r} is no matrix; give what parity matrix --json "
+                "wrote.") from None

@@ -43,12 +43,14 @@ def missing(bench, target, work):
     """Why a port cannot do a work in a mode, in words, or ""."""
     if target.device not in bench.engine.devices():
         return f"{bench.engine.NAME} has no device {target.device} here"
+    if bench.engine.NAME == "numpy" and target.dtype == "bfloat16":
+        return "NumPy computes in no bfloat16; the reference emulates it"
     if target.mode == "eager":
         return ""
     if work == "training":
-        return "training is compiled in the fast form, and compared there"
+        return "training is compared in both forms, and not in this mode"
     theirs = ports.modes(bench.engine.NAME)
-    return theirs.missing(target.mode) or (
+    return theirs.missing(target.mode, target.dtype) or (
         work == "gradients" and theirs.missing_gradients(target.mode)) or ""
 
 
@@ -63,13 +65,13 @@ def measured(bench, target, work, preset):
     runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype,
                     target.device)
     inputs = [rounding.rounded(x, target.dtype) for x in case.inputs]
+    start = time.perf_counter()
     if target.mode == "eager":
         run = functools.partial(runner.steps, case, inputs)
         fused = runner.fused
     else:
         run = in_mode(target.mode, work, runner, inputs)
         fused = "output".__ne__ if work == "forward" else is_a_step(runner)
-    start = time.perf_counter()
     steps = run()
     preparing = time.perf_counter() - start
     differences = compare_steps(steps, truth, target.dtype, fused)

@@ -116,6 +116,11 @@ def measured(bench, target, work, preset, steps, rank):
             "preparing": time.perf_counter() - start}
 
 
+def versions(bench, rank):
+    """What computes, by name."""
+    return bench.engine.versions()
+
+
 def engine_on_mesh(bench, target, rank):
     """The engine of a mesh, made once in each process."""
     theirs = ports.meshes(bench.engine.NAME)

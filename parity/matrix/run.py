@@ -16,6 +16,7 @@ from parity.check import workers
 from parity.matrix import measuring, meshes
 from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
+from parity.numerics.dtypes import BOTH
 from parity.ports import FORMS, NotChecked
 from parity.targets import BACKENDS, Target, mesh_axes, mesh_modes
 
@@ -85,9 +86,7 @@ def run(preset, wanted, on_cell=lambda cell: None):
         wanted: a Wanted.
         on_cell: called with each TargetCell once it is known.
     """
-    matrix = Matrix(
-        preset, where=where(),
-        when=datetime.datetime.now(datetime.UTC).strftime("%d %B %Y"))
+    matrix = Matrix(preset, places=[here()])
     for cell in every_cell(preset, wanted, matrix):
         matrix.cells.append(cell)
         on_cell(cell)
@@ -105,10 +104,10 @@ def every_cell(preset, wanted, matrix):
                     PortProcess(port, backend), preset, wanted, matrix)
     for mesh in filter(None, wanted.meshes):
         for port in wanted.ports:
-            yield from cells_on_mesh(port, mesh, preset, wanted)
+            yield from cells_on_mesh(port, mesh, preset, wanted, matrix)
 
 
-def cells_on_mesh(port, mesh, preset, wanted):
+def cells_on_mesh(port, mesh, preset, wanted, matrix):
     """Yield the TargetCells of a port on a mesh.
 
     Raises:
@@ -123,7 +122,9 @@ def cells_on_mesh(port, mesh, preset, wanted):
     processes = meshes.MeshProcesses(port, mesh, preset)
     try:
         for target, work in works_of(rows, wanted):
-            if target.dtype not in ("float64", "float32"):
+            if target.dtype not in BOTH:
+                yield left_out(target, work, "meshes are compared in float64 "
+                               "and float32")
                 continue
             if not modes:
                 yield left_out(target, work, "it has no engine for meshes")
@@ -132,6 +133,9 @@ def cells_on_mesh(port, mesh, preset, wanted):
                 f"{target}: {work}", meshes.measured, target, work, preset,
                 wanted.steps)
             yield judged(target, work, reply)
+        if processes.processes:
+            matrix.places[0]["versions"] |= processes.ask(
+                "ending", meshes.versions).value or {}
     finally:
         processes.close()
 
@@ -158,7 +162,7 @@ def cells(implementation, preset, wanted, matrix):
                 yield left_out(target, work, reason)
             return
         versions, modes = reply.value
-        matrix.where["versions"] |= versions
+        matrix.places[0]["versions"] |= versions
         for target, work in works_of(
                 targets(usual, modes, wanted), wanted):
             if target.port == "numpy" and target.form == "readable":
@@ -199,9 +203,10 @@ def works_of(rows, wanted):
                     yield dataclasses.replace(target, dtype=dtype), work
 
 
-def where():
-    """The machine and what computes on it."""
-    return {"platform": platform.platform(), "cores": os.cpu_count(),
+def here():
+    """The machine, the date and what computes."""
+    return {"when": datetime.date.today().isoformat(),
+            "platform": platform.platform(), "cores": os.cpu_count(),
             "processor": processor(), "python": platform.python_version(),
             "versions": dict(ports.engine("numpy").versions())}
 

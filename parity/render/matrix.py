@@ -42,10 +42,11 @@ call costs, not what a large product does.
 LEGEND = """\
 *forward* compares every step, of what is compiled or exported the output;
 *gradients* the loss, and its gradient by every weight, where it is eager by
-every step as well; *training* {steps} steps in lockstep: losses, norms,
-weights and moments. Limits stand as everywhere: 1e-12 in float64 (1e-10 for the
-gradient of one weight and for training), and below that what NumPy's own error
-in that dtype allows. The nearest to its limit is {nearest}."""
+every step as well; *training* {steps} steps in lockstep, on a mesh {more}:
+losses, norms, weights and moments. [Meshes](meshes.md) have a batch and
+vocabularies of their own. Limits stand as everywhere: 1e-12 in float64 (1e-10
+for the gradient of one weight and for training), and below that what NumPy's
+own error in that dtype allows. The nearest to its limit is {nearest}."""
 
 
 def by_row(matrix):
@@ -176,18 +177,27 @@ def speed(matrix):
 
 
 def where_words(matrix):
-    """Where and when a matrix was measured, in a paragraph."""
-    where = matrix.where
+    """Where and when cells were measured, a paragraph for each place."""
+    used = {cell.place for cell in matrix.cells}
+    return "\n\n".join([
+        f"Preset `{matrix.preset}` at the size of a test. {summary(matrix)}.",
+        *(place_words(place, sum(cell.place == number
+                                 for cell in matrix.cells))
+          for number, place in enumerate(matrix.places) if number in used)])
+
+
+def place_words(place, count):
+    """A place in words, and how many cells are of it."""
     versions = ", ".join(f"{name} {version}" for name, version
-                         in where["versions"].items())
-    return (f"Preset `{matrix.preset}` at the size of a test, on "
-            f"{matrix.when}: {where['processor']}, {where['cores']} cores, "
-            f"{where['platform']}, Python {where['python']}; {versions}. "
-            f"{summary(matrix)}.")
+                         in place["versions"].items())
+    return (f"{count} cells: {place['when']}, {place['processor']}, "
+            f"{place['cores']} cores, {place['platform']}, Python "
+            f"{place['python']}; {versions}.")
 
 
 def write(path, matrix):
     """Write a matrix as a page in Markdown."""
+    from parity.matrix import meshes
     from parity.matrix.measuring import STEPS
     columns = titles(matrix.cells)
     nearest = max((cell for cell in matrix.checked if cell.share is not None),
@@ -201,8 +211,8 @@ def write(path, matrix):
                                 for column in columns))
              for row, cells in by_row(matrix).items()]),
         legend=LEGEND.format(
-            steps=STEPS, nearest="none" if nearest is None else
-            f"{nearest.target}, {nearest.work}, `{nearest.tensor}`: "
+            steps=STEPS, more=meshes.STEPS,
+            nearest="none" if nearest is None else f"{nearest.target}, {nearest.work}, `{nearest.tensor}`: "
             f"{number(nearest.error)} of {number(nearest.limit)}"),
         speed=markdown_table(
             ("implementation", "form", "mode", "where", "a pass", "× eager",

@@ -72,7 +72,7 @@ def test_what_cannot_be_checked_says_why(engine):
     absent = measuring.measured(workers.Workbench(engine), Target(
         engine.NAME, device="mps"), "forward", "lesson")
     assert absent == f"{engine.NAME} has no device mps here"
-    assert "fast form" in measuring.measured(
+    assert "not in this mode" in measuring.measured(
         workers.Workbench(engine),
         Target(engine.NAME, mode=QUICK[engine.NAME]), "training", "lesson")
 
@@ -147,6 +147,34 @@ def test_nothing_compared_is_no_match():
     result = invoke("matrix", "--port", "numpy", "--form", "readable",
                     "--work", "forward", "--dtype", "float64")
     assert result.exit_code == 4
+
+
+def test_an_earlier_run_is_shown_too(tmp_path):
+    """What is measured again is new; all else is the earlier run's."""
+    words = ["matrix", "--port", "numpy", "--work", "forward", "--json"]
+    first, second = tmp_path / "1.json", tmp_path / "2.json"
+    assert invoke(*words, first, "--dtype", "float64,float32").exit_code == 0
+    page = tmp_path / "m.md"
+    done = invoke(*words, second, "--dtype", "float32,float16",
+                  "--add", first, "--markdown", page)
+    assert done.exit_code == 0, done.output
+    matrix = cells.Matrix.read(second)
+    assert [(one.target.dtype, one.place) for one in matrix.cells
+            if one.target.form == "fast"] == [
+        ("float64", 1), ("float32", 0), ("float16", 0)]
+    assert page.read_text("utf-8").count("cells: 20") == 2
+
+
+@pytest.mark.parametrize("text, said", [
+    ("{}", "is no matrix"), ("[]", "is not a JSON object"),
+    ('{"preset": "lesson", "places": [], "cells": [1]}', "is no matrix"),
+    ('{"preset": "practical", "places": [], "cells": []}', "not of lesson")])
+def test_an_earlier_run_that_is_none_is_refused(text, said, tmp_path):
+    file = tmp_path / "m.json"
+    file.write_text(text)
+    done = invoke("matrix", "--port", "numpy", "--add", file)
+    assert done.exit_code == 2
+    assert said in done.output + done.stderr
 
 
 def test_every_cell_is_a_number_or_a_reason():

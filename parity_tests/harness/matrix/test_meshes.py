@@ -169,8 +169,11 @@ def test_check_on_a_mesh(tmp_path):
 
 def test_a_port_without_an_engine_is_not_checked():
     found = list(run.cells_on_mesh("keras", TWO, "lesson", run.Wanted(
-        ("keras",), works=("forward",), dtypes=("float64",))))
-    assert [one.reason for one in found] == ["it has no engine for meshes"]
+        ("keras",), works=("forward",), dtypes=("float64", "float16")),
+        cells.Matrix("lesson")))
+    assert [one.reason for one in found] == [
+        "it has no engine for meshes",
+        "meshes are compared in float64 and float32"]
 
 
 def dies(bench, rank):

@@ -1,0 +1,89 @@
+"""A Transformer as an ONNX model, by torch's own exporter."""
+
+import contextlib
+import importlib.util
+import io
+import logging
+import warnings
+
+import numpy as np
+import torch
+
+from impl_torch.engine import to_native
+
+#: What the exporter needs beside torch.
+NEEDS = ("onnx", "onnxscript")
+
+#: The names of a model's inputs, and of its only output.
+INPUTS = ("source", "target", "source_mask", "target_mask")
+OUTPUT = "output"
+
+
+def missing():
+    """What is not installed, in words, or ""."""
+    for need in NEEDS:
+        if importlib.util.find_spec(need) is None:
+            return f"{need} is not installed"
+    return ""
+
+
+def to_onnx(model, inputs):
+    """A Transformer as the bytes of an ONNX file, for batches of any shape.
+
+    Args:
+        inputs: source, target and both masks of a batch, by which it is
+            traced; no two of its sizes are equal, and none is 1.
+    """
+    batch, source, target = torch.export.Dim("batch"), *(
+        torch.export.Dim(name, max=most) for name, most in (
+            ("source", model.config.source_length),
+            ("target", model.config.max_length)))
+    with quiet():
+        program = torch.export.export(
+            model, tuple(to_native(value, model.home) for value in inputs),
+            dynamic_shapes=(
+                {0: batch, 1: source}, {0: batch, 1: target},
+                {0: batch, 3: source}, {0: batch, 2: target, 3: target}))
+        exported = torch.onnx.export(
+            program, input_names=INPUTS, output_names=(OUTPUT,),
+            dynamo=True, verbose=False)
+    keep_scalars(exported.model, scalars(program))
+    file = io.BytesIO()
+    exported.save(file)
+    return file.getvalue()
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without the exporter's words on its own libraries."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with (contextlib.redirect_stdout(io.StringIO()),
+              warnings.catch_warnings()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def scalars(program):
+    """The Python floats in an exported program."""
+    return {argument for node in program.graph.nodes
+            for argument in node.args if isinstance(argument, float)}
+
+
+def keep_scalars(model, floats):
+    """Store a program's Python floats in float64, as they are."""
+    # torch: the exporter rounds them to float32 first, in a float64 model too:
+    # √48 becomes 6.9282031 and the output is off by 2e-9.
+    import onnx_ir
+    with np.errstate(over="ignore"):
+        exact = {float(np.float32(value)): value for value in floats}
+    for name, value in model.graph.initializers.items():
+        array = value.const_value.numpy()
+        if array.dtype == np.float64 and array.shape == () and (
+                array.item() in exact):
+            value.const_value = onnx_ir.tensor(
+                np.array(exact[array.item()]), name=name)

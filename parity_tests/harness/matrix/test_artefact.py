@@ -1,0 +1,163 @@
+"""An exported model, and the numbers that it is held to anywhere."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+
+from contract import weights
+from contract.shipped import WEIGHTS
+from parity.matrix import artefact
+from parity_tests.support.commands import invoke
+from parity_tests.support.engines import usable
+from parity_tests.support.places import ROOT
+
+NEEDS = "onnx", "onnxscript", "onnxruntime"
+MODEL = WEIGHTS / "lesson.safetensors"
+
+#: A command where no framework can be imported.
+WITHOUT = """
+import sys
+for name in ("torch", "tensorflow", "keras", "jax", "flax", "onnx"):
+    sys.modules[name] = None
+from parity.cli import app
+app()
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder of parity export, in float64."""
+    usable("torch")
+    for need in NEEDS:
+        if importlib.util.find_spec(need) is None:
+            pytest.skip(f"not checked: {need} is not installed")
+    folder = tmp_path_factory.mktemp("exported") / "model"
+    done = invoke("export", MODEL, folder, "--to", "onnx",
+                  "--dtype", "float64")
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture
+def folder(exported, tmp_path):
+    """A copy of it, to be damaged."""
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in exported.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    return copy
+
+
+def facts(folder, **changed):
+    """Change what an artefact says of itself."""
+    path = folder / artefact.FACTS
+    path.write_text(json.dumps(
+        json.loads(path.read_text("utf-8")) | changed), "utf-8")
+
+
+def replayed(folder):
+    return invoke("check", "--artefact", folder)
+
+
+def test_it_is_replayed_without_a_framework(exported, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT, "check", "--artefact", exported,
+         "--json", tmp_path / "r.json"], capture_output=True, text=True,
+        cwd=ROOT, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert "1 measured, of 4 tensors; 0 diverge" in done.stdout
+    (cell,) = json.loads((tmp_path / "r.json").read_text("utf-8"))["cells"]
+    assert cell["error"] < 1e-14
+
+
+def test_other_numbers_diverge(folder):
+    """One value of one batch that is off by 1e-9."""
+    arrays, _ = weights.load(folder / artefact.VECTORS)
+    arrays["3.output"].flat[5] *= 1 + 1e-9
+    weights.save(folder / artefact.VECTORS, arrays)
+    done = replayed(folder)
+    assert done.exit_code == 1
+    assert "output of batch 4: worst at row [0, 0]" in done.output
+
+
+def test_an_unknown_operator_is_said(folder):
+    import hashlib
+    import onnx
+    model = onnx.load(folder / artefact.MODEL)
+    next(node for node in model.graph.node
+         if node.op_type == "Softmax").op_type = "Softestmax"
+    content = model.SerializeToString()
+    (folder / artefact.MODEL).write_bytes(content)
+    facts(folder, sha256=hashlib.sha256(content).hexdigest())
+    done = replayed(folder)
+    assert done.exit_code == 1
+    assert "onnxruntime cannot run it" in done.output
+    assert "Softestmax" in done.output
+
+
+def cut(folder):
+    path = folder / artefact.MODEL
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("damage, said", [
+    (cut, "is damaged"),
+    (lambda folder: facts(folder, schema=2), "newer version of parity"),
+    (lambda folder: facts(folder, schema="1"), "newer version of parity"),
+    (lambda folder: facts(folder, limits=[]), "is damaged"),
+    (lambda folder: facts(folder, limits=[1.0]), "is damaged"),
+    (lambda folder: facts(folder, dtype="int8"), "is damaged"),
+    (lambda folder: (folder / artefact.MODEL).unlink(), "cannot be read"),
+    (lambda folder: (folder / artefact.VECTORS).unlink(), "there is no file"),
+    (lambda folder: (folder / artefact.FACTS).unlink(), "has no artefact"),
+    (lambda folder: (folder / artefact.FACTS).write_text("["), "not JSON")])
+def test_a_damaged_folder_is_refused(damage, said, folder):
+    damage(folder)
+    done = replayed(folder)
+    assert done.exit_code == 2, done.output
+    assert said in done.output + done.stderr
+
+
+def test_without_the_runtime_it_is_not_checked(exported):
+    with mock.patch.object(
+            artefact.importlib.util, "find_spec", lambda name: None):
+        done = replayed(exported)
+    assert done.exit_code == 4
+    assert "onnxruntime is not installed" in done.output
+
+
+@pytest.mark.parametrize("words, said", [
+    ([], "give --as DIALECT"),
+    (["--as", "bart", "--to", "onnx"], "give --as DIALECT"),
+    (["--to", "tflite"], "format"),
+    (["--to", "onnx", "--port", "jax"], "port with --to onnx"),
+    (["--to", "onnx", "--dtype", "bfloat16"], "dtype")])
+def test_what_cannot_be_exported_is_refused(words, said, tmp_path):
+    done = invoke("export", MODEL, tmp_path / "out", *words)
+    assert done.exit_code == 2
+    assert said in done.output + done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_files_is_kept(tmp_path):
+    (tmp_path / "mine").write_text("dear")
+    done = invoke("export", MODEL, tmp_path, "--to", "onnx")
+    assert done.exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.long
+def test_the_exporter_rounds_scalars(exported, tmp_path):
+    """Of torch's own file the output is off by 2e-9; ours keeps them."""
+    from impl_torch.targets import onnx
+    with mock.patch.object(onnx, "keep_scalars", lambda model, floats: None):
+        done = invoke("export", MODEL, tmp_path / "out", "--to", "onnx",
+                      "--dtype", "float64")
+    assert done.exit_code == 0
+    (cell,) = artefact.replay(tmp_path / "out").cells
+    assert 1e-10 < cell.error < 1e-7
