@@ -212,7 +212,8 @@ def write(path, matrix):
              for row, cells in by_row(matrix).items()]),
         legend=LEGEND.format(
             steps=STEPS, more=meshes.STEPS,
-            nearest="none" if nearest is None else f"{nearest.target}, {nearest.work}, `{nearest.tensor}`: "
+            nearest="none" if nearest is None else
+            f"{nearest.target}, {nearest.work}, `{nearest.tensor}`: "
             f"{number(nearest.error)} of {number(nearest.limit)}"),
         speed=markdown_table(
             ("implementation", "form", "mode", "where", "a pass", "× eager",
