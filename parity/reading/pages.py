@@ -10,37 +10,11 @@ from contract.errors import InputError
 from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import (
-    articles, formulas, index, lessons, listing, navigation, rulings, sources,
-    teaching, whole)
+    articles, formulas, held, index, lessons, listing, navigation, rulings,
+    sources, teaching, whole)
 from parity.reading.values import OTHERS
 from parity.render import markup, pictures
 from parity.runs.dates import LOCALES
-
-#: Which test holds a row, by kind, owner or file; the first that fits.
-HELD = {
-    ("step", "Adam"): "test_optimizer.py::test_against_mpmath",
-    ("step", "AdamW"): "test_optimizer.py::test_against_mpmath",
-    ("step", ""): "test_forward.py::test_every_step_is_the_references",
-    ("backward", "SingleHeadAttention"):
-        "test_gradients.py::test_single_head_attention",
-    ("backward", ""): "test_gradients.py::test_ports_against_the_reference",
-    ("plain", "padding_mask"): "test_reference.py::test_padding_mask",
-    ("plain", "causal_mask"): "test_reference.py::test_causal_mask",
-    ("plain", "cross_entropy"):
-        "test_reference.py::test_cross_entropy_against_mpmath",
-    ("plain", "cross_entropy_backward"):
-        "test_gradients.py::test_loss_by_logits",
-    ("plain", "softmax"): "test_reference.py::test_softmax_against_mpmath",
-    ("plain", "masked_softmax"):
-        "test_reference.py::test_masked_softmax_against_mpmath",
-    ("plain", "clip_by_global_norm"): "test_optimizer.py::test_clipping",
-    ("plain", "inverse_sqrt"): "test_optimizer.py::test_inverse_square_root",
-    ("plain", "loss_and_gradients"):
-        "test_training.py::test_a_hundred_steps_are_the_same",
-    ("plain", "draw"):
-        "test_dropout.py::test_masks_are_bit_equal_in_every_port",
-    ("", ""): "test_layout.py::test_same_names_and_signatures",
-}
 
 #: The sub-layer of keras.layers.MultiHeadAttention behind each step.
 INSIDE_KERAS = {
@@ -56,25 +30,6 @@ INSIDE_KERAS = {
 def address(name):
     """The page of a mirrored file."""
     return f"{name}.html"
-
-
-#: The tests of what one of the four has for itself, by file.
-OWN = {"search": "test_generate.py", "sample": "test_generate.py",
-       "train": "test_training.py",
-       "random": "test_random.py", "parameters": "test_weights.py",
-       "cache": "test_generate.py", "dropout": "test_dropout.py"}
-
-
-def held_by(name, row):
-    """The test that holds a row of a file."""
-    for key in ((row.kind, row.owner), (row.kind, row.name), (row.kind, "")):
-        if key in HELD:
-            return HELD[key]
-    if "backward" in row.name.lower():
-        return HELD["backward", ""]
-    if row.name.startswith("_") and not row.name.startswith("__"):
-        return OWN.get(name, HELD["step", ""])
-    return HELD["", ""]
 
 
 def by_owner(rows):
@@ -276,7 +231,7 @@ class Site:
             cells[column] = self.cell(name, row, column)
         view = {
             "row": row, "cells": cells, "forced": forced, "formula": "",
-            "held": [held_by(name, row)], "seen": [], "everywhere": [],
+            "held": [held.by(name, row)], "seen": [], "everywhere": [],
             "dims": "", "sizes": "", "place": "", "note": ""}
         if row.kind == "step":
             self._step(view, row)

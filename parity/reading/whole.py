@@ -2,7 +2,7 @@
 of every dialect."""
 
 from contract.dialects.table import SYSTEMS
-from parity.reading import diagram
+from parity.reading import diagram, drawing
 from parity.render import dialects, pictures
 
 #: Files whose owners are no boxes, and the owners that they are about.
@@ -58,14 +58,14 @@ class Whole:
 
     def large(self):
         """The picture whose parts lead to their rows."""
-        return diagram.Drawing(
+        return drawing.Drawing(
             self.model, self.addresses, self.shapes, self.words).svg(
                 "The Transformer, drawn from its modules: each part leads to "
                 "its lines in all four")
 
     def plain(self):
         """The picture for a page that lights its parts by itself."""
-        return diagram.Drawing(self.model).svg(
+        return drawing.Drawing(self.model).svg(
             "The model: parts that are wrong are marked")
 
     def small(self, file=""):
@@ -77,7 +77,7 @@ class Whole:
             if box.owner in owners]
         words = "The model" + (
             f", lit: {', '.join(dict.fromkeys(lit))}" if lit else "")
-        return diagram.Drawing(self.model, here=tuple(owners)).svg(
+        return drawing.Drawing(self.model, here=tuple(owners)).svg(
             words, small=True)
 
     def dialects(self):
@@ -92,5 +92,5 @@ class Whole:
         paper = diagram.signatures(diagram.stacks(
             dialects.PAPER, self.engine))
         model = diagram.stacks(dialect.config({}), self.engine)
-        return diagram.Drawing(model, self.addresses, others=paper).svg(
+        return drawing.Drawing(model, self.addresses, others=paper).svg(
             f"{dialect.name}, drawn; what is unlike the paper is marked")

@@ -10,7 +10,7 @@ from contract.errors import InputError
 from contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
-from parity.reading import formulas, listing, pages, sources, values
+from parity.reading import formulas, held, listing, pages, sources, values
 from parity.render import pictures
 from parity_tests.support.places import is_there
 
@@ -179,7 +179,7 @@ def test_pictures_have_words(site):
 
 def test_rows_name_tests_that_there_are(site):
     folder, _ = site
-    named = {*pages.HELD.values(), *pages.OWN.values()}
+    named = {*held.HELD.values(), *held.OWN.values()}
     for path in folder.glob("*.html"):
         named |= set(re.findall(r"test_\w+\.py::test_\w+", path.read_text(
             encoding="utf-8").replace("<wbr>", "")))

@@ -7,7 +7,7 @@ import pytest
 from contract.config import preset
 from contract.dialects.table import SYSTEMS
 from parity import ports
-from parity.reading import articles, diagram, navigation, sources
+from parity.reading import articles, diagram, drawing, navigation, sources
 from parity.render import terminal
 
 ENGINE = ports.engine("numpy")
@@ -43,10 +43,10 @@ def test_the_norm_stands_where_the_config_says():
 def test_what_differs_is_marked():
     paper = diagram.stacks(PAPER, ENGINE)
     others = diagram.signatures(paper)
-    same = diagram.Drawing(paper, others=others).svg("the paper's")
+    same = drawing.Drawing(paper, others=others).svg("the paper's")
     assert "other" not in same
     gated = diagram.stacks(PAPER.replace(gated=True), ENGINE)
-    drawn = diagram.Drawing(gated, others=others).svg("gated")
+    drawn = drawing.Drawing(gated, others=others).svg("gated")
     marked = re.findall(r'class="part \w+ other"[^>]*data-path="([^"]+)"',
                         drawn)
     assert marked == ["encoder.layers.0.feed_forward",
@@ -56,7 +56,7 @@ def test_what_differs_is_marked():
 def test_a_decoder_alone_reads_no_memory():
     model = diagram.stacks(PAPER.replace(
         stacks="decoder", tied="output"), ENGINE)
-    drawn = diagram.Drawing(model).svg("a decoder")
+    drawn = drawing.Drawing(model).svg("a decoder")
     assert "memory" not in drawn and "Cross-attention" not in drawn
 
 
