@@ -110,12 +110,13 @@ class Explaining:
                 "sure."]) if row is self.comparison.first else None
         sides = (side_of(self.a, row.a, row.a_name),
                  side_of(self.b, row.b, row.b_name))
-        search = StepSearch(pair, *sides)
+        search = StepSearch(pair, *sides, fresh=(
+            row.origin == NEW or not row.inherited))
         explanations = search.find()
         if explanations:
             self.findings.add(explanations)
             return True
-        if search.same and any(search.inside):
+        if search.same and (any(search.inside) or row.origin != NEW):
             return True
         before = self.findings.told()
         if self.join(pair, row):

@@ -212,12 +212,12 @@ class TestHuggingFace:
             "not checked: transformers is not installed"))
 
     @staticmethod
-    def compared(family, *changes, **config):
+    def compared(family, *changes, live=True, **config):
         """A model and its copy, changed."""
         a, b = porting.made(family, **config), porting.made(family, **config)
         for change in changes:
             change(b)
-        return explained(a, b, **porting.inputs(family))
+        return explained(a, b, live=live, **porting.inputs(family))
 
     @staticmethod
     def scores(*changes):
@@ -228,9 +228,10 @@ class TestHuggingFace:
             return old
         return patched("LlamaAttention", eager_attention_forward=make)
 
-    def test_equal_but_for_norms(self):
-        assert self.compared("llama", LLAMA).verdict == FLOAT32
-        assert self.compared("t5", T5).verdict == FLOAT32
+    @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+    def test_equal_but_for_norms(self, live):
+        assert self.compared("llama", LLAMA, live=live).verdict == FLOAT32
+        assert self.compared("t5", T5, live=live).verdict == FLOAT32
 
     def test_equal_but_for_softmax_and_norms(self):
         comparison = self.compared("llama", LLAMA, self.scores(mixed))
