@@ -41,7 +41,7 @@ class MeshEngine:
 
     def __init__(self, axes, mode):
         count = axes["data"] * axes["model"]
-        there = jax.devices()
+        there = jax.devices("cpu")
         if len(there) < count:
             raise InputError(
                 f"JAX has {len(there)} devices here, and the mesh has {count}.")

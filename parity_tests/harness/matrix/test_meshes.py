@@ -176,6 +176,14 @@ def test_a_port_without_an_engine_is_not_checked():
         "meshes are compared in float64 and float32"]
 
 
+def test_a_mesh_of_gpus_is_not_checked():
+    """It is not computed on processors without a word."""
+    (found,) = run.cells_on_mesh("jax", TWO, "lesson", run.Wanted(
+        ("jax",), works=("forward",), dtypes=("float64",), devices=("cuda",)),
+        cells.Matrix("lesson"))
+    assert found.reason == "meshes are compared on processors alone"
+
+
 def dies(bench, rank):
     if rank.number == 1:
         os._exit(9)
