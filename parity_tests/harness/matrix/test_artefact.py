@@ -11,6 +11,8 @@ import pytest
 
 from contract import weights
 from contract.shipped import WEIGHTS
+from contract.weights import probe_weights
+from parity.check import cases
 from parity.matrix import artefact
 from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
@@ -18,6 +20,10 @@ from parity_tests.support.places import ROOT
 
 NEEDS = "onnx", "onnxscript", "onnxruntime"
 MODEL = WEIGHTS / "lesson.safetensors"
+
+#: What is exported for most tests: the exporter takes seconds for a layer.
+SMALL = cases.test_size("vaswani2017_base").replace(
+    n_encoder_layers=1, n_decoder_layers=1)
 
 #: A command where no framework can be imported.
 WITHOUT = """
@@ -37,7 +43,9 @@ def exported(tmp_path_factory):
         if importlib.util.find_spec(need) is None:
             pytest.skip(f"not checked: {need} is not installed")
     folder = tmp_path_factory.mktemp("exported") / "model"
-    done = invoke("export", MODEL, folder, "--to", "onnx",
+    small = folder.parent / "small.safetensors"
+    weights.save(small, probe_weights(SMALL), config=SMALL.as_dict())
+    done = invoke("export", small, folder, "--to", "onnx",
                   "--dtype", "float64")
     assert done.exit_code == 0, done.output
     return folder
