@@ -25,8 +25,10 @@ def product(x, weight, bias):
         return F.linear(x, weight, bias)
     rows = x.reshape(-1, width)
     y = weight @ (rows.repeat(2, 1) if alone else rows).t()
-    y = y[:, :len(rows)].t().reshape(*x.shape[:-1], -1).contiguous()
-    return y if bias is None else y.add_(bias)
+    y = y[:, :len(rows)].t().contiguous()
+    if bias is not None:
+        y += bias
+    return y.view(*x.shape[:-1], -1)
 
 
 class Linear(nn.Linear):
