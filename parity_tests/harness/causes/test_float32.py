@@ -132,6 +132,17 @@ def test_a_fault_beside_float32_is_not_rounding(change):
     assert comparison.verdict == DIVERGENCE
 
 
+def test_roots_that_err_to_one_side_are_no_rounding():
+    """Each alone is a number that float32 might have."""
+    def wrong(self, x):
+        square = x.float().pow(2).mean(-1, keepdim=True)
+        root = (square + 1e-5).rsqrt() * (1 + 1.2e-7)
+        return self.weight * (x * root)
+    comparison = explained(layer("RMSNorm", rms_float64),
+                           layer("RMSNorm", wrong), x(9))
+    assert comparison.verdict == DIVERGENCE
+
+
 def attention(torch, change=None, dtype=None, leak=None):
     """Attention whose weights nobody sees, with something about its scores.
     """
@@ -212,12 +223,13 @@ class TestHuggingFace:
             "not checked: transformers is not installed"))
 
     @staticmethod
-    def compared(family, *changes, live=True, **config):
+    def compared(family, *changes, live=True, gradients=None, **config):
         """A model and its copy, changed."""
         a, b = porting.made(family, **config), porting.made(family, **config)
         for change in changes:
             change(b)
-        return explained(a, b, live=live, **porting.inputs(family))
+        return explained(a, b, live=live, gradients=gradients,
+                         **porting.inputs(family))
 
     @staticmethod
     def scores(*changes):
@@ -314,6 +326,14 @@ class TestHuggingFace:
         assert comparison.explanations[0].in_b == "gelu"
         assert self.compared(
             "llama", LLAMA, num_hidden_layers=12).verdict == FLOAT32
+
+    def test_of_gradients_it_is_said_that_nothing_is_shown(self):
+        comparison = self.compared("llama", LLAMA, gradients=lambda output: (
+            output.logits**2).mean())
+        assert comparison.verdict == DIVERGENCE
+        assert comparison.first.part == "gradient"
+        assert any(note.startswith("Every output is equal but for float32")
+                   for note in comparison.notes)
 
     def test_what_is_left_out_is_said(self, monkeypatch):
         monkeypatch.setattr(explaining, "MOST_ROWS", 1)
