@@ -101,6 +101,12 @@ class GenerationConfig:
             if not is_real(value) or not fits(value):
                 raise InputError(
                     f"{field} is {value!r}; choose a number {words}.")
+        try:
+            self.penalty(self.max_tokens)
+        except OverflowError:
+            raise InputError(
+                f"alpha is {self.alpha!r}, and {self.max_tokens} tokens to "
+                "that power are no number; choose a smaller one.") from None
         for field in ("cached", "allow_padding"):
             if not isinstance(getattr(self, field), bool):
                 raise InputError(

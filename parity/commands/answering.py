@@ -4,6 +4,7 @@ import sys
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from contract.errors import InputError, one_of, visible
 from contract.files import write_json
@@ -109,10 +110,12 @@ class Answers:
                 print(f"parity: {answer.problem}", file=sys.stderr)
                 self.status = USAGE
             self._note_cut(lines[i][0], first_answers[i])
-            refused = self._note_doubt(lines[i][0], first_answers[i])
+            self._note_doubt(lines[i][0], first_answers[i])
+            if self.refused(first_answers[i]):
+                self.status = USAGE
             if self.quiet:
                 continue
-            if refused:
+            if self.refused(first_answers[i]):
                 print()
                 continue
             if len(by_port) > 1:
@@ -123,16 +126,28 @@ class Answers:
 
     def _note_cut(self, what, answer):
         """Say that an answer has no end, and what to do."""
-        from parity.runs import translation
-        if answer.tokens is None or translation.ends(
-                answer.tokens[0], self.settings):
+        if not self.cut(answer):
             return
         most = self.settings.max_tokens
-        print(f"parity: the answer to {what} has no end after {most} tokens "
-              "and is cut there; "
+        print(f"parity: the answer to {what} has no end after {most} "
+              f"token{'s' * (most > 1)} and is cut there; "
               + ("the model can give no more, so give a shorter text."
                  if most == self.model.config.max_length
-                 else "raise --max-tokens."), file=sys.stderr)
+                 else "raise --max-tokens.") + self._kept(), file=sys.stderr)
+
+    def _kept(self):
+        """What becomes of an answer that is no good, in words."""
+        return " It is not given." if self.strict else ""
+
+    def cut(self, answer):
+        """Whether an answer has no end."""
+        from parity.runs import translation
+        return answer.tokens is not None and not translation.ends(
+            answer.tokens[0], self.settings)
+
+    def refused(self, answer):
+        """Whether an answer is not to be given."""
+        return self.strict and (self.cut(answer) or self.doubtful(answer))
 
     def doubtful(self, answer):
         """Whether the model is in doubt about its answer."""
@@ -140,16 +155,13 @@ class Answers:
                 and answer.least < self.model.doubtful_below)
 
     def _note_doubt(self, what, answer):
-        """Say that an answer is doubtful; whether it is not to be given."""
+        """Say that an answer is doubtful."""
         if not self.doubtful(answer):
-            return False
+            return
         print(f"parity: the answer to {what} is doubtful: one of its tokens "
               f"has a probability of {answer.least:.2f}; of 200 right answers "
               f"one has a token below {self.model.doubtful_below:.2f}."
-              + (" It is not given." if self.strict else ""), file=sys.stderr)
-        if self.strict:
-            self.status = USAGE
-        return self.strict
+              + self._kept(), file=sys.stderr)
 
     def _plain(self, answer):
         if self.nbest == 1:
@@ -162,7 +174,8 @@ class Answers:
         if question.problem:
             return
         table = Table(box=None, pad_edge=False, header_style="bold",
-                      title=question.text, title_justify="left")
+                      title=Text(visible(question.text)),
+                      title_justify="left")
         table.add_column("port")
         table.add_column("answer")
         table.add_column("score", justify="right")
@@ -170,7 +183,8 @@ class Answers:
             for i, text in enumerate(answer.texts[:self.nbest] or ("",)):
                 score = ("" if answer.scores is None
                          else f"{answer.scores[i]:.15g}")
-                table.add_row(name if i == 0 else "", text, score)
+                table.add_row(
+                    name if i == 0 else "", Text(visible(text)), score)
         self.out.print(table)
 
     def finish(self):
@@ -204,9 +218,10 @@ class Answers:
         from parity.runs import translation
         first = self.translators[0].port
         answer = next(
-            (a for a in self.answers[first] if a.tokens is not None), None)
+            (a for a in self.answers[first]
+             if a.tokens is not None and not self.refused(a)), None)
         if answer is None:
-            raise InputError("there is no answer to draw; give a text.")
+            raise InputError("there is no answer to draw; give another text.")
         weights = {t.port: t.attention(answer, self.settings)
                    for t in self.translators}
         ours = weights[first]
@@ -244,7 +259,7 @@ class Answers:
                 {"text": answer.text, "problem": answer.problem or None,
                  "least_probability": answer.least,
                  "doubtful": self.doubtful(answer),
-                 "ports": {name: plain(answers[i], self.strict
-                                       and self.doubtful(answer))
+                 "cut": self.cut(answer),
+                 "ports": {name: plain(answers[i], self.refused(answer))
                            for name, answers in self.answers.items()}}
                 for i, answer in enumerate(first)]}

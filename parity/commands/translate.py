@@ -57,7 +57,8 @@ def translate(
         metavar="FILE", help="Draw what each token attends to: .png or .html."
     )] = None,
     strict: Annotated[bool, typer.Option(
-        "--strict", help="Give no answer that the model is in doubt about."
+        "--strict", help="Give no answer that the model is in doubt about, "
+        "or that is cut off."
     )] = False,
     dtype: Annotated[str, typer.Option(
         help="float64 or float32.")] = "float64",
@@ -89,6 +90,10 @@ def translate(
             raise InputError(
                 "a beam and samples are two ways to search; choose --beam or "
                 "--sample.")
+        if nbest > 1 and not beam:
+            raise InputError(
+                f"--nbest {nbest} asks for hypotheses of a beam; give --beam "
+                "too.")
         if weights is None:
             weights = golden.sound(f"{golden.TRAINED}.safetensors")
             tokenizer = tokenizer or golden.sound(

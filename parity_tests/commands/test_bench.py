@@ -42,6 +42,8 @@ def test_a_quick_run_has_a_row_for_each(tmp_path):
     (("bakcward",), "work 'bakcward' is unknown"),
     (("forward", "--port", "tf"), "port 'tf' is unknown"),
     (("forward", "--against", "peers"), "did you mean peer"),
+    (("forward", "loading", "--against", "torch"), "'torch' is unknown"),
+    (("forward", "--threads", "100000"), "1024"),
 ])
 def test_what_it_does_not_know_is_refused(words, told):
     found = invoke("bench", *words)

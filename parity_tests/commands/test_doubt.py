@@ -136,3 +136,18 @@ def test_an_answer_that_was_cut_is_weighed(translator):
         settings)
     translator.weigh(answers, settings)
     assert 0 < answers[0].least < 1
+
+
+def test_a_strict_answer_has_an_end():
+    found = run("--strict", "--max-tokens", "6", "20 November 2026")
+    assert found.exit_code == 2 and found.stdout.strip() == ""
+    assert "is cut there" in found.stderr and "not given" in found.stderr
+    found = run("--max-tokens", "6", "--json", "-", "20 November 2026")
+    assert json.loads(found.stdout)["answers"][0]["cut"]
+
+
+def test_an_answer_that_is_not_given_is_not_drawn(tmp_path):
+    found = run("--strict", "--attention", str(tmp_path / "a.html"),
+                "hello world")
+    assert found.exit_code == 2
+    assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.check import golden
 from parity.cli import app
+from parity.commands.answering import Answers
 from parity.runs import translation
 
 FRIDAY = "vendredi 20 novembre 2026"
@@ -278,3 +280,28 @@ def test_a_port_that_is_not_here(monkeypatch):
         name, "torch is not installed"))
     with pytest.raises(InputError, match="torch cannot run here"):
         translation.Translator("torch", None)
+
+
+def test_a_text_is_no_markup(capsys):
+    """What a reader writes is shown as it is, in a table too."""
+    output = Answers(
+        [mock.Mock(port=name, model=mock.Mock()) for name in ("a", "b")], [],
+        None, 1, "float64", False, False)
+    question = mock.Mock(
+        problem="", text="[/x] [bold]5 Mai[/bold] :smile: \x1b[31m")
+    answer = mock.Mock(texts=["[/y]"], scores=[0.5])
+    output._table(question, {"a": answer, "b": answer})
+    shown = capsys.readouterr().out
+    for words in ("[/x]", "[bold]5", "Mai[/bold]", ":smile:", "\\x1b[31m",
+                  "[/y]"):
+        assert words in shown
+    assert "\x1b[31m" not in shown
+
+
+@pytest.mark.parametrize("words, said", [
+    (("--beam", "2", "--alpha", "1e308"), "choose a smaller one"),
+    (("--nbest", "2"), "give --beam too"),
+    (("--nbest", "2", "--sample"), "give --beam too")])
+def test_settings_that_mean_nothing_are_refused(words, said):
+    found = run(*words, FRIDAY)
+    assert found.exit_code == 2 and said in found.stderr
