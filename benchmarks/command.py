@@ -27,10 +27,19 @@ COLUMNS = ("work", "implementation", "form", "ms", "ratio", "MB", "MB ratio",
            "error")
 
 
+def known_to(work):
+    """Whom the implementations of a work can be held against."""
+    if work == "loading":
+        return importlib.import_module("benchmarks.loading").WAYS
+    if work == "generation":
+        return importlib.import_module(
+            "benchmarks.generation").IMPLEMENTATIONS
+    return importlib.import_module(
+        f"benchmarks.{work}").BENCHMARK.implementations
+
+
 def chosen(known, ports, against):
     """The names of the implementations of some ports and their peers."""
-    if against:
-        one_of(against, known, "implementation")
     names = [name for name, timed in known.items() if timed.port in ports]
     needed = {*names, *(known[name].peer for name in names), against,
               "numpy"}
@@ -100,8 +109,6 @@ def generation(options, notes):
     """The rows of searches, a work each."""
     from benchmarks import generation as timing
     known = timing.IMPLEMENTATIONS
-    if options["against"]:
-        one_of(options["against"], known, "implementation")
     peers = "numpy", "ctranslate2", "hugging"
     names = [name for name in known if name.partition("_")[0] in (
         *options["ports"], *peers)]
@@ -127,7 +134,6 @@ def loading(options, notes):
     """The rows of loading a file: of looking at it, and of reading all."""
     from benchmarks import loading as timing
     against = options["against"] or "safetensors.torch"
-    one_of(against, timing.WAYS, "way")
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
@@ -181,6 +187,8 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         threads: of each library; None for one a core.
         against: the name that all are held against; None for each one's peer.
     """
+    for work in works if against else ():
+        one_of(against, known_to(work), f"implementation of {work}")
     console, notes = harness.consoles()
     options = {"ports": ports, "against": against, "quick": quick,
                "settled": harness.settle(threads, -1), "rounds": rounds,

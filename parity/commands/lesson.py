@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 import typer
 
 from contract.errors import InputError
-from contract.files import write_whole
+from contract.files import told, write_whole
 from parity.commands.shell import told_plainly
 
 
@@ -39,6 +39,12 @@ def lesson(
         if number not in paths:
             raise InputError(f"there is no lesson {number}; choose one of "
                              f"{', '.join(map(str, paths))}.")
+        if notebook and pictures:
+            raise InputError("a notebook draws its own pictures when it is "
+                             "run; choose --notebook or --pictures.")
+        if notebook and notebook.exists():
+            raise InputError(f"{str(notebook)!r} is there already, and may "
+                             "have work in it; choose another name.")
         if notebook:
             lessons.notebook(paths[number], notebook)
             print(f"written: {notebook}")
@@ -47,7 +53,8 @@ def lesson(
             if pictures.exists() and not pictures.is_dir():
                 raise InputError(f"{str(pictures)!r} is no folder; choose "
                                  "another path for the pictures.")
-            pictures.mkdir(parents=True, exist_ok=True)
+            with told(pictures):
+                pictures.mkdir(parents=True, exist_ok=True)
         drawn = 0
         for cell in lessons.run(paths[number]):
             text = cell.text if cell.markdown else cell.output

@@ -79,6 +79,11 @@ def test_a_lesson_as_a_notebook(tmp_path):
     assert [cell.cell_type == "markdown" for cell in made.cells] == [
         cell.markdown for cell in cells]
     assert json.loads(file.read_text("utf-8"))["metadata"]["kernelspec"]
+    done = invoke("lesson", 1, "--notebook", file)
+    assert done.exit_code == 2 and "is there already" in done.output
+    done = invoke("lesson", 1, "--notebook", tmp_path / "b.ipynb",
+                  "--pictures", tmp_path)
+    assert done.exit_code == 2 and "draws its own" in done.output
 
 
 def test_without_jupytext_it_is_said(tmp_path, monkeypatch):
