@@ -27,7 +27,8 @@ def bench(
         "beside its framework's own layers.  [default: all]")] = None,
     threads: Annotated[Optional[int], typer.Option(
         min=1, max=1024, help="Threads of each library; 1 also pins all to "
-        "one core and counts CPU time.  [default: one a core]", show_default=False)] = None,
+        "one core and counts CPU time.  [default: one a core]",
+        show_default=False)] = None,
     against: Annotated[Optional[str], typer.Option(
         metavar="NAME", help="Whom every ratio is to; an unknown name lists "
         "those that there are.  [default: each one's own peer]",
