@@ -115,6 +115,10 @@ class Check:
                 places = " and ".join(there) or "no dtype that was asked for"
                 yield (f"{what} in {' and '.join(left)}; compared in "
                        f"{places}")
+        left = [dtype for dtype in self.dtypes if dtype not in both]
+        if left and "numpy" in self.port_names:
+            yield ("NumPy's own fast form in "
+                   f"{' and '.join(left)}, which it does not have")
 
     def _tell(self):
         """Say what the ports are at."""
@@ -288,6 +292,8 @@ class Check:
         groups = {device: [] for device in self.devices}
         for case, outline, answers in requests:
             self._expect(len(outline))
+            if "numpy" in self.engines and self._lacks("numpy", dtype):
+                self.report.expected -= len(outline) * len(self.devices)
             for device, futures in answers.items():
                 differences = {}
                 for name, future in futures.items():
@@ -317,8 +323,14 @@ class Check:
                     case, inputs, truth, keep)
                 # TensorFlow never gives memory back, so that Keras goes last.
                 for name, port in sorted(
-                    there.items(), key=lambda item: item[0] == "keras")}
+                    there.items(), key=lambda item: item[0] == "keras")
+                if not self._lacks(name, dtype)}
             for device, there in self.targets.items()}
+
+    @staticmethod
+    def _lacks(name, dtype):
+        """Whether an implementation has no such dtype: NumPy, 16 bits."""
+        return name == "numpy" and dtype not in tolerances.DTYPES[:2]
 
     def _gradients(self, preset, config, weights, dtype):
         """The part of gradients, on weights that are not near a kink."""

@@ -92,6 +92,20 @@ def test_the_fast_form_is_checked_and_the_reference_has_one(name):
 
 
 @pytest.mark.parametrize("name", HERE[:1])
+def test_numpy_has_no_fast_form_in_16_bits(name):
+    job = Check(["lesson"], [name], ["bfloat16"], full_size=False,
+                form="fast")
+    rows = [row for group in job.groups() for row in group]
+    assert job.report.verdict == "match"
+    assert all(row.differences.keys() == {name} for row in rows
+               if row.case != "precision canary")
+    assert any("NumPy's own fast form in bfloat16" in words
+               for words in job.report.not_done)
+    compared = sum(len(row.differences) for row in rows)
+    assert job.report.expected - job.report.not_compared == compared
+
+
+@pytest.mark.parametrize("name", HERE[:1])
 def test_wide_models_match_in_the_fast_form(name):
     """A form that shows fewer steps is asked again, too."""
     job = Check(["lesson"], [name], ["float64"], full_size=False, wide=True,
