@@ -200,7 +200,7 @@ assert abs(score(3, 1) - score(8, 3)) > 1e-3
 # %% [markdown]
 # ## Exercises
 #
-# - **2.1** The table of positions. Six wrong ones are known by name.
+# - **2.1** The table of positions. Seven wrong ones are known by name.
 # - **2.2** The matrix that leads k words further, the same everywhere.
 # - **2.3** Rotary positions.
 #

@@ -232,7 +232,7 @@ for name in ("causal mask off by one, to the future", "no padding mask",
 # %% [markdown]
 # ## Exercises
 #
-# - **4.1** A causal mask. Four ways of getting it wrong are known by name.
+# - **4.1** A causal mask. Five ways of getting it wrong are known by name.
 # - **4.2** A masked softmax, with a row that sees nothing.
 # - **4.3** Find the leak: a function that takes any model and says at which
 #   place it first sees the future.

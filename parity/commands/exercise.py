@@ -1,15 +1,18 @@
 """The command ``parity exercise``: tasks, and whether an answer is right."""
 
 import pathlib
+import sys
 from typing import Annotated, Optional
 
 import typer
 
 from contract.errors import InputError
+from contract.files import FULL
 from parity.commands.shell import said
 
 
 def exercise(
+    ctx: typer.Context,
     number: Annotated[Optional[str], typer.Argument(
         metavar="[N.M]", help="Which one; without it, all are listed.",
     )] = None,
@@ -39,10 +42,11 @@ def exercise(
     if not file.is_file():
         raise InputError(f"there is no file {str(file)!r}; write one with "
                          f"'parity exercise {number}'.")
-    status, sentence = answer.verdict(task, file, seconds)
+    quiet = bool(ctx.find_root().params.get("quiet"))
+    status, sentence = answer.verdict(task, file, seconds, not quiet)
     if status == judge.UNUSABLE:
         said(sentence)
-    print(sentence)
+    print(sentence, file=sys.stderr if status and quiet else sys.stdout)
     if status:
         raise typer.Exit(status)
 
@@ -56,5 +60,14 @@ def _begun(task):
             out.write(task.start)
         print(f"Write your answer into {path}, then:")
     except FileExistsError:
+        if not path.is_file():
+            raise InputError(f"'{path}' is there already and is no file; move "
+                             "it, or go to another folder.") from None
         print(f"{path} is there already and was left as it is. To check it:")
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise InputError(f"'{path}' cannot be written here "
+                         f"({error.strerror}); go to a folder of your own."
+                         ) from None
     print(f"  parity exercise {task.number} {path}")

@@ -1,49 +1,78 @@
-"""An answer is judged in a process of its own, for a limited time."""
+"""An answer runs in a process of its own, for a limited time."""
 
 import contextlib
-import json
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
 
 from contract.shipped import PACKAGES
-from parity.course.judge import WRONG
+from parity.course import judge, record
 
 #: How long an answer may take, in seconds.
 SECONDS = 20
 
+#: The longest record of an answer, in bytes.
+LONGEST = 2**28
 
-def verdict(exercise, path, seconds=SECONDS):
+
+def verdict(exercise, path, seconds=SECONDS, printed=True):
     """(status, sentence) of the answer in a file; status as in judge.
 
-    What it prints is printed. One that does not end is ended.
+    What it prints is printed, unless not wanted. One that does not end is
+    ended, and so it is where this process is told to end.
     """
-    with tempfile.TemporaryDirectory(prefix="parity-exercise-") as folder:
-        file = pathlib.Path(folder) / "verdict.json"
+    with tempfile.TemporaryFile() as channel, _signals_told():
         process = subprocess.Popen(
-            [sys.executable, "-m", "parity.course.judge", exercise.number,
-             str(path), str(file)], stdin=subprocess.DEVNULL,
-            start_new_session=True, env=os.environ | {"PYTHONPATH": (
-                os.pathsep.join([str(PACKAGES), *filter(
-                    None, [os.environ.get("PYTHONPATH")])]))})
+            [sys.executable, "-P", "-m", "parity.course.answering",
+             exercise.number, str(path), str(seconds)], stdin=channel,
+            stdout=None if printed else subprocess.DEVNULL,
+            start_new_session=True, env=_environment())
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:
-            return WRONG, (f"{exercise.function} did not end within "
-                           f"{seconds:g} seconds; look for a loop that has no "
-                           "end.")
+            return judge.WRONG, (
+                f"{exercise.function} did not end within {seconds:g} seconds; "
+                "look for a loop that has no end.")
         finally:
             _end(process)
         try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-            return int(found["status"]), str(found["text"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return WRONG, (f"the answer ended its process (status "
-                           f"{process.returncode}) before it could be "
-                           "judged.")
+            if process.returncode:
+                raise ValueError(process.returncode)
+            channel.seek(0)
+            found = record.read(channel.read(LONGEST))
+        except ValueError:
+            return judge.WRONG, (
+                f"the answer ended its process (status {process.returncode}) "
+                "before it could be judged.")
+    return judge.judged(exercise, path, found)
+
+
+def _environment():
+    """The packages on the path, and a thread a product: time is limited."""
+    path = [str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(path),
+        "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+@contextlib.contextmanager
+def _signals_told():
+    """SIGTERM and SIGHUP raise SystemExit, as Ctrl-C raises: all is ended."""
+    def ended(number, frame):
+        raise SystemExit(128 + number)
+    before = {}
+    for name in "SIGTERM", "SIGHUP":
+        with contextlib.suppress(AttributeError, ValueError):
+            number = getattr(signal, name)
+            if signal.getsignal(number) == signal.SIG_DFL:
+                before[number] = signal.signal(number, ended)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(process):

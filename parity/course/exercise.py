@@ -35,6 +35,7 @@ class Exercise:
         mistakes: {what goes wrong: arguments -> what it gives}. Where the
             catalogue of causes knows the mistake, it has that name.
         limit: the largest relative error, of float64.
+        zeros: whether a 0 of what is right has to be exactly 0.
     """
 
     number: str
@@ -43,6 +44,7 @@ class Exercise:
     right: typing.Callable
     mistakes: dict = dataclasses.field(default_factory=dict)
     limit: float = 1e-12
+    zeros: bool = False
 
     @property
     def lesson(self):
@@ -58,6 +60,13 @@ class Exercise:
     def start(self):
         """The text of the file to begin with."""
         return (EXERCISES / self.file).read_text(encoding="utf-8")
+
+    @property
+    def parameters(self):
+        """The names of the function's arguments."""
+        function, = (node for node in ast.parse(self.start).body if isinstance(
+            node, ast.FunctionDef) and node.name == self.function)
+        return [each.arg for each in function.args.args]
 
     @property
     def title(self):

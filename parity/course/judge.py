@@ -1,100 +1,90 @@
-"""Whether an answer is right: run as a program, in a process of its own.
+"""Whether an answer is right: held against what is right, as a port is.
 
-``python -m parity.course.judge NUMBER FILE VERDICT`` calls the function in
-FILE and writes what it found to the file VERDICT. The reader's code runs here,
-and whatever it does, it does to this process alone.
+The answer ran in a process of its own (parity.course.answering); here are only
+its record and the reference.
 """
-
-import contextlib
-import copy
-import json
-import pathlib
-import sys
-import types
 
 import numpy as np
 
-from contract.errors import InputError, visible
+from contract.errors import visible
 from parity.causes import catalogue
 from parity.causes.hint import Hint
-from parity.course.exercise import by_number
+from parity.course.record import Other
 from parity.numerics.comparator import DIVERGENCE, compare
-
-#: The most memory that an answer may take, in bytes.
-MEMORY = 8 * 2**30
+from parity.numerics.distance import strict_distance
 
 RIGHT, WRONG, UNUSABLE = 0, 1, 2
 
 #: The longest of what is quoted.
 LONGEST = 200
 
+#: Below this relative error it is rounding that differs, and no pattern.
+ROUNDING = 1e-6
 
-def judged(exercise, path):
-    """(status, sentence) of the answer in a file."""
-    try:
-        function = function_of(path, exercise.function)
-    except InputError as problem:
-        return UNUSABLE, str(problem)
-    answers, calls = [], exercise.inputs()
-    for place, arguments in enumerate(calls, start=1):
-        try:
-            answers.append(function(*copy.deepcopy(arguments)))
-        except NotImplementedError:
-            return WRONG, (f"{exercise.function} is not written yet: replace "
-                           "the line that raises NotImplementedError.")
-        except (Exception, SystemExit) as error:
-            return WRONG, (
-                f"{exercise.function} raises {quoted(error)} on inputs "
-                f"{place} of {len(calls)}: {shown(arguments)}.")
+
+def judged(exercise, path, record):
+    """(status, sentence) of the record of the answer in a file."""
+    calls, answers = exercise.inputs(), record["answers"]
+    if "stage" in record:
+        return stop(exercise, path, record, calls)
+    if record.get("imports"):
+        names = quote(", ".join(map(str, record["imports"])))
+        return WRONG, (
+            f"{exercise.number} is not judged: the answer imports {names}, "
+            "where what is right stands; write it with NumPy alone.")
     truths = [exercise.right(*arguments) for arguments in calls]
+    if len(answers) != len(truths):
+        return WRONG, "the answer was ended before it could be judged."
     for place, (answer, truth) in enumerate(zip(answers, truths), start=1):
-        if problem := difference(answer, truth, exercise.limit):
+        if problem := difference(answer, truth, exercise):
             known = mistake_of(exercise, calls, answers)
             return WRONG, (
                 f"{exercise.number} is not right yet. On inputs {place} of "
                 f"{len(calls)}, {shown(calls[place - 1])}: {problem}."
                 f"{known or hint(answer, truth, exercise.limit)}")
+    changed = record.get("changed")
+    if changed is not None:
+        return WRONG, (
+            f"{exercise.number} is not right yet. What it returns is, but it "
+            f"changes {parameter(exercise, changed)}, which is the caller's; "
+            "work on a copy.")
     return RIGHT, (f"{exercise.number} is right: {len(calls)} inputs, each "
                    "within the limit.")
 
 
-def function_of(path, name):
-    """The function of this name in a file.
-
-    Raises:
-        InputError: the file cannot be read or run, or has no such function.
-    """
-    path = pathlib.Path(path)
-    try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
-        raise InputError(f"{str(path)!r} cannot be read ({reason}).") from None
-    module = types.ModuleType("answer")
-    module.__file__ = str(path)
-    try:
-        exec(compile(source, str(path), "exec"), vars(module))
-    except (Exception, SystemExit) as error:
-        line = getattr(error, "lineno", None)
-        where = f", line {line}" if line else ""
-        raise InputError(f"{path.name}{where} cannot be run: it raises "
-                         f"{quoted(error)}.") from None
-    function = getattr(module, name, None)
-    if not callable(function):
-        own = [each for each, value in vars(module).items()
-               if isinstance(value, types.FunctionType)
-               and value.__module__ == "answer"]
-        raise InputError(
-            f"{path.name} defines no function {name!r}"
-            + (f", but {', '.join(own)}" if own else "")
+def stop(exercise, path, record, calls):
+    """(status, sentence) of an answer that stopped at a stage."""
+    name, words = visible(path.name), quote(record.get("words", ""))
+    stage = record["stage"]
+    if stage == "read":
+        return UNUSABLE, f"{str(path)!r} cannot be read ({words})."
+    if stage == "run":
+        line = record.get("line")
+        where = f", line {line}" if isinstance(line, int) else ""
+        return UNUSABLE, (f"{name}{where} cannot be run: it raises {words}.")
+    if stage == "name":
+        return UNUSABLE, (
+            f"{name} defines no function {exercise.function!r}"
+            + (f", but {words}" if words else "")
             + "; keep the name that the task gives.")
-    return function
+    if stage == "unwritten":
+        return WRONG, (f"{exercise.function} is not written yet: replace the "
+                       "line that raises NotImplementedError.")
+    place = record.get("place")
+    of = (f" on inputs {place} of {len(calls)}: {shown(calls[place - 1])}"
+          if place in range(1, len(calls) + 1) else "")
+    return WRONG, f"{exercise.function} raises {words}{of}."
 
 
-def quoted(error):
-    """An exception's name and first words."""
-    words = visible(str(error).partition("\n")[0])[:LONGEST]
-    return type(error).__name__ + (f" ({words})" if words else "")
+def parameter(exercise, place):
+    """The name of an argument."""
+    names = exercise.parameters
+    return f"{names[place]!r}" if place in range(len(names)) else "an argument"
+
+
+def quote(words):
+    """Foreign words on one line, not too many."""
+    return visible(str(words)[:LONGEST])
 
 
 def shown(arguments):
@@ -107,35 +97,57 @@ def shown(arguments):
         for value in arguments)
 
 
-def difference(answer, truth, limit):
+def difference(answer, truth, exercise):
     """In what an answer differs from what is right; "" if in nothing."""
-    if isinstance(truth, tuple):
-        if not isinstance(answer, tuple):
-            return (f"{type(answer).__name__} is returned, not a tuple of "
-                    f"{len(truth)}")
-        if len(answer) != len(truth):
-            return f"{len(answer)} values are returned, not {len(truth)}"
-        for place, (one, other) in enumerate(zip(answer, truth), start=1):
-            if problem := difference(one, other, limit):
-                return f"value {place} of {len(truth)}: {problem}"
-        return ""
+    if isinstance(truth, (tuple, list)):
+        return _items_differ(answer, truth, exercise)
     if not isinstance(truth, (np.ndarray, np.floating, float)):
+        if isinstance(answer, np.integer):
+            answer = int(answer)
         equal = type(answer) is type(truth) and answer == truth
-        return "" if equal else (
-            f"{visible(repr(answer))[:LONGEST]}, not {repr(truth)[:LONGEST]}")
+        return "" if equal else f"{quote(repr(answer))}, not {truth!r}"
     truth = np.asarray(truth)
+    if isinstance(answer, Other):
+        return (f"not an array but {quote(answer.kind)}; a plain NumPy array "
+                "is asked for" if truth.ndim else
+                f"not a number but {quote(answer.kind)}")
     if isinstance(answer, (float, np.generic)):
         answer = np.asarray(answer)
     if isinstance(answer, np.ndarray) and not truth.any():
         if answer.shape == truth.shape and not answer.any():
             return ""  # zeros, which have no relative error
         return "numbers that are not 0, where all should be"
-    result = compare(answer, truth, limit)
+    result = compare(answer, truth, exercise.limit)
     if result.verdict != DIVERGENCE:
+        if exercise.zeros and answer[truth == 0].any():
+            return "numbers that are not 0, where they have to be exactly 0"
         return ""
     if result.error is None or result.limit == 0:
         return result.reason
-    return f"relative L2 error {result.error:.1e}, limit {limit:.0e}"
+    return (f"relative L2 error {result.error:.1e}, limit "
+            f"{exercise.limit:.0e}")
+
+
+def _items_differ(answer, truth, exercise):
+    """The same of a tuple of values, or of a list of equal ones."""
+    kind, other = type(truth).__name__, getattr(
+        answer, "kind", type(answer).__name__)
+    if type(answer) is not type(truth):
+        return f"{quote(other)} is returned, not a {kind} of {len(truth)}"
+    if isinstance(truth, list):
+        pairs = [difference(*pair, exercise) for pair in zip(answer, truth)]
+        if len(answer) == len(truth) and not any(pairs):
+            return ""
+        place = next((i for i, pair in enumerate(pairs) if pair), None)
+        unlike = ("" if place is None or repr(answer[place]) != repr(
+            truth[place]) else f", item {place} of another type")
+        return f"{quote(answer)}, not {quote(truth)}{unlike}"
+    if len(answer) != len(truth):
+        return f"{len(answer)} values are returned, not {len(truth)}"
+    for place, (one, other) in enumerate(zip(answer, truth), start=1):
+        if problem := difference(one, other, exercise):
+            return f"value {place} of {len(truth)}: {problem}"
+    return ""
 
 
 def mistake_of(exercise, calls, answers):
@@ -144,7 +156,7 @@ def mistake_of(exercise, calls, answers):
         with np.errstate(all="ignore"):
             gives = [function(*arguments) for arguments in calls]
         if all(_without_number(answer, one)
-               or not difference(answer, one, exercise.limit)
+               or not difference(answer, one, exercise)
                for answer, one in zip(answers, gives)):
             cause = next((each for each in catalogue.causes()
                           if each.name == name), None)
@@ -169,25 +181,10 @@ def hint(answer, truth, limit):
               and np.isfinite(answer).all() and np.isfinite(truth).all())
     if not arrays:
         return ""
-    text = Hint(np.asarray(answer, np.float64), truth, None, limit,
+    answer = np.asarray(answer, np.float64)
+    error = strict_distance(answer, truth)
+    if error < ROUNDING:
+        return ""
+    text = Hint(answer, truth, error if np.isfinite(error) else None, limit,
                 ("your answer", "what is right")).text()
     return f" By the numbers: {text}." if text else ""
-
-
-def bounded():
-    """Let this process have no more than MEMORY, where a system can say so."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-
-def main(number, path, verdict):
-    """Judge, and write {"status", "text"} to the file ``verdict``."""
-    bounded()
-    status, text = judged(by_number(number), path)
-    pathlib.Path(verdict).write_text(json.dumps(
-        {"status": status, "text": text}), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

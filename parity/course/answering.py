@@ -1,0 +1,150 @@
+"""An answer at work, in a process of its own.
+
+``python -P -m parity.course.answering NUMBER FILE SECONDS`` calls the function
+in FILE on the inputs of an exercise, and writes what it returned, a record, to
+the file that is its standard input. The reader's code runs here, and whatever
+it does, it does to this process alone; the judge is another one.
+"""
+
+import contextlib
+import copy
+import json
+import math
+import os
+import pathlib
+import re
+import signal
+import sys
+import types
+
+import numpy as np
+
+from parity.course.exercise import by_number
+from parity.course.record import encoded, words_of
+
+#: The most memory that an answer may take, in bytes.
+MEMORY = 8 * 2**30
+
+#: How much longer than the judge waits a process may last, in seconds.
+GRACE = 2
+
+#: The packages that an answer is not to import; in some, answers stand.
+OURS = re.compile(
+    r"(contract|parity|reference_numpy|impl_\w+|lessons|benchmarks)\b")
+
+
+def record_of(exercise, path, calls):
+    """What the answer in a file does with the arguments of each call.
+
+    Returns:
+        {"answers": what was returned, encoded, "stage": where it stopped,
+        "words": at what}, and more of the stage; no stage if it did not stop.
+    """
+    path = pathlib.Path(path)
+    try:
+        source = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        return stopped("read", reason)
+    module = types.ModuleType("answer")
+    module.__file__ = str(path)
+    sys.modules["answer"] = module  # dataclasses look their module up
+    try:
+        exec(compile(source, str(path), "exec"), vars(module))
+    except BaseException as error:
+        return stopped("run", quoted(error),
+                       line=getattr(error, "lineno", None))
+    function = vars(module).get(exercise.function)
+    if not callable(function):
+        return stopped("name", ", ".join(
+            name for name, value in vars(module).items()
+            if isinstance(value, types.FunctionType)
+            and value.__module__ == "answer"))
+    return called(function, calls)
+
+
+def called(function, calls):
+    """What a function does with the arguments of each call: a record."""
+    answers, changed = [], None
+    for place, arguments in enumerate(calls, start=1):
+        given = [undisturbed(each) if callable(each) else each
+                 for each in copy.deepcopy(arguments)]
+        before = [json.dumps(encoded(each)) for each in given]
+        try:
+            answers.append(encoded(function(*given)))
+        except NotImplementedError:
+            return stopped("unwritten")
+        except BaseException as error:
+            return stopped("call", quoted(error), place=place)
+        if changed is None:
+            changed = next((number for number, each in enumerate(given)
+                            if json.dumps(encoded(each)) != before[number]),
+                           None)
+    return {"answers": answers, "changed": changed}
+
+
+def undisturbed(function):
+    """A function of ours, whatever the answer has NumPy do with errors."""
+    def run(*arguments):
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+    return run
+
+
+def stopped(stage, words="", **more):
+    """The record of an answer that stopped."""
+    return {"answers": [], "stage": stage, "words": words} | more
+
+
+def quoted(error):
+    """An exception's name and first words."""
+    words = words_of(error, str).partition("\n")[0]
+    return type(error).__name__ + (f" ({words})" if words else "")
+
+
+def bounded(seconds):
+    """Let this process, and what it starts, end even if nobody ends it.
+
+    Where a system can say so, it has MEMORY at most, and so much processor
+    time; an alarm ends one that sleeps.
+    """
+    with contextlib.suppress(AttributeError):
+        signal.alarm(math.ceil(seconds) + GRACE)
+    with contextlib.suppress(ImportError):
+        import resource
+        most = math.ceil(seconds) + GRACE
+        for kind, limit in ((resource.RLIMIT_AS, MEMORY),
+                            (resource.RLIMIT_CPU, most),
+                            (resource.RLIMIT_CORE, 0)):
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(kind, (limit, limit))
+
+
+def ours():
+    """The modules of the project that are loaded."""
+    return [*filter(OURS.match, list(sys.modules))]
+
+
+def main(number, path, seconds):
+    """Run an answer, and write its record to what is standard input."""
+    channel = os.dup(0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    bounded(float(seconds))
+    exercise = by_number(number)
+    calls = exercise.inputs()
+    for name in ours():
+        del sys.modules[name]  # one that is there later, the answer imported
+    sys.path.append(str(pathlib.Path(path).resolve().parent))
+    record = record_of(exercise, path, calls)
+    record["imports"] = sorted({name.partition(".")[0] for name in ours()})
+    for stream in sys.stdout, sys.stderr:
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    with open(channel, "wb") as out:
+        out.truncate(0)
+        out.write(json.dumps(record).encode())
+    os._exit(0)  # whatever threads the answer left
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
