@@ -88,6 +88,7 @@ def scores_and_masks():
         mask = values(f"exercise 4.2 mask {number}", 2, 1, t, s) > -0.5
         mask[0, 0, 0], mask[1, 0, 1] = True, False
         yield scores, mask
+        yield 1000 * scores, mask  # -50, or -1000, is no small score here
 
 
 def hidden_by(function):
@@ -117,24 +118,30 @@ def model(mask):
 
 
 def leaking_models():
-    """(run, tokens): a model without a leak, and models with one."""
+    """(run, tokens): models without a leak, and models with one."""
     sound = np.tri(LENGTH, dtype=bool)
     single = sound.copy()
     single[3, 7] = True
     late = sound.copy()
     late[5:, 6:] = True
+    last = sound.copy()
+    last[-2, -1] = True
     tokens = np.array([3, 1, 4, 1, 5, 9, 2, 6])
+    others = np.array([2, 7, 1, 8, 2, 8, 1])
+    ends = [np.append(others, end) for end in (0, 9, 19)]
     return [(model(mask), tokens) for mask in (
         sound, single, late, np.ones_like(sound),
-        np.tri(LENGTH, k=1, dtype=bool), np.tri(LENGTH, k=-1, dtype=bool))]
+        np.tri(LENGTH, k=1, dtype=bool), np.tri(LENGTH, k=-1, dtype=bool),
+        last)] + [(model(mask), others) for mask in (single, late)] + [
+        (model(last), end) for end in ends]
 
 
-def first_leak(run, tokens):
+def first_leak(run, tokens, most=LENGTH):
     """The first place whose output a later token changes; -1 if none."""
     before = run(tokens)
-    for place in range(len(tokens)):
+    for place in range(min(most, len(tokens))):
         changed = tokens.copy()
-        changed[place + 1:] += 1
+        changed[place + 1:] = (changed[place + 1:] + 1) % 20
         if np.abs(run(changed)[place] - before[place]).max() > 1e-9:
             return place
     return -1
@@ -145,7 +152,7 @@ def next_token_alone(run, tokens):
     before = run(tokens)
     for place in range(len(tokens) - 1):
         changed = tokens.copy()
-        changed[place + 1] += 1
+        changed[place + 1] = (changed[place + 1] + 1) % 20
         if np.abs(run(changed)[place] - before[place]).max() > 1e-9:
             return place
     return -1
@@ -238,11 +245,13 @@ EXERCISES = (
          "a query that sees nothing keeps its scores' order": hidden_by(
              lambda s, mask: s + np.where(mask, 0, -1e9)),
          "a query that sees nothing becomes NaN; its weights are to be 0":
-             minus_infinity}),
+             minus_infinity}, zeros=True),
     Exercise(
         "4.3", "first_leak", leaking_models, first_leak,
         {"only the very next token is changed, and a leak from further on "
-         "stays hidden": next_token_alone}),
+         "stays hidden": next_token_alone,
+         "the last place but one is not looked at, which may see the last":
+             lambda run, tokens: first_leak(run, tokens, len(tokens) - 2)}),
     Exercise(
         "5.1", "split", to_split, split,
         {"heads cut out of time and features": lambda x, heads: x.reshape(

@@ -76,13 +76,13 @@ def outside(x, y):
     return float(np.mean(x.std(-1) / y.std(-1) - x.std(-1)))
 
 
-#: The sizes of exercises 7.1 and 7.3.
-SIZES = {"d_model": 6, "n_heads": 2, "d_ff": 10}
+#: (D, heads, F) of the calls of exercises 7.1 and 7.3.
+SIZES = (6, 2, 10), (12, 3, 7)
 
 
 def layer_weights(number, decoder=False):
     """The weights of a layer, by name."""
-    d, f = SIZES["d_model"], SIZES["d_ff"]
+    d, _, f = SIZES[number]
     kernels = {"inner": (d, f), "outer": (f, d)} | {
         f"{name}_{part}": (d, d) for name in ("self", "cross")[:1 + decoder]
         for part in ("query", "key", "value", "output")}
@@ -105,8 +105,9 @@ def to_encode():
     for number, length in enumerate((3, 5)):
         mask = np.ones((2, 1, 1, length), bool)
         mask[1, ..., -1] = False
-        yield (values(f"exercise 7.1 {number}", 2, length, SIZES["d_model"]),
-               mask, layer_weights(number), SIZES["n_heads"])
+        d, heads, _ = SIZES[number]
+        yield (values(f"exercise 7.1 {number}", 2, length, d), mask,
+               layer_weights(number), heads)
 
 
 def linear(x, w, name):
@@ -173,11 +174,11 @@ def to_decode():
     for number, (t, s) in enumerate(((3, 4), (5, 2))):
         source = np.ones((2, 1, 1, s), bool)
         source[1, ..., -1] = False
-        d = SIZES["d_model"]
+        d, heads, _ = SIZES[number]
         yield (values(f"exercise 7.3 x {number}", 2, t, d),
                values(f"exercise 7.3 m {number}", 2, s, d), source,
                np.tri(t, dtype=bool)[None, None], layer_weights(number, True),
-               SIZES["n_heads"])
+               heads)
 
 
 def decoder_layer(x, memory, source_mask, target_mask, w, heads, mistakes=()):
@@ -227,8 +228,8 @@ EXERCISES = (
             encoder_layer, pre=True),
          "no residual connection": functools.partial(
              encoder_layer, residual=False),
-         "scores over √d_model": functools.partial(
-             encoder_layer, width=SIZES["d_model"]),
+         "scores over √d_model": lambda x, mask, w, heads: encoder_layer(
+             x, mask, w, heads, width=x.shape[-1]),
          "scores not divided": functools.partial(encoder_layer, width=1),
          "no activation": functools.partial(
              encoder_layer, activation=lambda x: x),

@@ -9,13 +9,13 @@ from parity.course.exercise import Exercise
 log_softmax = module_of("numpy", "projection").log_softmax
 softmax = module_of("numpy", "attention").softmax
 
-BOS, EOS, VOCAB = 1, 2, 7
+VOCAB = 7
 
 
-def language(number, bias=0.0):
+def language(number, eos, bias=0.0):
     """A function of the tokens so far: log p of each next one, [V]."""
     table = 3 * values(f"exercise 11.1 {number}", VOCAB, VOCAB)
-    table[:, EOS] += bias
+    table[:, eos] += bias
 
     def next_log_probs(tokens):
         return log_softmax(table[tokens[-1]] + 0.1 * table[len(tokens) % 7])
@@ -24,9 +24,10 @@ def language(number, bias=0.0):
 
 def to_search():
     """(next_log_probs, bos, eos, most)."""
-    return [(language(0), BOS, EOS, 6), (language(1, 4.0), BOS, EOS, 8),
-            (language(2, -9.0), BOS, EOS, 5), (language(3, 2.0), BOS, EOS, 9),
-            (language(4, 99.0), BOS, EOS, 4)]
+    return [(language(number, eos, bias), bos, eos, most)
+            for number, (bias, bos, eos, most) in enumerate((
+                (0.0, 1, 2, 6), (4.0, 1, 2, 8), (-9.0, 0, 5, 5),
+                (2.0, 3, 4, 9), (99.0, 6, 0, 4)))]
 
 
 def greedy(next_log_probs, bos, eos, most):
@@ -59,12 +60,22 @@ def hypotheses():
         yield alive, log_probs, 2 * w
     yield np.array([0.0, -np.inf, -np.inf]), log_softmax(
         values("exercise 11.2 first", 3, 6)), 4
+    yield (np.array([-2.0, -1.0, -1.0]),  # many are equal
+           log_softmax(np.tile([1.0, 0.0, 1.0, 0.0, 1.0], (3, 4))), 21)
 
 
 def best(alive, log_probs, count):
     """The best continuations: scores, parents and tokens, [count] each."""
     candidates = (alive[:, None] + log_probs).ravel()
     places = np.argsort(-candidates, kind="stable")[:count]
+    return (candidates[places], places // log_probs.shape[1],
+            places % log_probs.shape[1])
+
+
+def later_of_equals(alive, log_probs, count):
+    """The same, of equals the last first."""
+    candidates = (alive[:, None] + log_probs).ravel()
+    places = np.argsort(candidates, kind="stable")[::-1][:count]
     return (candidates[places], places // log_probs.shape[1],
             places % log_probs.shape[1])
 
@@ -113,7 +124,9 @@ EXERCISES = (
         {"each hypothesis is given its share, where all compete with all":
              of_each,
          "the scores of the hypotheses are not added": lambda alive, p, n: (
-             best(0 * np.nan_to_num(alive, neginf=0), p, n))}),
+             best(0 * np.nan_to_num(alive, neginf=0), p, n)),
+         "of equals the later comes first, where the lower parent and then "
+         "the lower token should": later_of_equals}),
     Exercise(
         "11.3", "write", lambda: list(sequences()), written,
         {"nothing is repaired yet": mistaken(first=True, lost=True),

@@ -50,7 +50,8 @@ def functions():
     x, w = values("exercise 8.3", 2, 3), values("exercise 8.3 w", 2, 3)
     return [(lambda x: float((w * x * x).sum()), x),
             (lambda x: float(np.sin(x).prod()), x),
-            (lambda x: float((w * attention.softmax(x)).sum()), x)]
+            (lambda x: float((w * attention.softmax(x)).sum()), x),
+            (lambda x: float((x**3).sum()), 1 + values("exercise 8.3 y", 4))]
 
 
 def exact_gradient(f, x):
@@ -77,12 +78,14 @@ def one_sided(f, x, h=1e-4):
 
 def updates():
     """(weight, gradient, m, v, step, learning rate, β₁, β₂, ε)."""
-    for step, eps in ((1, 1e-9), (2, 1e-2), (50, 1e-3)):
+    for step, *numbers in ((1, 0.1, 0.9, 0.98, 1e-9),
+                           (2, 0.03, 0.8, 0.999, 1e-2),
+                           (50, 1e-3, 0.95, 0.9, 1e-3)):
         w, g, m, v = (values(f"exercise 9.1 {name} {step}", 3, 4)
                       for name in "wgmv")
         first = step == 1
         yield (w, g, 0 * m if first else m, 0 * v if first else v * v, step,
-               0.1, 0.9, 0.98, eps)
+               *numbers)
 
 
 def adam(w, g, m, v, step, rate, beta1, beta2, eps, form=""):
@@ -139,10 +142,13 @@ def one_by_one(gradients, limit):
 
 def logits_and_labels():
     """(logits [B T V], labels [B T], pad_id); rows end in padding."""
-    for number, vocab in enumerate((5, 11)):
+    for number, (vocab, pad_id) in enumerate(((5, 0), (11, 3))):
         labels = ids(f"exercise 10.1 {number}", 2, 6, vocab)
-        labels[0, 4:] = labels[1, 1:2] = 0
-        yield 3 * values(f"exercise 10.1 x {number}", 2, 6, vocab), labels, 0
+        labels[labels == pad_id] = pad_id + 1
+        labels[0, 4:] = labels[1, 1:2] = pad_id
+        labels[1, 3] = 0
+        yield (3 * values(f"exercise 10.1 x {number}", 2, 6, vocab), labels,
+               pad_id)
 
 
 def loss(logits, labels, pad_id, eps=0.0, smoothing="uniform"):
@@ -248,5 +254,5 @@ EXERCISES = (
          "gradients are turned round": scaled_gradient(
              lambda labels, kept: -1),
          "the gradient is divided by all places, padding among them":
-             scaled_gradient(lambda labels, kept: kept.mean())}),
+             scaled_gradient(lambda labels, kept: kept.mean())}, zeros=True),
 )

@@ -1,0 +1,224 @@
+"""Whatever an answer does, it does to itself, and it is told in a sentence."""
+
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from contract.shipped import PACKAGES
+from parity.course import answer, judge
+from parity.course.exercise import EXERCISES, SOLUTIONS, exercises
+from parity_tests.support.commands import invoke
+from parity_tests.support.exercises import written
+
+#: A right answer of exercise 4.1.
+MASK = SOLUTIONS / "4_1.py"
+
+
+@pytest.mark.parametrize("text, status, words", [
+    ("def causal_mask(length):\n    while True:\n        pass\n", 1,
+     "did not end within 1 seconds"),
+    ("while True:\n    pass\n", 1, "did not end within 1 seconds"),
+    ("import os\nos._exit(0)\n", 1, "ended its process"),
+    ("def causal_mask(length):\n    raise ValueError('a\\nb')\n", 1,
+     r"raises ValueError \(a\) on inputs 1 of 4"),
+    ("def causal_mask(length):\n    raise SystemExit(3)\n", 1,
+     "raises SystemExit"),
+    ("def causal_mask(a, b):\n    return a\n", 1, "raises TypeError"),
+    ("def causal_mask(length):\n    return None\n", 1,
+     "not an array but NoneType"),
+    ("def causal_mask(length):\n    import numpy\n"
+     "    return numpy.ones((length, length), bool)\n", 1,
+     r"shape \[1, 1\], not \[1, 1, 1, 1\]"),
+    ("def mask(length):\n    return 1\n", 2,
+     "no function 'causal_mask', but mask; keep the name"),
+    ("causal_mask = 1\n", 2, "no function 'causal_mask'; keep"),
+    ("def causal_mask(length)\n", 2, "line 1 cannot be run.*SyntaxError"),
+    ("import nowhere_at_all\n", 2, "ModuleNotFoundError"),
+    ("", 2, "no function"),
+    ("import numpy\ndef causal_mask(length):\n    return numpy.ma.array(\n"
+     "        numpy.ones((1, 1, length, length), bool), mask=True)\n", 1,
+     "not an array but MaskedArray; a plain NumPy array"),
+    ("import numpy\ndef causal_mask(length):\n"
+     "    return numpy.matrix([[True]])\n", 1, "not an array but matrix"),
+    ("from reference_numpy.masks import causal_mask\n", 1,
+     "not judged: the answer imports contract, reference_numpy"),
+    ("import importlib\ndef causal_mask(length):\n    return importlib."
+     "import_module('reference_numpy.masks').causal_mask(length)\n", 1,
+     "not judged: the answer imports"),
+    ("def causal_mask(length):\n    import os, json\n    for fd in range(9):\n"
+     "        try:\n            os.ftruncate(fd, 0)\n            os.write(fd, "
+     "json.dumps({'status': 0, 'text': 'right', 'answers': [], 'stage':"
+     "'run', 'words': '4.1 is right\\x1b[2J'}).encode())\n"
+     "        except OSError:\n            pass\n    os._exit(0)\n", 2,
+     r"cannot be run: it raises 4.1 is right\\x1b\[2J"),
+    ("import os\nos._exit(3)\n", 1, r"ended its process \(status 3\)"),
+    ("import numpy\nnumpy.tri = numpy.array_equal = numpy.ones\n"
+     "def causal_mask(length):\n"
+     "    return numpy.ones((1, 1, length, length), bool)\n", 1,
+     "“no causal mask”"),
+    ("class Bad(Exception):\n    def __str__(self):\n        raise self\n"
+     "def causal_mask(length):\n    raise Bad\n", 1, "raises Bad"),
+    ("class Bad:\n    def __repr__(self):\n        raise self\n"
+     "def causal_mask(length):\n    return Bad()\n", 1, "array but Bad"),
+    ("def causal_mask(length):\n    raise KeyboardInterrupt\n", 1,
+     "raises KeyboardInterrupt on inputs 1"),
+    ("raise GeneratorExit\n", 2, "raises GeneratorExit"),
+    ("def causal_mask(length):\n    a = []\n    a.append(a)\n"
+     "    return a\n", 1, "not an array but list"),
+    ("def causal_mask(length):\n    import numpy\n    return numpy."
+     "broadcast_to(True, (10**9, 10**8))\n", 1, r"shape \[1000000000, "),
+    ("def causal_mask(length):\n    return 10**5000\n", 1,
+     "not an array but int"),
+])
+def test_bad_answers_are_told_in_a_sentence(tmp_path, text, status, words):
+    exercise = exercises()["4.1"]
+    slow = answer.SECONDS if "while" not in text else 1
+    found, sentence = answer.verdict(exercise, written(tmp_path, text), slow)
+    assert found == status
+    assert re.search(words, sentence)
+    assert sentence.isprintable() and len(sentence) < 600
+
+
+@pytest.mark.parametrize("text", [
+    "\ufeff", "import numpy\nnumpy.seterr(all='raise')\n",
+    "import warnings\nwarnings.simplefilter('error')\n",
+    "import dataclasses\n@dataclasses.dataclass\nclass A:\n    b: int\n",
+    "import threading, time\nthreading.Thread(target=time.sleep, args=(99,)"
+    ").start()\n",
+    "import helper\n",
+])
+def test_right_answers_pass_whatever_stands_before(tmp_path, text):
+    """And beside them: files and a folder that are called as modules are."""
+    for name in "copy", "random", "token", "json", "numpy":
+        (tmp_path / f"{name}.py").write_text("raise ValueError\n")
+    (tmp_path / "contract").mkdir()
+    (tmp_path / "contract" / "__init__.py").write_text("raise ValueError\n")
+    (tmp_path / "helper.py").write_text("")
+    text += ("" if text == "\ufeff" else
+             "from __future__ import annotations\n")
+    source = text.partition("from __future__")
+    path = written(tmp_path, "".join(source[1:]) + source[0]
+                   + MASK.read_text("utf-8"))
+    assert answer.verdict(exercises()["4.1"], path)[0] == judge.RIGHT
+
+
+@pytest.mark.parametrize("number", ["4.3", "8.3", "11.1", "7.2"])
+def test_solutions_pass_in_a_process(number, tmp_path):
+    """Those that call a function of ours, where all that is odd raises."""
+    text = (SOLUTIONS / exercises()[number].file).read_text("utf-8")
+    path = written(tmp_path, "import warnings\nimport numpy\n"
+                   "warnings.simplefilter('error')\n"
+                   "numpy.seterr(all='raise')\n" + text)
+    status, words = answer.verdict(exercises()[number], path)
+    assert status == judge.RIGHT, words
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_told_end_ends_the_answer(tmp_path, name):
+    """No process and no file is left."""
+    path = written(tmp_path, "import os, pathlib\npathlib.Path(__file__)"
+                   ".with_name('pid').write_text(str(os.getpid()))\n"
+                   "while True:\n    pass\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "parity", "exercise", "4.1", str(path)],
+        env=os.environ | {"PYTHONPATH": str(PACKAGES),
+                          "TMPDIR": str(tmp_path)})
+    pid = waited(lambda: (tmp_path / "pid").read_text())
+    process.send_signal(getattr(signal, name))
+    assert process.wait(20) == 128 + getattr(signal, name)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+    assert {each.name for each in tmp_path.iterdir()} == {"answer.py", "pid"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits are POSIX")
+@pytest.mark.parametrize("line", ["pass", "time.sleep(1)"])
+def test_an_answer_ends_by_itself(tmp_path, line):
+    """Where nobody is there to end it, and though it ignores what it can."""
+    path = written(tmp_path, "import signal, time\n"
+                   "signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
+                   f"while True:\n    {line}\n")
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "parity.course.answering", "4.1",
+         str(path), "1"], stdin=subprocess.DEVNULL, timeout=60,
+        env=os.environ | {"PYTHONPATH": str(PACKAGES)})
+    assert ended.returncode in (-signal.SIGALRM, -signal.SIGKILL)
+
+
+def waited(read):
+    """What ``read`` returns once it does; a minute at most."""
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            if value := read():
+                return value
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+def test_quiet_tells_what_is_wrong(tmp_path, capfd):
+    path = written(tmp_path, "print('noise')\n"
+                   + (EXERCISES / "4_1.py").read_text("utf-8"))
+    done = invoke("--quiet", "exercise", "4.1", path)
+    assert done.exit_code == 1 and done.stdout == ""
+    assert "causal_mask is not written yet" in done.stderr
+    assert invoke("--quiet", "exercise", "4.1", MASK).output == ""
+    assert "noise" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX's files")
+@pytest.mark.parametrize("make", [
+    pathlib.Path.mkdir, os.mkfifo, lambda path: path.symlink_to("nowhere")])
+def test_what_is_no_file_is_not_begun(tmp_path, monkeypatch, make):
+    monkeypatch.chdir(tmp_path)
+    make(pathlib.Path("exercise_4_1.py"))
+    done = invoke("exercise", "4.1")
+    assert done.exit_code == 2 and "is no file; move it" in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs POSIX's folders")
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    done = invoke("exercise", "4.1")
+    assert done.exit_code == 2 and "cannot be written here" in done.stderr
+    assert invoke("exercise", "4.1", MASK).exit_code == 0
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    listed = invoke("exercise")
+    assert listed.exit_code == 0
+    assert len(listed.output.splitlines()) == len(exercises())
+    begun = invoke("exercise", "4.1")
+    assert begun.exit_code == 0 and "True means" in begun.output
+    path = tmp_path / "exercise_4_1.py"
+    assert path.read_text("utf-8") == exercises()["4.1"].start
+    unwritten = invoke("exercise", "4.1", path)
+    assert unwritten.exit_code == 1
+    assert "causal_mask is not written yet" in unwritten.output
+    path.write_text("import numpy as np\ndef causal_mask(length):\n"
+                    "    return np.tri(length, k=1, dtype=bool)[None, None]\n")
+    assert "left as it is" in invoke("exercise", "4.1").output
+    assert "np.tri" in path.read_text("utf-8")
+    wrong = invoke("exercise", "4.1", path)
+    assert wrong.exit_code == 1
+    assert "“causal mask off by one, to the future”" in wrong.output
+    right = invoke("exercise", "4.1", SOLUTIONS / "4_1.py")
+    assert right.exit_code == 0 and "4.1 is right" in right.output
+
+
+@pytest.mark.parametrize("words", [
+    ["4.9"], ["four"], ["4.1", "nowhere.py"], ["4.1", "."]])
+def test_what_is_not_there_is_told(words):
+    done = invoke("exercise", *words)
+    assert done.exit_code == 2 and done.output.startswith("parity: ")
