@@ -135,15 +135,18 @@ def main(number, path, seconds):
     for name in ours():
         del sys.modules[name]  # one that is there later, the answer imported
     sys.path.append(str(pathlib.Path(path).resolve().parent))
-    record = record_of(exercise, path, calls)
-    record["imports"] = sorted({name.partition(".")[0] for name in ours()})
-    for stream in sys.stdout, sys.stderr:
-        with contextlib.suppress(BaseException):
-            stream.flush()
-    with open(channel, "wb") as out:
-        out.truncate(0)
-        out.write(json.dumps(record).encode())
-    os._exit(0)  # whatever threads the answer left
+    status = 1
+    with contextlib.suppress(BaseException):  # it may have broken Python
+        record = record_of(exercise, path, calls)
+        record["imports"] = sorted({name.partition(".")[0] for name in ours()})
+        for stream in sys.stdout, sys.stderr:
+            with contextlib.suppress(BaseException):
+                stream.flush()
+        with open(channel, "wb") as out:
+            out.truncate(0)
+            out.write(json.dumps(record).encode())
+        status = 0
+    os._exit(status)  # whatever threads the answer left
 
 
 if __name__ == "__main__":

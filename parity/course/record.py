@@ -13,7 +13,7 @@ import numpy as np
 
 #: Of more bytes, shape and dtype are told and no number; of longer lists and
 #: texts, and of deeper ones, only what they are.
-LARGEST, LONGEST, DEEPEST = 2**24, 10_000, 5
+LARGEST, LONGEST, DEEPEST = 2**24, 10_000, 3
 
 #: The kinds of dtype whose numbers are handed on.
 NUMBERS = "biufc"
@@ -50,8 +50,10 @@ def encoded(value, depth=0):
         if value.dtype.kind in NUMBERS:
             return _encoded_array(value, kind is not np.ndarray)
         return _other(f"{kind.__name__} of {value.dtype.name}", value)
-    if kind in (list, tuple, dict) and len(value) <= LONGEST and (
-            depth < DEEPEST):
+    if kind in (list, tuple, dict):
+        if len(value) > LONGEST or depth == DEEPEST:
+            return {"other": kind.__name__,
+                    "words": f"a {kind.__name__} of {len(value)}"}
         items = value.items() if kind is dict else value
         return {kind.__name__: [encoded(item, depth + 1) for item in items]}
     return _other(kind.__name__, value)

@@ -74,16 +74,30 @@ MASK = SOLUTIONS / "4_1.py"
      "    return a\n", 1, "not an array but list"),
     ("def causal_mask(length):\n    import numpy\n    return numpy."
      "broadcast_to(True, (10**9, 10**8))\n", 1, r"shape \[1000000000, "),
+    ("import builtins, json\njson.dumps = builtins.open = None\n"
+     "def causal_mask(length):\n    return 1\n", 1, "ended its process"),
+    ("import sys\nsys.setrecursionlimit(50)\ndef causal_mask(length):\n"
+     "    return causal_mask(length)\n", 1, "raises RecursionError"),
+    ("def causal_mask(length):\n    import os\n    os.kill(os.getpid(), 9)\n",
+     1, "ended its process"),
+    ("def causal_mask(length):\n    return causal_mask\n", 1,
+     "not an array but function"),
+    ("class causal_mask:\n    def __init__(self, length):\n        pass\n", 1,
+     "not an array but causal_mask"),
+    ("def causal_mask(length):\n    a = [0] * 60\n    for _ in 'abcdef':\n"
+     "        a = [a] * 60\n    return a\n", 1, "not an array but list"),
     ("def causal_mask(length):\n    return 10**5000\n", 1,
      "not an array but int"),
 ])
-def test_bad_answers_are_told_in_a_sentence(tmp_path, text, status, words):
+def test_bad_answers_are_told_in_a_sentence(
+        tmp_path, capfd, text, status, words):
     exercise = exercises()["4.1"]
     slow = answer.SECONDS if "while" not in text else 1
     found, sentence = answer.verdict(exercise, written(tmp_path, text), slow)
     assert found == status
     assert re.search(words, sentence)
     assert sentence.isprintable() and len(sentence) < 600
+    assert "Traceback" not in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize("text", [
