@@ -123,6 +123,9 @@ class Numbers(pages.Site):
         for i in range(9):
             yield f"{i}.html", f"{self.n}\n" * (PARTS // 10)
 
+    def assets(self):
+        return {"style.css": ""}
+
 
 def write_site(path, n):
     Numbers(n).write(path)
