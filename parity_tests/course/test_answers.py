@@ -143,6 +143,9 @@ def test_a_told_end_ends_the_answer(tmp_path, name):
                    "while True:\n    pass\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "parity", "exercise", "4.1", str(path)],
+        # a shell's nohup hands on that it is ignored
+        preexec_fn=lambda: signal.signal(
+            getattr(signal, name), signal.SIG_DFL),
         env=os.environ | {"PYTHONPATH": str(PACKAGES),
                           "TMPDIR": str(tmp_path)})
     pid = waited(lambda: (tmp_path / "pid").read_text())

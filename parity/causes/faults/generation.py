@@ -104,7 +104,7 @@ def _causes():
                    self, log_probs, written) + (
                        0 if self.settings.forced(written) is None
                        else log_probs))),
-           "beam 4, forced_bos_id 14", tokens)
+           "beam 4, forced_bos_id 0", tokens)
     yield ("an end may come one token too soon", "The bos is counted among "
            "the least tokens.", banned("written + 1"),
            "beam 4, min_tokens 4", tokens)
