@@ -13,7 +13,8 @@ def running(port_names, paths=None):
     """A function (path, port names) that hands out a lesson once it has run.
 
     Where there is one core alone, or the process ends, as it does where memory
-    is short, a lesson runs when it is asked for.
+    is short, a lesson runs when it is asked for. Behind the ``with`` block the
+    process is ended, whatever it was at.
 
     Args:
         port_names: the ports that lessons may use.
@@ -22,6 +23,7 @@ def running(port_names, paths=None):
     if (os.cpu_count() or 1) < 2:
         yield lessons.shown
         return
+    others = set(multiprocessing.active_children())
     with concurrent.futures.ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn")) as pool:
         begun = {path: pool.submit(lessons.shown, path, tuple(port_names))
@@ -38,3 +40,5 @@ def running(port_names, paths=None):
             yield shown
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()

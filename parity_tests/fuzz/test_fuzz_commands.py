@@ -1,5 +1,6 @@
 """Command lines of all sorts: each ends with a status that says which."""
 
+import contextlib
 import os
 
 import pytest
@@ -54,6 +55,10 @@ def here(tmp_path_factory):
 
     def done(*args, **more):
         raise typer.Exit(0)
+
+    @contextlib.contextmanager
+    def nothing(*args):
+        yield done
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr("parity.check.run.Check", done)
@@ -61,6 +66,7 @@ def here(tmp_path_factory):
         patch.setattr("parity.check.golden.problems", lambda folder: [])
         patch.setattr("parity.reading.values.Values", done)
         patch.setattr("parity.reading.lessons.run", done)
+        patch.setattr("parity.reading.ahead.running", nothing)
         patch.setattr("parity.originals.run.proved", done)
         patch.setattr("parity.matrix.run.run", done)
         patch.setattr("benchmarks.command.run", done)

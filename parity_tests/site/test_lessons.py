@@ -1,5 +1,6 @@
 """The lessons run, say what they leave out, and print what they assert."""
 
+import contextlib
 import html
 import json
 import multiprocessing
@@ -179,3 +180,16 @@ def test_a_lesson_run_ahead_is_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     with ahead.running((), [path]) as shown:
         assert shown is lessons.shown
+
+
+def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):
+    path = tmp_path / "01_one.py"
+    path.write_text("# %%\nimport time; time.sleep(600)\n", encoding="utf-8")
+    before = set(multiprocessing.active_children())
+    with contextlib.suppress(ValueError), ahead.running((), [path]):
+        started = set(multiprocessing.active_children()) - before
+        raise ValueError
+    assert started
+    for process in started:
+        process.join(20)
+        assert not process.is_alive()
