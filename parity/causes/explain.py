@@ -58,7 +58,7 @@ class Explaining:
     def run(self):
         """Every Explanation."""
         rows = [row for row in self.comparison.rows if row.diverges
-                and row.part in (INPUT, OUTPUT)]
+                and row.part in (INPUT, OUTPUT) and self.has_arrays(row)]
         rows.sort(key=lambda row: row.order)
         first = nonfinite.told_first(rows, self.a, self.b)
         if first:  # the others follow from it
@@ -80,6 +80,13 @@ class Explaining:
             self.findings.note(
                 f"{left_out} more rows diverge, and why was not asked.")
         return [*first, *self.findings.finished(rows)]
+
+    def has_arrays(self, row):
+        """Whether both sides of a row are arrays, and no plain values."""
+        return all(name in (step.inputs if row.part == INPUT
+                            else step.outputs) for name, step in (
+            (row.a_name, self.a.step(row.a)),
+            (row.b_name, self.b.step(row.b))))
 
     def row(self, row, is_first):
         """Explain a row that diverges.

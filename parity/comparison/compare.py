@@ -18,6 +18,7 @@ from contract.errors import InputError, one_of
 from parity.comparison.arrays import compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
+from parity.comparison.outputs import differing, not_compared
 from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
     Comparison, PairRow, describe)
@@ -61,16 +62,13 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
         raise InputError(
             f"names is a {type(names).__name__}, not a NameMap; give the one "
             "that a comparison has, or leave it out.")
-    if not isinstance(limit, (int, float, type(None))):
+    if limit is not None and not (
+            isinstance(limit, (int, float)) and 0 <= limit < 1):
         raise InputError(
             f"the limit {limit!r} is not valid; give a relative error from 0 "
             "to 1.")
     if dtype is not None:
         one_of(dtype, DTYPES, "dtype")
-    if limit is not None and not 0 <= limit < 1:
-        raise InputError(
-            f"the limit {limit} is not valid; give a relative error from 0 "
-            "to 1.")
     if local and not b.live:
         raise InputError(
             "local errors need a live b, and this one was read from a file; "
@@ -90,7 +88,7 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
         rows += comparing.step(pair, local)
     rows.sort(key=lambda row: row.order)
     return Comparison(rows, names, notes, describe(a), describe(b), local,
-                      of=(a.content_hash, b.content_hash))
+                      (a.content_hash, b.content_hash), comparing.left_out)
 
 
 class _Comparing:
@@ -105,6 +103,7 @@ class _Comparing:
         if limit is not None:
             self.forward = self.alone = self.gradient = limit
         self.diverged = []  # (began, ended) of the steps that diverged so far
+        self.left_out = []  # what of the models' outputs is not compared
         self.containers = {
             step.module for step in a.steps if any(
                 other.began > step.began and other.ended < step.ended
@@ -252,6 +251,9 @@ class _Comparing:
                 0.0, DIVERGENCE,
                 "no output of a has the size of one of b",
                 mine.ended))
+        elif pair.a == pair.b == WHOLE:
+            outputs += differing(pair, mine, other, self.forward, kind)
+            self.left_out = [*not_compared(pair, mine, other)]
         if local and other.source == MODULE and outputs:
             self.local(pair, mine, other, outputs)
         for row in outputs:

@@ -99,8 +99,9 @@ class Comparison:
         a, b: the two models: framework, versions, precision, dtype, hashes,
             folder.
         local: whether local errors were computed.
-        explanations: the result of causes.explain.explain, if it was called.
         of: the content_hash of each of the two Traces.
+        left_out: what of the models' outputs could not be compared, in words.
+        explanations: the result of causes.explain.explain, if it was called.
     """
 
     rows: list
@@ -109,8 +110,9 @@ class Comparison:
     a: dict
     b: dict
     local: bool
+    of: tuple
+    left_out: list
     explanations: list = dataclasses.field(default_factory=list)
-    of: tuple = ()
 
     @property
     def compared(self):
@@ -137,7 +139,7 @@ class Comparison:
         """MATCH, DIVERGENCE, FLOAT32, NOTHING, or INCOMPLETE.
 
         INCOMPLETE: all that was compared matches, but the models' outputs were
-        not among it, or were zero everywhere.
+        not among it, not wholly, or were zero everywhere.
         """
         if any(row.diverges for row in self.rows):
             return (FLOAT32 if all(row.rounding for row in self.rows
@@ -148,7 +150,7 @@ class Comparison:
         ends = [row for row in self.rows if row.part == OUTPUT
                 and row.a == WHOLE and row.b == WHOLE
                 and row.verdict == MATCH]
-        return MATCH if ends else INCOMPLETE
+        return MATCH if ends and not self.left_out else INCOMPLETE
 
     @property
     def status(self):
@@ -171,6 +173,7 @@ class Comparison:
             "sentence": self.sentence(),
             "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
+            "left_out": self.left_out,
             "only_a": self.names.only_a, "only_b": self.names.only_b,
             "rows": [plain(row) for row in self.rows],
         }
@@ -188,6 +191,9 @@ class Comparison:
         if verdict == NOTHING:
             return ("Nothing was compared: no pair of arrays has any numbers "
                     "but zeros.")
+        if verdict == INCOMPLETE and self.left_out:
+            return (f"All {self.compared} arrays compared match, but not all "
+                    f"of the models' outputs were compared: {self._left_out}.")
         if verdict == INCOMPLETE:
             return (f"All {self.compared} arrays compared match, but the "
                     "models' outputs were not compared.")
@@ -197,6 +203,13 @@ class Comparison:
         if verdict == FLOAT32:
             return self._in_float32()
         return _sentence(first, self.rows)
+
+    @property
+    def _left_out(self):
+        """What of the outputs was not compared, or the first of it."""
+        more = len(self.left_out) - 3
+        return "; ".join(self.left_out[:3]) + (
+            f"; and {more} more" if more > 0 else "")
 
     def _in_float32(self):
         """Where float32 is inside, and how far the outputs are apart."""
@@ -208,7 +221,9 @@ class Comparison:
         largest = max(row.error for row in self.rows if row.diverges
                       and row.error is not None)
         return (f"The models are equal but for float32 inside {some}{more}: "
-                f"the largest error is {number(largest)}.")
+                f"the largest error is {number(largest)}." + (
+                    f" Not compared of their outputs: {self._left_out}."
+                    if self.left_out else ""))
 
 
 def _sentence(first, rows):
@@ -225,6 +240,10 @@ def _sentence(first, rows):
     where = first.a if not first.a_name else f"{first.a_name} of {first.a}"
     if first.part == OUTPUT and first.a_name == "output":
         words, where = "the output of", first.a
+    if first.part == INPUT and first.a_name == "input":
+        words, where = "the input of", first.a
+    if first.part == OUTPUT and first.a_name.startswith("output."):
+        words = "the"
     text = f"The first divergence is {words} {where}"
     text += (f" ({first.b} in b)" if first.b != first.a else "") + f": {error}."
     if first.part == INPUT and first.a != WHOLE:

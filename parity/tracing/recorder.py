@@ -20,6 +20,9 @@ from parity.tracing.trace import (
 #: Values that can be given to a module again as they are.
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type)
 
+#: Why a call is not seen, in most frameworks the only reason.
+COMPILED = "compiled or symbolic"
+
 
 class Slot:
     """The place of an array among a module's arguments.
@@ -116,6 +119,10 @@ class Framework:
         """Whether an array has values, not only a shape."""
         return True
 
+    def unseen(self, value):
+        """Why an array is not seen: what a call with it is."""
+        return COMPILED
+
     def to_numpy(self, value):
         """A copy, as a NumPy array of the same dtype."""
         return np.array(value)
@@ -185,7 +192,7 @@ class Recorder:
         mapped([args, keywords], "", lambda _, leaf: arrays.append(leaf))
         arrays = [a for a in arrays if self.framework.is_array(a)]
         if not all(map(self.framework.is_seen, arrays)):
-            self.hidden[path] = None
+            self.hide(path, arrays)
             return function(*args, **keywords)
         began, inputs, others = self.tick(), {}, {}
 
@@ -214,8 +221,16 @@ class Recorder:
             self.called.add(path)
             self.arguments[name] = module, template
         else:
-            self.hidden[path] = None
+            arrays = []
+            mapped(output, "", lambda _, leaf: arrays.append(leaf))
+            self.hide(path, filter(self.framework.is_array, arrays))
         return output
+
+    def hide(self, path, arrays):
+        """Put down why a call was not recorded."""
+        self.hidden[path] = next(
+            self.framework.unseen(array) for array in arrays
+            if not self.framework.is_seen(array))
 
     def record(self, step, output):
         """Record a finished step.
@@ -251,7 +266,7 @@ class Recorder:
             return value
         path = name if owner == WHOLE else f"{owner}.{name}"
         if not self.framework.is_seen(value):
-            self.hidden[f"{path}()"] = None
+            self.hide(f"{path}()", [value])
             return value
         # A sub-module may have the name of a step: query, output.
         path = self.numbered(f"{path}()")
@@ -317,16 +332,18 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
              gradients, loss, rerun, notes=()):
     """The Trace of a Recorder."""
     if not recorder.steps or recorder.steps[-1].path != WHOLE:
+        why = recorder.hidden.get(WHOLE, COMPILED)
         raise InputError(
-            "the model's own call was not recorded, because it is compiled or "
-            "symbolic; trace the model before it is compiled.")
+            f"the model's own call was not recorded, because it is {why}; "
+            + ("trace the model before it is compiled." if why == COMPILED
+               else "let it take and give dense arrays."))
     trace = Trace(
         recorder.framework.name, versions, precision,
         main_dtype(recorder.steps, parameters), recorder.steps, parameters,
         trainable, aliases, gradients, loss,
         [path for path in dict.fromkeys(recorder.paths.values())
          if path not in recorder.called | recorder.silent],
-        [*notes, *(f"a call of {path!r} was compiled or symbolic and not "
-                   "recorded." for path in recorder.hidden
+        [*notes, *(f"a call of {path!r} was {why} and not recorded."
+                   for path, why in recorder.hidden.items()
                    if path not in recorder.called)], None, rerun)
     return trace

@@ -35,6 +35,13 @@ class Torch(Framework):
         return (value.device.type != "meta" and value.layout == torch.strided
                 and not value.is_quantized and not value.is_nested)
 
+    def unseen(self, value):
+        """Why a tensor has no values that can be kept."""
+        return ("of sparse tensors" if value.layout != torch.strided else
+                "of quantized tensors" if value.is_quantized else
+                "of nested tensors" if value.is_nested else
+                super().unseen(value))
+
     def to_numpy(self, value):
         """A copy of the same dtype; 8-bit floats become float32."""
         if isinstance(value, np.ndarray):

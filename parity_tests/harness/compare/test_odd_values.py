@@ -7,6 +7,7 @@ from contract.errors import InputError
 from parity.causes.explain import explain
 from parity.causes.formulas import masks
 from parity.comparison.compare import compare
+from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
@@ -133,3 +134,59 @@ def test_a_scripted_model_is_refused(torch, inside):
 def test_a_model_without_numbers_is_refused(torch):
     with pytest.raises(InputError, match="meta device"):
         trace(torch.nn.Linear(4, 4, device="meta"), torch.ones(1, 4))
+
+
+#: What of a model's output is another one, or in one model alone: what is
+#: given of two arrays in each, the verdict, and what is said.
+PARTS = {
+    "a part less": (lambda h, k: {"a": h, "b": k}, lambda h, k: {"a": h},
+                    "incomplete", "output.b of a, which has no partner"),
+    "a part more": (lambda h, k: {"a": h}, lambda h, k: {"a": h, "b": k},
+                    "incomplete", "output.b of b, which has no partner"),
+    "None for it": (lambda h, k: (h, None), lambda h, k: (h, k),
+                    "incomplete", "output.1 of b, which has no partner"),
+    "a number": (lambda h, k: {"a": h, "n": 3.0},
+                 lambda h, k: {"a": h, "n": 4.0},
+                 "divergence", "the output.n of (model): 4.0 in b, 3.0 in a"),
+    "a text": (lambda h, k: (h, "mean"), lambda h, k: (h, "sum"),
+               "divergence", "the output.1 of (model): 'sum' in b, 'mean'"),
+    "empty": (lambda h, k: (h, h[:, :0]), lambda h, k: (h, h[:0]),
+              "divergence", "shape [0, 3, 4] in b, [2, 0, 4] in a"),
+    "a set": (lambda h, k: (h, {1}), lambda h, k: (h, {2}),
+              "incomplete", "output.1, which is a set and no array"),
+    "another kind": (lambda h, k: (h, k), lambda h, k: (h, k.int()),
+                     "incomplete", "output.1, which is of another kind in b"),
+    "the same number": (lambda h, k: (h, 3.0, None), lambda h, k: (h, 3.0),
+                        "match", "including the models' outputs"),
+    "a near number": (lambda h, k: (h, 3.0), lambda h, k: (h, 3.0 + 1e-15),
+                      "match", "including the models' outputs"),
+}
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+@pytest.mark.parametrize("what", PARTS)
+def test_every_part_of_the_outputs_counts(torch, what, live, tmp_path):
+    *gives, verdict, said = PARTS[what]
+    x = torch.arange(24.0).reshape(2, 3, 4).double() - 11
+
+    class Parts(torch.nn.Module):
+        def __init__(self, give):
+            super().__init__()
+            self.give, self.layer = give, model(lambda h: h)
+
+        def forward(self, x):
+            return self.give(self.layer(x), self.layer(-x))
+    traces = [trace(Parts(give), x) for give in gives]
+    if not live:
+        for each, name in zip(traces, "ab"):
+            dump(each, tmp_path / name)
+        traces = [load(tmp_path / name) for name in "ab"]
+    comparison = compare(*traces, allow_same=True)
+    explain(comparison, *traces)
+    assert comparison.verdict == verdict and said in comparison.sentence()
+    assert comparison.as_json()["left_out"] == comparison.left_out
+
+
+def test_a_sparse_output_is_no_compiled_one(torch):
+    with pytest.raises(InputError, match="it is of sparse tensors; let it"):
+        trace(model(lambda h: h.to_sparse()), torch.ones(2, 4).double())
