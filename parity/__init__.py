@@ -12,24 +12,33 @@ import pathlib
 #: A package of ours with a name that others may have as well.
 CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
 
-_spec = importlib.util.find_spec("contract")
-if _spec is None or CONTRACT not in [
-        pathlib.Path(place).resolve()
-        for place in _spec.submodule_search_locations or ()]:
-    raise ImportError(
-        "parity needs its own package 'contract', but Python finds "
-        f"{_spec and _spec.origin}; rename that, uninstall it, or run in "
-        "another folder.")
-
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
           "explain": "causes.explain",
           "assert_parity": "assertions.assert_parity"}
 
 
+def clash():
+    """In a sentence, that ``contract`` is another's package here; or "".
+
+    Importing this package says nothing of it, since pytest loads the plugin in
+    every project of its user, who may well have a ``contract``.
+    """
+    spec = importlib.util.find_spec("contract")
+    if spec is not None and CONTRACT in [
+            pathlib.Path(place).resolve()
+            for place in spec.submodule_search_locations or ()]:
+        return ""
+    return ("parity needs its own package 'contract', but Python finds "
+            f"{spec and spec.origin}; rename that, uninstall it, or run in "
+            "another folder.")
+
+
 def __getattr__(name):
     if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if words := clash():
+        raise ImportError(words)
     return getattr(importlib.import_module(f"parity.{PUBLIC[name]}"), name)
 
 

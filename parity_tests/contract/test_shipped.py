@@ -1,7 +1,6 @@
 """The files that come with the project: in a wheel, sound, and our own."""
 
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -55,14 +54,46 @@ def test_damaged_data_of_the_checks_is_refused(
         read()
 
 
-@pytest.mark.parametrize("name", ["contract.py", "contract/__init__.py"])
-def test_a_package_of_the_same_name_is_told(tmp_path, name):
-    (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).write_text("")
-    paths = f"{tmp_path}{os.pathsep}{pathlib.Path(ROOT)}"
-    found = subprocess.run(
-        [sys.executable, "-c", "import parity"], capture_output=True,
-        text=True, env={**os.environ, "PYTHONPATH": paths}, cwd=tmp_path)
+@pytest.fixture(params=["contract.py", "contract/__init__.py"])
+def another(tmp_path, request):
+    """(run(words) in a folder with another's ``contract``, its path)."""
+    path = tmp_path / request.param
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, *words], capture_output=True, text=True,
+            cwd=tmp_path, env={
+                **os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    return run, path
+
+
+@pytest.mark.parametrize("line", [
+    "from parity import compare", "import parity; parity.trace"])
+def test_a_package_of_the_same_name_is_told(another, line):
+    run, path = another
+    found = run("-c", line)
     assert found.returncode == 1
-    assert str(tmp_path / name) in found.stderr.splitlines()[-1]
+    assert str(path) in found.stderr.splitlines()[-1]
     assert "needs its own package 'contract'" in found.stderr
+
+
+def test_a_command_tells_of_it_in_a_sentence(another):
+    run, path = another
+    found = run("-m", "parity", "doctor")
+    assert found.returncode == 2 and found.stdout == ""
+    assert found.stderr.startswith("parity: parity needs its own package")
+    assert str(path) in found.stderr and found.stderr.count("\n") == 1
+
+
+def test_tests_of_another_contract_run_beside_the_plugin(another):
+    """pytest loads the plugin for them too, and nothing of it is used."""
+    run, path = another
+    folder = path.parents[path.name == "__init__.py"]
+    (folder / "test_own.py").write_text(
+        "import contract\n\n\ndef test_own():\n    assert contract\n")
+    found = run("-m", "pytest", "-q", "-p", "parity.pytest_plugin",
+                "-p", "no:cacheprovider")
+    assert found.returncode == 0, found.stdout + found.stderr
