@@ -59,7 +59,7 @@ dist: .venv/.release
 	    --output-file dist/transformer-parity.cdx.json 2> /dev/null
 
 audit: .venv/.release
-	@.venv/release/bin/pip-audit --no-deps --disable-pip \
+	@.venv/release/bin/pip-audit --strict --no-deps --disable-pip \
 	    --requirement constraints.txt
 
 pictures: $(READY)
