@@ -39,6 +39,10 @@ UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 
 SEEDS = 0, 2**32 + 7, 2**64 - 1
 
+#: The share of numbers of 16 bits that are the nearest to what float32 has
+#: computed; float32 itself puts one in thirty thousand on the other side.
+NEARLY_ALL = 0.999
+
 
 def beginning(engine):
     """Its name, versions, settings and devices."""
@@ -209,6 +213,21 @@ def attention(engine):
         context = 2 * weights @ value / np.where(total, total, 1)
         yield f"context, {shape}", np.allclose(
             engine.to_numpy(call()), context, 1e-12, 1e-13)
+
+
+def rounded_weights(engine):
+    """A softmax in float32 of scores of 16 bits: one rounding, at its end."""
+    theirs = importlib.import_module(f"{engine.__package__}.attention")
+    for dtype in ("bfloat16", "float16"):
+        scores = (4 * cases.values("scores", 40, 3, 2, 40)).astype(
+            dtypes.NUMPY[dtype])
+        mask = cases.values("mask", 40, 1, 2, 40) > -1
+        found = engine.to_numpy(theirs.SOFTMAXES["float32"](
+            engine.to_native(scores, "cpu"), engine.to_native(mask, "cpu")))
+        weights = np.where(mask, np.exp(scores.astype("float64")), 0)
+        weights /= weights.sum(axis=-1, keepdims=True)
+        yield dtype, (found.dtype == scores.dtype and np.mean(
+            found == weights.astype(scores.dtype)) > NEARLY_ALL)
 
 
 def native_masks(engine):
@@ -521,8 +540,9 @@ def of_kind(value, dtype):
 
 
 ASKED = {function.__name__.replace("_", " "): function for function in (
-    beginning, arrays, numbers, borders, attention, native_masks, refusals,
-    resumed, kinds, steps_of_searches, choices, one_token)} | extremes.ASKED
+    beginning, arrays, numbers, borders, attention, rounded_weights,
+    native_masks, refusals, resumed, kinds, steps_of_searches, choices,
+    one_token)} | extremes.ASKED
 
 
 def answers(bench, name):

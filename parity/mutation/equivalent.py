@@ -235,6 +235,18 @@ EQUIVALENT = (
         ("wide = jnp.promote_types(x.dtype, jnp.float32)",
          "x.dtype, jnp.float32 → jnp.float32, x.dtype")),
     *entries(
+        TORCH, "attention.py", "A softmax of 16 bits is computed in float32 "
+        "by PyTorch itself, and may be in float64 (R46).",
+        proofs.softmax_in_float32,
+        ("wide = torch.promote_types(x.dtype, torch.float32)",
+         "torch.promote_types(x.dtype, torch.float32) → x.dtype",
+         "float32 → float64")),
+    *entries(
+        JAX, "attention.py", "A softmax of 16 bits may be computed in float64 "
+        "(R46).", proofs.softmax_in_float32,
+        ("wide = jnp.promote_types(x.dtype, jnp.float32)",
+         "float32 → float64")),
+    *entries(
         ALL, "attention.py", "The last axis is the one that is meant unless "
         "another is named.", proofs.last_axis,
         ("return jax.nn.softmax(x, axis=-1)", ", axis=-1 → "),

@@ -230,6 +230,27 @@ def numbers_of_any_kind():
             random.fold_in(random.key(1), number))
 
 
+def softmax_in_float32():
+    """A softmax of 16 bits is torch's of float32, and so nearly of float64.
+
+    Where they differ, float32's rounding has the last word: a share in the
+    middle between two numbers of 16 bits.
+    """
+    if ports.absent("torch"):
+        return
+    torch = importlib.import_module("torch")
+    given = torch.from_numpy(4 * cases.values("scores", 500, 40))
+    for dtype in (torch.bfloat16, torch.float16):
+        scores = given.to(dtype)
+        own, single, double = (
+            torch.softmax(scores.to(wide), dim=-1).to(torch.float32).to(dtype)
+            for wide in (dtype, torch.float32, torch.float64))
+        for other in (own, double):
+            assert (other != single).double().mean() < 1e-3
+            assert torch.allclose(other.double(), single.double(),
+                                  2 * torch.finfo(dtype).eps, 1e-7)
+
+
 def the_wider_dtype():
     """What torch makes of float32 with float64, and with whole numbers.
 
