@@ -67,7 +67,8 @@ def test_a_fast_loss_is_the_reference_s(name, smoothing, labels):
 
 
 #: What a fast form works on at once, so small that every loop goes round.
-SMALL = {"numpy": {"reference_numpy.fast.train.BLOCK": 16},
+SMALL = {"numpy": {f"reference_numpy.fast.{file}.BLOCK": 16
+                   for file in ("rows", "train", "weights")},
          "torch": {"impl_torch.fast.loss.BLOCK": 40,
                    "impl_torch.fast.loss.MOST": 100}}
 

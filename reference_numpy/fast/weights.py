@@ -1,0 +1,73 @@
+"""A model's weights, gradients and moments, as views of one flat array.
+
+So an optimizer goes through them once. Maps that read one input, such as those
+to query, key and value, are concatenated.
+"""
+
+import math
+
+import numpy as np
+
+from reference_numpy.attention import MultiHeadAttention
+from reference_numpy.parameters import PARAMETERS, leaves, modules
+
+#: Values that are worked on at once, so that they stay in the cache.
+BLOCK = 2**16
+
+
+def blocks(x):
+    """Views of a flat array, one after the other."""
+    return (x[i:i + BLOCK] for i in range(0, len(x), BLOCK))
+
+
+def concatenated(model):
+    """Yield every module with weights, those that read one input together."""
+    together = {}
+    for path, owner in modules(model):
+        if isinstance(owner, MultiHeadAttention):
+            q, k, v = owner.query, owner.key, owner.value
+            across = path.endswith("cross_attention")
+            together |= {q: [q], k: [k, v], v: []} if across else {
+                q: [q, k, v], k: [], v: []}
+    for _, owner in modules(model):
+        if type(owner) in PARAMETERS and together.get(owner, True):
+            yield together.get(owner, [owner])
+
+
+class Views(list):
+    """Arrays whose places are kept: what is assigned is copied into them."""
+
+    def __setitem__(self, i, value):
+        self[i][...] = value
+
+
+class Weights:
+    """A model's weights, their gradients and moments in one flat array.
+
+    Attributes:
+        flat: weights, gradients, m and v: [4 *].
+        blocks: (owner, leaf) -> the same four of the concatenated weights of
+            which this is the first: [4 in out] or [4 out].
+        m, v: both moments, in the order of ``leaves``.
+    """
+
+    def __init__(self, model):
+        named, self.blocks, offset = {}, {}, 0
+        arrays = [getattr(owner, leaf) for _, owner, leaf in leaves(model)]
+        self.flat = np.zeros((4, sum(a.size for a in arrays)), arrays[0].dtype)
+        for owners in concatenated(model):
+            for leaf in PARAMETERS[type(owners[0])]:
+                arrays = [getattr(owner, leaf) for owner in owners]
+                ends = np.cumsum([a.shape[-1] for a in arrays])
+                shape = (*arrays[0].shape[:-1], ends[-1])
+                block = self.flat[:, offset:offset + math.prod(shape)]
+                offset += math.prod(shape)
+                block = self.blocks[owners[0], leaf] = block.reshape(4, *shape)
+                for owner, array, part in zip(
+                        owners, arrays, np.split(block, ends[:-1], axis=-1)):
+                    part[0] = array
+                    setattr(owner, leaf, part[0])
+                    named[owner, leaf] = part
+        self.m, self.v = (Views(named[owner, leaf][kind]
+                                for _, owner, leaf in leaves(model))
+                          for kind in (2, 3))
