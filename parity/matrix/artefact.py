@@ -13,13 +13,15 @@ import numpy as np
 
 from contract import weights
 from contract.checkpoints.folder import read_json
-from contract.errors import InputError, one_of
+from contract.errors import InputError, is_whole, one_of
 from contract.files import check_ordinary, new_folder, told, write_json
 from parity import ports
 from parity.check import cases
 from parity.check.runners import Reference
 from parity.matrix.cells import Matrix, cell_of, failed, left_out
+from parity.numerics import tolerances
 from parity.numerics.comparator import compare
+from parity.numerics.dtypes import EPS
 from parity.targets import Target
 
 #: What this program writes, and the newest that it reads.
@@ -29,6 +31,11 @@ MODEL, VECTORS, FACTS = "model.onnx", "vectors.safetensors", "artefact.json"
 
 #: The dtypes that NumPy and the runtime both have.
 DTYPES = ("float64", "float32", "float16")
+
+#: The largest limit of an output in each; NumPy's own error is below half.
+LARGEST = {"float64": tolerances.FLOAT64_LIMIT,
+           "float32": tolerances.fixed_limit("float32"),
+           "float16": max(tolerances.MANY["float16"]) * EPS["float16"]}
 
 #: The formats, and the port that writes each.
 FORMATS = {"onnx": ("torch",)}
@@ -57,6 +64,10 @@ def write(path, name, port, config, arrays, dtype):
         raise InputError(f"{str(path)!r} is there already; give a new folder.")
     one_of(port, FORMATS["onnx"], "port with --to onnx")
     one_of(dtype, DTYPES, "dtype")
+    if min(config.source_length, config.max_length) < 2:
+        raise InputError(
+            f"{name} reads one token, and what --to onnx writes is traced "
+            "with two or more.")
     if config.stacks != "both":
         raise InputError(
             f"{name} has one stack, and what --to onnx writes has two.")
@@ -71,7 +82,7 @@ def write(path, name, port, config, arrays, dtype):
             min(length, most) for length, most in zip(
                 size, (config.source_length, config.max_length)))))
         truth = reference.truth(case)
-        limits.append(float(truth.limit("output", dtype)))
+        limits.append(min(float(truth.limit("output", dtype)), LARGEST[dtype]))
         vectors |= {f"{number}.{word}": array for word, array in (
             *zip(INPUTS, case.inputs), ("output", truth.steps["output"]))}
     model = engine.build("transformer", config, reference.arrays, dtype)
@@ -81,10 +92,17 @@ def write(path, name, port, config, arrays, dtype):
         folder = pathlib.Path(folder)
         (folder / MODEL).write_bytes(content)
         weights.save(folder / VECTORS, vectors)
+        answers = (folder / VECTORS).read_bytes()
         write_json(folder / FACTS, {
             "schema": SCHEMA, "format": "onnx", "name": name, "port": port,
             "versions": engine.versions(), "dtype": dtype, "limits": limits,
-            "sha256": hashlib.sha256(content).hexdigest()})
+            "sha256": hashes(content, answers)})
+
+
+def hashes(content, answers):
+    """The SHA-256 of a model's bytes and of those of its vectors, by file."""
+    return {MODEL: hashlib.sha256(content).hexdigest(),
+            VECTORS: hashlib.sha256(answers).hexdigest()}
 
 
 def read(path):
@@ -100,37 +118,49 @@ def read(path):
             "--to onnx.")
     facts = read_json(path / FACTS)
     schema = facts.get("schema")
-    if not isinstance(schema, int) or schema > SCHEMA:
+    if is_whole(schema) and schema > SCHEMA:
         raise InputError(
             f"{str(path)!r} is of a newer version of parity (schema {schema});"
             " install that one.")
     vectors, _ = weights.load(path / VECTORS)
-    check_ordinary(path / MODEL)
-    try:
-        content = (path / MODEL).read_bytes()
-    except OSError as error:
-        raise InputError(f"{str(path / MODEL)!r} cannot be read "
-                         f"({error.strerror}); export it again.") from None
-    limits = facts.get("limits")
-    whole = (
-        hashlib.sha256(content).hexdigest() == facts.get("sha256")
-        and facts.get("dtype") in DTYPES and isinstance(limits, list)
-        and limits and all(isinstance(one, float) for one in limits)
-        and {f"{number}.{word}" for number in range(len(limits))
-             for word in (*INPUTS, "output")} == vectors.keys())
-    if not whole:
+    content = content_of(path / MODEL)
+    if (hashes(content, content_of(path / VECTORS)) != facts.get("sha256")
+            or not is_whole(schema) or schema < 1 or not sound(facts, vectors)):
         raise InputError(
             f"{str(path)!r} is damaged: its files are not those that its "
             f"{FACTS} names; export it again.")
     return facts, content, vectors
 
 
+def content_of(path):
+    """The bytes of a file of an artefact; InputError if it has none."""
+    check_ordinary(path)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read "
+                         f"({error.strerror}); export it again.") from None
+
+
+def sound(facts, vectors):
+    """Whether what an artefact says of itself can be, beside its vectors."""
+    form, limits = facts.get("format"), facts.get("limits")
+    return (
+        form in tuple(FORMATS) and facts.get("port") in FORMATS[form]
+        and isinstance(facts.get("name"), str)
+        and facts.get("dtype") in DTYPES
+        and isinstance(limits, list) and len(limits) > 0
+        and all(isinstance(one, float) and 0 < one <= LARGEST[facts["dtype"]]
+                for one in limits)
+        and {f"{number}.{word}" for number in range(len(limits))
+             for word in (*INPUTS, "output")} == vectors.keys())
+
+
 def replay(path):
     """The Matrix of an artefact: one cell, of what the runtime answers."""
     facts, content, vectors = read(path)
-    target = Target(str(facts.get("port")), mode="ONNX Runtime",
-                    dtype=facts["dtype"])
-    matrix = Matrix(str(facts.get("name")))
+    target = Target(facts["port"], mode="ONNX Runtime", dtype=facts["dtype"])
+    matrix = Matrix(facts["name"])
     if importlib.util.find_spec("onnxruntime") is None:
         matrix.cells.append(left_out(
             target, "forward", "onnxruntime is not installed"))

@@ -68,6 +68,13 @@ def facts(folder, **changed):
         json.loads(path.read_text("utf-8")) | changed), "utf-8")
 
 
+def hashed(folder):
+    """Have an artefact name the files that it has."""
+    facts(folder, sha256=artefact.hashes(*(
+        (folder / name).read_bytes()
+        for name in (artefact.MODEL, artefact.VECTORS))))
+
+
 def replayed(folder):
     return invoke("check", "--artefact", folder)
 
@@ -88,24 +95,29 @@ def test_other_numbers_diverge(folder):
     arrays, _ = weights.load(folder / artefact.VECTORS)
     arrays["3.output"].flat[5] *= 1 + 1e-9
     weights.save(folder / artefact.VECTORS, arrays)
+    hashed(folder)
     done = replayed(folder)
     assert done.exit_code == 1
     assert "output of batch 4: worst at row [0, 0]" in done.output
 
 
 def test_an_unknown_operator_is_said(folder):
-    import hashlib
     import onnx
     model = onnx.load(folder / artefact.MODEL)
     next(node for node in model.graph.node
-         if node.op_type == "Softmax").op_type = "Softestmax"
-    content = model.SerializeToString()
-    (folder / artefact.MODEL).write_bytes(content)
-    facts(folder, sha256=hashlib.sha256(content).hexdigest())
+         if node.op_type == "Softmax").op_type = "[/]Softestmax"
+    (folder / artefact.MODEL).write_bytes(model.SerializeToString())
+    hashed(folder)
     done = replayed(folder)
     assert done.exit_code == 1
     assert "onnxruntime cannot run it" in done.output
-    assert "Softestmax" in done.output
+    assert "[/]Softestmax" in done.output
+
+
+def other_numbers(folder):
+    arrays, _ = weights.load(folder / artefact.VECTORS)
+    arrays["3.output"] *= 2
+    weights.save(folder / artefact.VECTORS, arrays)
 
 
 def cut(folder):
@@ -116,7 +128,15 @@ def cut(folder):
 @pytest.mark.parametrize("damage, said", [
     (cut, "is damaged"),
     (lambda folder: facts(folder, schema=2), "newer version of parity"),
-    (lambda folder: facts(folder, schema="1"), "newer version of parity"),
+    *((lambda folder, one=one: facts(folder, schema=one), "is damaged")
+      for one in ("1", None, 0, True, 1.0)),
+    *((lambda folder, one=one: facts(folder, limits=[one] * 4), "is damaged")
+      for one in (float("nan"), float("inf"), 0.0, -1.0, 1e-11, 1)),
+    (lambda folder: facts(folder, format="tflite"), "is damaged"),
+    (lambda folder: facts(folder, name=["a"]), "is damaged"),
+    (lambda folder: facts(folder, port="jax"), "is damaged"),
+    (lambda folder: facts(folder, port={}), "is damaged"),
+    (other_numbers, "is damaged"),
     (lambda folder: facts(folder, limits=[]), "is damaged"),
     (lambda folder: facts(folder, limits=[1.0]), "is damaged"),
     (lambda folder: facts(folder, dtype="int8"), "is damaged"),
@@ -129,6 +149,31 @@ def test_a_damaged_folder_is_refused(damage, said, folder):
     done = replayed(folder)
     assert done.exit_code == 2, done.output
     assert said in done.output + done.stderr
+
+
+@pytest.mark.parametrize("words", [
+    ["--port", "nonsense"], ["--seeds", "3"], ["--mesh", "data=2"],
+    ["--html", "page.html"], ["--require", "jax"], ["--list"],
+    ["--preset", "lesson"], ["--no-full-size"]])
+def test_it_is_replayed_alone(words, tmp_path):
+    done = invoke("check", "--artefact", tmp_path, *words)
+    assert done.exit_code == 2
+    assert "--artefact goes with --json alone" in done.output + done.stderr
+
+
+def test_no_folder_is_refused():
+    done = invoke("check", "--artefact", "")
+    assert done.exit_code == 2
+    assert "has no artefact" in done.output + done.stderr
+
+
+def test_a_model_of_one_token_is_refused(tmp_path):
+    usable("torch")
+    config, small = SMALL.replace(max_length=1), tmp_path / "s.safetensors"
+    weights.save(small, probe_weights(config), config=config.as_dict())
+    done = invoke("export", small, tmp_path / "out", "--to", "onnx")
+    assert done.exit_code == 2
+    assert "reads one token" in done.output + done.stderr
 
 
 def test_without_the_runtime_it_is_not_checked(exported):
