@@ -6,6 +6,7 @@ Target, so that two of them can be told apart by one value.
 
 import dataclasses
 import math
+import re
 
 from contract.errors import InputError, one_of
 
@@ -24,6 +25,18 @@ MESH_MODES: dict[str, dict] = {
     "jax": {"jit": None},
 }
 ONE_PROCESS = ("jax",)
+
+#: How else each implementation runs a model than as it is, on one device.
+MODES: dict[str, tuple] = {
+    "torch": ("aot_eager", "inductor", "export", "ONNX Runtime"),
+    "keras on tensorflow": ("tf.function", "XLA", "SavedModel"),
+    "keras on jax": ("jit",),
+    "keras on torch": ("aot_eager",),
+    "jax": ("jit", "export"),
+}
+
+#: A number of devices along an axis.
+DEVICES = re.compile("[1-9][0-9]{0,5}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,10 +96,10 @@ def mesh_axes(words):
     for part in words.replace(" ", ",").split(","):
         name, _, size = part.partition("=")
         one_of(name, AXES, "axis of a mesh")
-        if name in axes or not size.isdecimal() or not int(size):
+        if name in axes or not DEVICES.fullmatch(size):
             raise InputError(
-                f"{words!r} is not a mesh; write data=2,model=2, each axis "
-                "once and a whole number of devices.")
+                f"{words[:60]!r} is not a mesh; write data=2,model=2, each "
+                "axis once and a whole number of devices.")
         axes[name] = int(size)
     if devices_of(axes) < 2:
         raise InputError(f"{words!r} is one device, and no mesh.")

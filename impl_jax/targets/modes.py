@@ -27,6 +27,15 @@ def exported(function, inputs):
 MODES = {"eager": eager, "jit": compiled, "export": exported}
 
 
+def ran(mode, run):
+    """Whether a function has run in a mode, by what JAX made of it."""
+    if mode == "jit":
+        return getattr(run, "_cache_size", lambda: 0)() > 0
+    if mode == "export":
+        return isinstance(getattr(run, "__self__", None), jax.export.Exported)
+    return mode == "eager"
+
+
 def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
     return ""
@@ -38,7 +47,10 @@ def missing_gradients(mode):
 
 
 def predictor(model, mode, inputs):
-    """What computes a Transformer's output: () -> [B T V]."""
+    """What computes a Transformer's output: () -> [B T V].
+
+    Its ``ran()`` says whether that was done in the mode.
+    """
     graph, state = nnx.split(model)
     weights, tree = jax.tree.flatten(state)
 
@@ -47,7 +59,12 @@ def predictor(model, mode, inputs):
 
     inputs = [to_native(value, model.home) for value in inputs]
     run = MODES[mode](outputs, (weights, *inputs))
-    return lambda: to_numpy(run(weights, *inputs))
+
+    def predict():
+        return to_numpy(run(weights, *inputs))
+
+    predict.ran = lambda: ran(mode, run)
+    return predict
 
 
 def differentiator(model, mode, inputs):
@@ -74,4 +91,5 @@ def differentiator(model, mode, inputs):
         return to_numpy(loss), export(
             nnx.merge(graph, tree.unflatten(gradients)))
 
+    differentiate.ran = lambda: ran(mode, run)
     return differentiate

@@ -38,7 +38,12 @@ def saved_model(function, inputs, variables):
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder)
         loaded = tf.saved_model.load(folder)
-    return lambda *inputs: loaded.call(*inputs)  # keras: it owns the weights
+
+    def run(*inputs):
+        return loaded.call(*inputs)
+
+    run.loaded = loaded  # keras: it owns the weights
+    return run
 
 
 def jit(function, inputs, variables):
@@ -50,8 +55,11 @@ def jit(function, inputs, variables):
         with keras.StatelessScope(zip(variables, values)):
             return function(*inputs)
 
-    return lambda *inputs: compiled(
-        [variable.value for variable in variables], *inputs)
+    def run(*inputs):
+        return compiled([variable.value for variable in variables], *inputs)
+
+    run.compiled = compiled
+    return run
 
 
 def aot_eager(function, inputs, variables):
@@ -69,6 +77,24 @@ MODES = {"eager": eager, **{
 }.get(keras.backend.backend(), {})}
 
 
+def ran(mode, run):
+    """Whether a function has run in a mode, by what its framework made of it.
+    """
+    if mode in ("tf.function", "XLA"):
+        import tensorflow as tf
+        return (isinstance(run, tf.types.experimental.PolymorphicFunction)
+                and run.experimental_get_tracing_count() > 0
+                and bool(run._jit_compile) == (mode == "XLA"))
+    if mode == "SavedModel":
+        return type(getattr(run, "loaded", None)).__name__ == "_UserObject"
+    if mode == "jit":
+        return hasattr(run, "compiled") and run.compiled._cache_size() > 0
+    if mode == "aot_eager":
+        from torch._dynamo.utils import counters
+        return counters["aot_autograd"]["total"] > 0
+    return mode == "eager"
+
+
 def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
     return ("torch.compile cannot trace Keras' layers on PyTorch, whose cpu:0 "
@@ -83,7 +109,10 @@ def missing_gradients(mode):
 
 
 def predictor(model, mode, inputs):
-    """What computes a Transformer's output: () -> [B T V]."""
+    """What computes a Transformer's output: () -> [B T V].
+
+    Its ``ran()`` says whether that was done in the mode.
+    """
     variables = [variable for _, variable, _ in leaves(model)]
     with on(model.home):
         inputs = [to_native(value, model.home) for value in inputs]
@@ -94,6 +123,7 @@ def predictor(model, mode, inputs):
         with on(model.home):
             return to_numpy(run(*inputs))
 
+    predict.ran = lambda: ran(mode, run)
     return predict
 
 
@@ -124,4 +154,5 @@ def differentiator(model, mode, inputs):
             name: np.ascontiguousarray(convert(to_numpy(gradient)))
             for (name, _, convert), gradient in zip(weights, gradients)}
 
+    differentiate.ran = lambda: ran(mode, run)
     return differentiate

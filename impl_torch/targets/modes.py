@@ -4,6 +4,7 @@ import importlib.util
 import io
 
 import torch
+from torch._dynamo import utils as dynamo
 
 from impl_torch.engine import on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
@@ -36,18 +37,48 @@ def exported(model, inputs):
 def onnx_runtime(model, inputs):
     """A model exported to ONNX, and run by ONNX Runtime on the processor."""
     import onnxruntime
-    session = onnxruntime.InferenceSession(
+    return Session(onnxruntime.InferenceSession(
         onnx.to_onnx(model, [to_numpy(value) for value in inputs]),
-        providers=["CPUExecutionProvider"])
-    return lambda *inputs: torch.from_numpy(session.run(None, {
-        name: to_numpy(value)
-        for name, value in zip(onnx.INPUTS, inputs)})[0])
+        providers=["CPUExecutionProvider"]))
+
+
+class Session:
+    """What ONNX Runtime makes of a model, as a function of tensors.
+
+    Attributes:
+        count: how often it ran.
+    """
+
+    def __init__(self, session):
+        self.session, self.count = session, 0
+
+    def __call__(self, *inputs):
+        output, = self.session.run(None, {
+            name: to_numpy(value)
+            for name, value in zip(onnx.INPUTS, inputs)})
+        self.count += 1
+        return torch.from_numpy(output)
 
 
 #: Mode -> what makes a function of a function and its inputs.
 MODES = {"eager": eager, "aot_eager": compiled("aot_eager"),
          "inductor": compiled("inductor"), "export": exported,
          "ONNX Runtime": onnx_runtime}
+
+
+def ran(mode, run):
+    """Whether a function has run in a mode, by what torch itself counted."""
+    count = dynamo.counters
+    match mode:
+        case "aot_eager":
+            return count["aot_autograd"]["total"] > 0 and not count["inductor"]
+        case "inductor":
+            return bool(count["inductor"])
+        case "export":
+            return isinstance(run, torch.fx.GraphModule)
+        case "ONNX Runtime":
+            return isinstance(run, Session) and run.count > 0
+    return mode == "eager"
 
 
 def missing(mode, dtype):
@@ -74,14 +105,19 @@ def missing_gradients(mode):
 
 
 def predictor(model, mode, inputs):
-    """What computes a Transformer's output: () -> [B T V]."""
+    """What computes a Transformer's output: () -> [B T V].
+
+    Its ``ran()`` says whether that was done in the mode.
+    """
     inputs = tuple(to_native(value, model.home) for value in inputs)
+    dynamo.counters.clear()
     run = MODES[mode](model, inputs)
 
     def predict():
         with torch.no_grad(), on(model.home):
             return to_numpy(run(*inputs))
 
+    predict.ran = lambda: ran(mode, run)
     return predict
 
 
@@ -100,6 +136,7 @@ def differentiator(model, mode, inputs):
             model(*inputs), labels, config.pad_id, config.label_smoothing,
             config.smoothing)
 
+    dynamo.counters.clear()
     run = MODES[mode](loss_of, inputs)
 
     def differentiate():
@@ -112,4 +149,5 @@ def differentiator(model, mode, inputs):
             name: convert(to_numpy(gradient))
             for (name, _, convert), gradient in zip(weights, gradients)}
 
+    differentiate.ran = lambda: ran(mode, run)
     return differentiate

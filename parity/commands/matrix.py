@@ -1,12 +1,13 @@
 """``parity matrix``: every implementation, wherever and however it runs."""
 
+import dataclasses
 import pathlib
 from typing import Annotated, Optional
 
 import typer
 
 from contract.config import PRESETS
-from contract.errors import InputError, one_of
+from contract.errors import InputError, one_of, visible
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json, Require, Words, exit_if_missing
@@ -30,8 +31,8 @@ def matrix(
         "[default: all]")] = None,
     mode: Annotated[Words, typer.Option(
         "--mode", metavar="NAME", help="eager, or how else a framework runs a "
-        "model, such as inductor, export, tf.function, XLA, jit.  "
-        "[default: all]")] = None,
+        "model, such as inductor, ONNX Runtime, tf.function, jit; separate "
+        "names by commas.  [default: all]")] = None,
     dtype: Annotated[Words, typer.Option(
         "--dtype", metavar="NAME", help=f"{', '.join(WORKS['forward'])} or "
         "all.  [default: all]")] = None,
@@ -69,11 +70,13 @@ def matrix(
             backends=tuple(words(
                 backend or ["all"], BACKENDS["keras"], "backend")),
             forms=tuple(words(form or ["all"], ports.FORMS, "form")),
-            modes=tuple(mode_words(mode)) if mode else None,
             dtypes=tuple(words(dtype or ["all"], WORKS["forward"], "dtype")),
             devices=tuple(words(device or ["cpu"], DEVICES, "device")),
             works=tuple(words(work or ["all"], WORKS, "work")),
             meshes=tuple(mesh_list(mesh or ["one"])))
+        if mode is not None:
+            wanted = dataclasses.replace(
+                wanted, modes=mode_words(mode, run.modes_of(wanted)))
         check_writable(json_file)
         check_writable(markdown)
         exit_if_missing(words(require, known[1:], "port") if require else [])
@@ -83,11 +86,6 @@ def matrix(
                 raise InputError(
                     f"--add has a matrix of {one.preset}, not of {preset}.")
         result = shown(preset, wanted, earlier)
-        there = {cell.target.mode for cell in result.cells}
-        for name in set(wanted.modes or ()) - there:
-            raise InputError(
-                f"nothing that was asked for has a mode {name}; leave --mode "
-                "out to see those that there are.")
         if json_file:
             write_json(json_file, result.as_json())
         if markdown:
@@ -110,17 +108,19 @@ def shown(preset, wanted, earlier=()):
             task, description=f"{cell.target}: {cell.work}"))
     for one in reversed(earlier):
         result.add(one)
-    if result.cells:
-        tables.show(out, result)
+    tables.show(out, result)
     return result
 
 
 def check_on_meshes(preset, names, dtypes, given, gradients, train, json_file):
     """What ``parity check --mesh`` does: it ends with an exit status."""
     from parity.matrix import run
+    meshes = mesh_list(given)
+    if "" in meshes and "all" not in given:
+        raise InputError("one is one device, and no mesh; leave --mesh out.")
     result = shown(preset, run.Wanted(
         ports=tuple(names), dtypes=tuple(dtypes),
-        meshes=tuple(mesh_list(given)), steps=train, works=tuple(
+        meshes=tuple(filter(None, meshes)), steps=train, works=tuple(
             work for work, asked in (
                 ("forward", True), ("gradients", gradients),
                 ("training", train)) if asked)))
@@ -151,6 +151,20 @@ def mesh_list(given):
                          for name in names)
 
 
-def mode_words(words):
-    """Names separated by spaces or commas, or repeated."""
-    return [name for word in words for name in word.replace(",", " ").split()]
+def mode_words(given, known):
+    """Modes separated by commas, for some have spaces; None for all.
+
+    Raises:
+        InputError: what was asked for has no such mode, or none is given.
+    """
+    names = [name for words in given for word in words.split(",")
+             if (name := " ".join(word.split()))]
+    if not names:
+        raise InputError(
+            f"no mode is given; choose from {', '.join(known)}.")
+    for name in names:
+        if name != "all" and name not in known:
+            raise InputError(
+                f"nothing that was asked for has a mode {visible(name)}; "
+                f"choose from {', '.join(known)}.")
+    return None if "all" in names else tuple(names)

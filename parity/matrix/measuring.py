@@ -11,6 +11,7 @@ from parity.check.runners import Reference, Runner, compare_steps
 from parity.check.run import MOST_SEEDS
 from contract.weights import probe_weights
 from parity.numerics import rounding
+from parity.numerics.comparator import DIVERGENCE, Difference
 
 #: How many runs are timed, and how many steps of training compared.
 RUNS, STEPS = 3, 10
@@ -75,6 +76,9 @@ def measured(bench, target, work, preset):
     steps = run()
     preparing = time.perf_counter() - start
     differences = compare_steps(steps, truth, target.dtype, fused)
+    if target.mode != "eager" and not run.ran():
+        differences = {target.mode: Difference(
+            None, 0.0, DIVERGENCE, "it did not run so"), **differences}
     times = []
     for _ in range(RUNS):
         start = time.process_time()
@@ -91,11 +95,19 @@ def is_a_step(runner):
 
 
 def in_mode(mode, work, runner, inputs):
-    """What runs a model in a mode and returns arrays by name."""
+    """What runs a model in a mode and returns arrays by name.
+
+    Its ``ran()`` says whether that was done in the mode.
+    """
     theirs = ports.modes(runner.engine.NAME)
     if work == "forward":
         predict = theirs.predictor(runner.model, mode, inputs)
-        return lambda: {"output": predict()}
+
+        def outputs():
+            return {"output": predict()}
+
+        outputs.ran = predict.ran
+        return outputs
     differentiate = theirs.differentiator(runner.model, mode, inputs)
 
     def gradients():
@@ -105,6 +117,7 @@ def in_mode(mode, work, runner, inputs):
             "all weights": np.concatenate([
                 by_weight[name].ravel() for name in runner.weights])}
 
+    gradients.ran = differentiate.ran
     return gradients
 
 

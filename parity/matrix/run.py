@@ -18,7 +18,8 @@ from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
 from parity.numerics.dtypes import BOTH
 from parity.ports import FORMS, NotChecked
-from parity.targets import BACKENDS, Target, mesh_axes, mesh_modes
+from parity.targets import (
+    BACKENDS, MODES, Target, mesh_axes, mesh_modes)
 
 #: The most seconds of one cell; a compiler may take minutes.
 PATIENCE = 900
@@ -43,6 +44,22 @@ class Wanted:
     works: tuple = tuple(WORKS)
     steps: int = meshes.STEPS
     meshes: tuple = ("",)
+
+
+def modes_of(wanted):
+    """The modes that what is wanted has, whichever of them are wanted."""
+    found = {}
+    for port in wanted.ports:
+        for backend in BACKENDS.get(port, ("",)):
+            if "" in wanted.meshes and (
+                    wanted.backends is None or not backend
+                    or backend in wanted.backends):
+                found |= dict.fromkeys(("eager", *(
+                    MODES.get(Target(port, backend=backend).implementation, ())
+                    if "readable" in wanted.forms else ())))
+        for mesh in filter(None, wanted.meshes):
+            found |= dict.fromkeys(mesh_modes(port, mesh_axes(mesh)))
+    return tuple(found)
 
 
 class PortProcess:

@@ -1,8 +1,11 @@
 """The matrix for the eye: tables in a terminal, and a page in Markdown."""
 
+import re
+
 from rich.table import Table
 from rich.text import Text
 
+from contract.errors import visible
 from contract.files import write_whole
 from parity.matrix.cells import NOT_CHECKED, WORKS
 from parity.numerics.comparator import DIVERGENCE
@@ -100,7 +103,7 @@ def table(matrix):
     for work, dtype in columns:
         result.add_column(f"{work}\n{dtype}", justify="right", no_wrap=True)
     for row, cells in by_row(matrix).items():
-        result.add_row(*words_of(row), *(
+        result.add_row(*map(Text, map(visible, words_of(row))), *(
             Text(shown(cells.get(column)), style=style(cells.get(column)))
             for column in columns))
     return result
@@ -115,14 +118,23 @@ def style(cell):
 
 def show(out, matrix):
     """Print a matrix, what diverges, what is not checked, and the verdict."""
+    if not matrix.cells:
+        say(out, "Nothing was compared: no work that was asked for has a limit "
+            "in a dtype that was.")
+        return
     out.print(table(matrix))
     for cell in matrix.divergences:
-        out.print(f"DIVERGENCE: {cell.target}: {cell.work}: {cell.reason}")
+        say(out, f"DIVERGENCE: {cell.target}: {cell.work}: {cell.reason}")
         if cell.cause:
-            out.print(f"Cause: {cell.cause}.")
+            say(out, f"Cause: {cell.cause}.")
     for reason, names in reasons(matrix).items():
-        out.print(f"not checked: {'; '.join(names)}: {reason}")
-    out.print(summary(matrix))
+        say(out, f"not checked: {'; '.join(names)}: {reason}")
+    say(out, summary(matrix))
+
+
+def say(out, words):
+    """Print words of anybody as they are: brackets in them are no markup."""
+    out.print(Text(visible(words)))
 
 
 def summary(matrix):
@@ -155,8 +167,14 @@ def kinds(works):
 def markdown_table(header, rows):
     """A table in Markdown; all columns after the first four are numbers."""
     marks = ["---"] * 4 + ["--:"] * (len(header) - 4)
-    return "\n".join("| " + " | ".join(map(str, row)) + " |"
+    return "\n".join("| " + " | ".join(plain(str(word)) for word in row) + " |"
                      for row in (header, marks, *rows))
+
+
+def plain(words):
+    """Words of anybody in one line of Markdown, where they mark nothing."""
+    return re.sub(r"([\\|<`\[\]])", r"\\\1",
+                  visible(" ".join(words.split())))
 
 
 def speed(matrix):
@@ -190,9 +208,10 @@ def place_words(place, count):
     """A place in words, and how many cells are of it."""
     versions = ", ".join(f"{name} {version}" for name, version
                          in place["versions"].items())
-    return (f"{count} cells: {place['when']}, {place['processor']}, "
-            f"{place['cores']} cores, {place['platform']}, Python "
-            f"{place['python']}; {versions}.")
+    return plain(
+        f"{count} cells: {place['when']}, {place['processor']}, "
+        f"{place['cores']} cores, {place['platform']}, Python "
+        f"{place['python']}; {versions}.")
 
 
 def write(path, matrix):
@@ -213,11 +232,12 @@ def write(path, matrix):
         legend=LEGEND.format(
             steps=STEPS, more=meshes.STEPS,
             nearest="none" if nearest is None else
-            f"{nearest.target}, {nearest.work}, `{nearest.tensor}`: "
+            f"{plain(str(nearest.target))}, {nearest.work}, "
+            f"`{visible(nearest.tensor).replace('`', '')}`: "
             f"{number(nearest.error)} of {number(nearest.limit)}"),
         speed=markdown_table(
             ("implementation", "form", "mode", "where", "a pass", "× eager",
              "first"), speed(matrix)),
-        reasons="\n".join(f"- {reason}: {'; '.join(names)}."
+        reasons="\n".join(plain(f"- {reason}: {'; '.join(names)}.")
                           for reason, names in reasons(matrix).items())
         or "Nothing was left out."))

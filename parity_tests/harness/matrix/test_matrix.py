@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from unittest import mock
 
@@ -9,6 +10,7 @@ import pytest
 
 from parity import ports
 from parity.check import workers
+from parity.commands.matrix import mode_words
 from parity.matrix import cells, measuring, run
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
@@ -45,9 +47,13 @@ def test_a_mode_matches(engine, dtype):
 @pytest.mark.parametrize("work", ["forward", "gradients"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_mode_matches(engine, dtype, work):
+    theirs = ports.modes(engine.NAME)
     for mode in measuring.modes(workers.Workbench(engine)):
         found = cell(engine, mode, work, dtype)
-        assert found.verdict == MATCH or found.reason, found
+        absent = mode != "eager" and (theirs.missing(mode, dtype) or (
+            work == "gradients" and theirs.missing_gradients(mode)))
+        assert (found.verdict, found.reason) == (
+            (cells.NOT_CHECKED, absent) if absent else (MATCH, ""))
 
 
 @PORTS
@@ -57,14 +63,30 @@ def test_what_a_mode_adds_is_seen(engine):
     mode = QUICK[engine.NAME]
 
     def off(function, inputs, *more):
-        run = modes["eager"](function, inputs, *more)
-        return lambda *inputs: run(*inputs) * (1 + 1e-11)
+        return modes["eager"](
+            lambda *inputs: function(*inputs) * (1 + 1e-11), inputs, *more)
 
-    with mock.patch.dict(modes, {mode: off}):
+    theirs = ports.modes(engine.NAME)
+    with mock.patch.dict(modes, {mode: off}), mock.patch.object(
+            theirs, "ran", lambda *given: True):
         found = cell(engine, mode)
     assert found.verdict == DIVERGENCE
     assert found.reason.startswith("output: worst at row")
     assert found.error == pytest.approx(1e-11, rel=1e-3)
+
+
+@PORTS
+@pytest.mark.parametrize("mode", ["aot_eager", "tf.function", "XLA", "jit",
+                                  "export", "ONNX Runtime", "SavedModel"])
+def test_what_was_not_compiled_is_seen(engine, mode):
+    """The eager model in place of what a mode makes of it matches no mode."""
+    modes = ports.modes(engine.NAME).MODES
+    if mode not in modes:
+        return
+    with mock.patch.dict(modes, {mode: modes["eager"]}):
+        found = cell(engine, mode)
+    assert found.verdict == DIVERGENCE
+    assert found.reason == f"{mode}: it did not run so"
 
 
 @PORTS
@@ -134,19 +156,44 @@ def test_the_command_writes_what_it_prints(tmp_path):
 @pytest.mark.parametrize("words, said", [
     (["--mode", "nothing", "--port", "numpy", "--work", "forward",
       "--dtype", "float64"], "has a mode nothing"),
+    (["--mode", ","], "no mode is given"),
+    (["--mode", "eager export", "--port", "torch"], "has a mode eager export"),
+    (["--mode", "FSDP2 + TP", "--port", "torch", "--mesh", "data=2"],
+     "has a mode FSDP2 + TP"),
+    (["--mode", "[/red]", "--port", "numpy"], "has a mode [/red]"),
     (["--preset", "nothing"], "preset"),
     (["--dtype", "int8"], "dtype"),
     (["--device", "abacus"], "device")])
 def test_what_is_not_there_is_refused(words, said):
-    result = invoke("matrix", *words)
+    with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):
+        result = invoke("matrix", *words)
     assert result.exit_code == 2
     assert said in result.output + result.stderr
+
+
+@PORTS
+def test_every_mode_can_be_asked_for(engine):
+    backend = ports.backend(engine.NAME)
+    those = run.modes_of(run.Wanted((engine.NAME,), (backend,)))
+    assert those == measuring.modes(workers.Workbench(engine))
+    words = run.modes_of(run.Wanted(("torch",), meshes=("data=2,model=2",)))
+    assert mode_words(["FSDP2 + TP"], words) == ("FSDP2 + TP",)
+    assert mode_words(["eager, ONNX  Runtime"], ("eager", "ONNX Runtime")) == (
+        "eager", "ONNX Runtime")
+    assert mode_words(["eager,all"], ("eager",)) is None
 
 
 def test_nothing_compared_is_no_match():
     result = invoke("matrix", "--port", "numpy", "--form", "readable",
                     "--work", "forward", "--dtype", "float64")
     assert result.exit_code == 4
+
+
+def test_no_cell_at_all_is_said(tmp_path):
+    result = invoke("matrix", "--port", "numpy", "--work", "gradients",
+                    "--dtype", "float16", "--markdown", tmp_path / "m.md")
+    assert result.exit_code == 4
+    assert "Nothing was compared" in result.output
 
 
 def test_an_earlier_run_is_shown_too(tmp_path):
@@ -168,13 +215,81 @@ def test_an_earlier_run_is_shown_too(tmp_path):
 @pytest.mark.parametrize("text, said", [
     ("{}", "is no matrix"), ("[]", "is not a JSON object"),
     ('{"preset": "lesson", "places": [], "cells": [1]}', "is no matrix"),
-    ('{"preset": "practical", "places": [], "cells": []}', "not of lesson")])
+    (json.dumps(cells.Matrix("practical", places=[run.here()]).as_json()),
+     "not of lesson")])
 def test_an_earlier_run_that_is_none_is_refused(text, said, tmp_path):
     file = tmp_path / "m.json"
     file.write_text(text)
     done = invoke("matrix", "--port", "numpy", "--add", file)
     assert done.exit_code == 2
     assert said in done.output + done.stderr
+
+
+def earlier(tmp_path, target=None, **changed):
+    """What parity matrix says of an earlier run with a cell of these words."""
+    cell = cells.TargetCell(
+        Target("jax"), "forward", MATCH, "", 1e-15, 1e-12, "output", 1)
+    words = cells.Matrix("lesson", [cell], [run.here()]).as_json()
+    one = words["cells"][0]
+    words |= {name: changed.pop(name) for name in set(words) & set(changed)}
+    one["target"] |= target or {}
+    one |= changed
+    file = tmp_path / "m.json"
+    file.write_text(json.dumps(words))
+    return invoke("matrix", "--port", "numpy", "--form", "fast", "--work",
+                  "forward", "--dtype", "float64", "--add", file,
+                  "--markdown", tmp_path / "m.md")
+
+
+@pytest.mark.parametrize("changed", [
+    {"verdict": "fine"}, {"verdict": None}, {"error": None}, {"limit": None},
+    {"error": "x"}, {"error": float("nan")}, {"limit": 1.0}, {"limit": -1.0},
+    {"compared": -5}, {"compared": 0}, {"compared": True}, {"work": "dance"},
+    {"work": ["forward"]}, {"work": "training", "target": {
+        "dtype": "float16"}}, {"reason": None, "verdict": "divergence"},
+    {"verdict": "not checked"}, {"place": 1}, {"place": -1}, {"place": "0"},
+    {"places": []}, {"places": {"a": 1}}, {"places": [{}]}, {"places": None},
+    {"cells": None}, {"cells": "abc"}, {"schema": None}, {"preset": ["lesson"]},
+    {"seconds": "fast"}, {"seconds": -1.0}, {"target": {"mode": None}},
+    {"target": {"mode": ["a"]}}, {"target": {"port": 7}},
+    {"target": {"dtype": "int8"}}], ids=str)
+def test_an_earlier_run_says_nothing_that_cannot_be(changed, tmp_path):
+    with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):
+        done = earlier(tmp_path, **changed)
+    assert done.exit_code == 2, done.output
+    assert "is no matrix" in done.output + done.stderr
+
+
+def test_an_earlier_run_of_a_newer_version_is_refused(tmp_path):
+    done = earlier(tmp_path, schema=2)
+    assert done.exit_code == 2
+    assert "newer version" in done.output + done.stderr
+
+
+def test_an_earlier_match_above_its_limit_is_none(tmp_path):
+    done = earlier(tmp_path, error=1.0)
+    assert done.exit_code == 1
+    assert "DIVERGENCE: jax: forward: output: above its limit" in done.output
+
+
+@pytest.mark.parametrize("changed", [
+    {"verdict": "divergence", "error": None, "cause": "[/x]"},
+    {"verdict": "not checked", "error": None},
+    {"target": {"mode": "a | b"}}], ids=str)
+def test_foreign_words_are_no_markup(changed, tmp_path):
+    """Brackets in a terminal, and bars and new lines in Markdown."""
+    words = "[/__w/gloo/pair.cc:534] closed :boom: | a\n\n# title"
+    done = earlier(tmp_path, **{
+        "target": {"port": "[/b]"}, "reason": words} | changed)
+    assert done.exit_code == int("cause" in changed), done.output
+    if "target" not in changed:
+        assert "[/b]" in done.output
+        assert "[/__w/gloo/pair.cc:534] closed :boom: | a" in done.output
+    page = (tmp_path / "m.md").read_text("utf-8")
+    assert "\n# title" not in page
+    bars = {len(re.findall(r"(?<!\\)\|", line))
+            for line in page.splitlines() if line.startswith("|")}
+    assert len(bars) == 2  # two tables, each with as many columns everywhere
 
 
 def test_every_cell_is_a_number_or_a_reason():
