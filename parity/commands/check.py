@@ -81,12 +81,20 @@ def check(
         "have them, not a line a model and a line a component.")] = False,
 ):
     """Compare every step of every port with the NumPy reference."""
-    if artefact:
+    given = {
+        "preset": preset, "device": device, "gradients": gradients,
+        "train": train, "generate": generate, "wide": wide,
+        "list": list_conditions, "html": html_file, "steps": steps,
+        "form": form != "readable"}
+    if artefact is not None:
+        with told_plainly():
+            alone("--artefact goes with --json", given, port, dtype, require,
+                  seeds, mesh, not full_size)
         return check_artefact(artefact, json_file)
     from parity.check import conditions
     from parity.check import run as checking
     from parity.check.environment import describe
-    if list_conditions:
+    if list_conditions and mesh is None:
         return terminal.print_conditions(
             terminal.console(), conditions.listed())
     with told_plainly():
@@ -104,21 +112,16 @@ def check(
         check_writable(json_file)
         check_writable(html_file)
         if seeds:
-            if (preset or device or gradients or train or generate or wide
-                    or html_file or steps or mesh or form != "readable"):
-                raise InputError(
-                    "--seeds goes with --port, --dtype, --require and --json "
-                    "alone; leave the other options out.")
+            alone("--seeds goes with --port, --dtype, --require and --json",
+                  given, mesh)
             exit_if_missing(required)
             check_seeds(names, dtypes, seeds, json_file)
         exit_if_missing(set(required) - set(names))
         if mesh:
-            if (device or generate or wide or html_file or steps or seeds
-                    or form != "readable" or len(preset or ()) > 1):
-                raise InputError(
-                    "--mesh goes with one --preset, --port, --dtype, "
-                    "--gradients, --train, --require and --json alone; leave "
-                    "the other options out.")
+            alone("--mesh goes with one --preset, --port, --dtype, "
+                  "--gradients, --train, --require and --json",
+                  given | {"preset": preset and len(presets) > 1,
+                           "gradients": False, "train": 0}, seeds)
             exit_if_missing(required)
             check_on_meshes(presets[0] if preset else "lesson", names, dtypes,
                             mesh, gradients, train, json_file)
@@ -147,3 +150,17 @@ def check(
                     view.add(group)
                 view.end(run.report)
             finish(out, run.report, names, json_file, html_file)
+
+
+def alone(words, given, *more):
+    """Refuse an option that what is asked for does not take.
+
+    Args:
+        words: what goes with what, for the sentence.
+        given, more: values of the other options; those left out are false.
+
+    Raises:
+        InputError: one is given.
+    """
+    if any(given.values()) or any(more):
+        raise InputError(f"{words} alone; leave the other options out.")

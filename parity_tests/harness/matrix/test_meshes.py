@@ -149,7 +149,10 @@ def test_a_mesh_that_does_not_fit_is_refused(words, said):
 @pytest.mark.parametrize("words, said", [
     (["--mesh", "data=2", "--generate"], "--mesh goes with"),
     (["--mesh", "data=3"], "does not divide"),
-    (["--mesh", "data=2", "--seeds", "1"], "leave the other options out")])
+    (["--mesh", "data=2", "--seeds", "1"], "leave the other options out"),
+    (["--mesh", "data=2", "--list"], "leave the other options out"),
+    (["--mesh", "data=2", "--preset", "lesson,practical"], "one --preset"),
+    (["--mesh", "one"], "is one device, and no mesh")])
 def test_check_refuses_what_a_mesh_has_not(words, said):
     result = invoke("check", "--port", "jax", *words)
     assert result.exit_code == 2
