@@ -27,6 +27,17 @@ def divided_axis(name):
                  if name.endswith(end)), None)
 
 
+def copies(name, axes, sharded):
+    """How often all devices together hold each value of a weight.
+
+    Args:
+        axes: {"data": devices, "model": devices}.
+        sharded: whether weights are divided along "data" too.
+    """
+    divided = divided_axis(name) is not None
+    return (1 if sharded else axes["data"]) * (1 if divided else axes["model"])
+
+
 def check_mesh(config, axes, rows):
     """Check that a mesh divides a model and its batches.
 

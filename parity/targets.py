@@ -26,6 +26,9 @@ MESH_MODES: dict[str, dict] = {
 }
 ONE_PROCESS = ("jax",)
 
+#: The modes that divide weights along "data" too.
+SHARDED = ("FSDP2", "FSDP2 + TP")
+
 #: How else each implementation runs a model than as it is, on one device.
 MODES: dict[str, tuple] = {
     "torch": ("aot_eager", "inductor", "export", "ONNX Runtime"),

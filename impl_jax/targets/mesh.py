@@ -25,12 +25,20 @@ def join(rank, size, file):
     """All devices are of one process: there is nobody to meet."""
 
 
+def missing(axes, config):
+    """Why a model is not divided along these axes, in words, or ""."""
+    return ""
+
+
 class MeshEngine:
     """An engine whose models live on a mesh.
 
     Args:
         axes: {"data": devices, "model": devices}.
         mode: "jit", the only one.
+
+    Attributes:
+        read: how many rows a device has read last.
 
     Raises:
         InputError: there are not so many devices.
@@ -40,6 +48,7 @@ class MeshEngine:
     FUSED = {"gradients"}
 
     def __init__(self, axes, mode):
+        self.read = 0
         count = axes["data"] * axes["model"]
         there = jax.devices("cpu")
         if len(there) < count:
@@ -65,8 +74,17 @@ class MeshEngine:
 
     def rows(self, arrays, axis=0):
         """Arrays divided along "data", by one of their axes."""
-        return [jax.device_put(array, self.on(*[None] * axis, "data"))
-                for array in arrays]
+        arrays = [jax.device_put(array, self.on(*[None] * axis, "data"))
+                  for array in arrays]
+        self.read = arrays[0].addressable_shards[0].data.shape[axis]
+        return arrays
+
+    def copies(self, model):
+        """How often all devices together hold each value of a weight, by name.
+        """
+        return {name: sum(shard.data.size for shard
+                          in weight[...].addressable_shards)
+                / weight[...].size for name, weight in leaves(model)}
 
     def build(self, component, config, weights, dtype="float64",
               device="cpu"):

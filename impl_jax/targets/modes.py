@@ -47,9 +47,7 @@ def missing_gradients(mode):
 
 
 def predictor(model, mode, inputs):
-    """What computes a Transformer's output: () -> [B T V].
-
-    Its ``ran()`` says whether that was done in the mode.
+    """What computes a Transformer's output, () -> [B T V]; whether it ran so.
     """
     graph, state = nnx.split(model)
     weights, tree = jax.tree.flatten(state)
@@ -63,12 +61,11 @@ def predictor(model, mode, inputs):
     def predict():
         return to_numpy(run(weights, *inputs))
 
-    predict.ran = lambda: ran(mode, run)
-    return predict
+    return predict, lambda: ran(mode, run)
 
 
 def differentiator(model, mode, inputs):
-    """What computes a loss: () -> loss and {weight: gradient}.
+    """What computes a loss, () -> loss and {weight: gradient}; whether it ran.
 
     Args:
         inputs: source, target, both masks, and labels.
@@ -91,5 +88,4 @@ def differentiator(model, mode, inputs):
         return to_numpy(loss), export(
             nnx.merge(graph, tree.unflatten(gradients)))
 
-    differentiate.ran = lambda: ran(mode, run)
-    return differentiate
+    return differentiate, lambda: ran(mode, run)

@@ -50,6 +50,28 @@ def join(rank, size, file):
         timeout=datetime.timedelta(seconds=PATIENCE))
 
 
+def missing(axes, config):
+    """Why a model is not divided along these axes, in words, or ""."""
+    return ("weights that are tied are divided along data alone in torch"
+            if axes["model"] > 1 and config.tied != "none" else "")
+
+
+def check_config(config):
+    """Check that all ranks have one config.
+
+    Raises:
+        InputError: they have not; it names a rank and a field.
+    """
+    configs = [None] * distributed.get_world_size()
+    distributed.all_gather_object(configs, config.as_dict())
+    for rank, theirs in enumerate(configs):
+        for name, value in configs[0].items():
+            if theirs.get(name) != value:
+                raise InputError(
+                    f"rank {rank} has {name} {theirs.get(name)}, and rank 0 "
+                    f"{value}; give all ranks one config.")
+
+
 def whole(tensor):
     """A tensor of which this rank may have a part, as all of it."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
@@ -71,13 +93,16 @@ class MeshEngine:
     Args:
         axes: {"data": processes, "model": processes}.
         mode: "DDP", "FSDP2", "TP" or "FSDP2 + TP".
+
+    Attributes:
+        read: how many rows this rank has read last.
     """
 
     NAME = NAME
     FUSED = {"gradients"}
 
     def __init__(self, axes, mode):
-        self.mode = mode
+        self.mode, self.read = mode, 0
         mesh = init_device_mesh(
             "cpu", (axes["data"], axes["model"]),
             mesh_dim_names=("data", "model"))
@@ -91,11 +116,9 @@ class MeshEngine:
         """Make a model and divide its weights.
 
         Raises:
-            InputError: it has tied weights, which TP would divide twice.
+            InputError: another rank has another config.
         """
-        if self.model.size() > 1 and config.tied != "none":
-            raise InputError(
-                "weights that are tied are divided along data alone in torch.")
+        check_config(config)
         model = engine.build(component, config, weights, dtype, device)
         if self.model.size() > 1:
             self.divide(model)
@@ -123,7 +146,19 @@ class MeshEngine:
 
     def run(self, model, *inputs):
         """A model's output of this rank's rows."""
+        self.read = len(inputs[0])
         return (model.parallel[0] if self.mode == "DDP" else model)(*inputs)
+
+    def copies(self, model):
+        """How often all ranks together hold each value of a weight, by name.
+        """
+        names, weights = zip(*(leaf[:2] for leaf in leaves(model)))
+        held = torch.tensor([
+            (weight.to_local() if isinstance(weight, DTensor) else weight)
+            .numel() for weight in weights])
+        distributed.all_reduce(held)
+        return {name: int(count) / weight.numel()
+                for name, count, weight in zip(names, held, weights)}
 
     def rows(self, *tensors):
         """This rank's rows of tensors."""

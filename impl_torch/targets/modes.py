@@ -105,9 +105,7 @@ def missing_gradients(mode):
 
 
 def predictor(model, mode, inputs):
-    """What computes a Transformer's output: () -> [B T V].
-
-    Its ``ran()`` says whether that was done in the mode.
+    """What computes a Transformer's output, () -> [B T V]; whether it ran so.
     """
     inputs = tuple(to_native(value, model.home) for value in inputs)
     dynamo.counters.clear()
@@ -117,12 +115,11 @@ def predictor(model, mode, inputs):
         with torch.no_grad(), on(model.home):
             return to_numpy(run(*inputs))
 
-    predict.ran = lambda: ran(mode, run)
-    return predict
+    return predict, lambda: ran(mode, run)
 
 
 def differentiator(model, mode, inputs):
-    """What computes a loss: () -> loss and {weight: gradient}.
+    """What computes a loss, () -> loss and {weight: gradient}; whether it ran.
 
     Args:
         inputs: source, target, both masks, and labels.
@@ -149,5 +146,4 @@ def differentiator(model, mode, inputs):
             name: convert(to_numpy(gradient))
             for (name, _, convert), gradient in zip(weights, gradients)}
 
-    differentiate.ran = lambda: ran(mode, run)
-    return differentiate
+    return differentiate, lambda: ran(mode, run)

@@ -21,7 +21,6 @@ from parity.check.runners import Reference
 from parity.matrix.cells import Matrix, cell_of, failed, left_out
 from parity.numerics import tolerances
 from parity.numerics.comparator import compare
-from parity.numerics.dtypes import EPS
 from parity.targets import Target
 
 #: What this program writes, and the newest that it reads.
@@ -31,11 +30,6 @@ MODEL, VECTORS, FACTS = "model.onnx", "vectors.safetensors", "artefact.json"
 
 #: The dtypes that NumPy and the runtime both have.
 DTYPES = ("float64", "float32", "float16")
-
-#: The largest limit of an output in each; NumPy's own error is below half.
-LARGEST = {"float64": tolerances.FLOAT64_LIMIT,
-           "float32": tolerances.fixed_limit("float32"),
-           "float16": max(tolerances.MANY["float16"]) * EPS["float16"]}
 
 #: The formats, and the port that writes each.
 FORMATS = {"onnx": ("torch",)}
@@ -82,7 +76,8 @@ def write(path, name, port, config, arrays, dtype):
             min(length, most) for length, most in zip(
                 size, (config.source_length, config.max_length)))))
         truth = reference.truth(case)
-        limits.append(min(float(truth.limit("output", dtype)), LARGEST[dtype]))
+        limits.append(min(float(truth.limit("output", dtype)),
+                          tolerances.largest_limit(dtype)))
         vectors |= {f"{number}.{word}": array for word, array in (
             *zip(INPUTS, case.inputs), ("output", truth.steps["output"]))}
     model = engine.build("transformer", config, reference.arrays, dtype)
@@ -150,7 +145,8 @@ def sound(facts, vectors):
         and isinstance(facts.get("name"), str)
         and facts.get("dtype") in DTYPES
         and isinstance(limits, list) and len(limits) > 0
-        and all(isinstance(one, float) and 0 < one <= LARGEST[facts["dtype"]]
+        and all(isinstance(one, float)
+                and 0 < one <= tolerances.largest_limit(facts["dtype"])
                 for one in limits)
         and {f"{number}.{word}" for number in range(len(limits))
              for word in (*INPUTS, "output")} == vectors.keys())

@@ -1,6 +1,7 @@
 """What a port is asked for a cell, in the process in which it works."""
 
 import functools
+import itertools
 import time
 
 import numpy as np
@@ -20,18 +21,31 @@ RUNS, STEPS = 3, 10
 @functools.cache
 def reference(preset, dtype, work):
     """The Reference, the Case of a work and its Truth."""
-    config, weights = cases.test_size(preset), golden.shipped(preset)
-    batch = cases.padded_batch(config)
+    config, batch = cases.test_size(preset), cases.padded_batch(
+        cases.test_size(preset))
     if work == "forward":
-        case = cases.model_case(batch)
+        return prepared(config, cases.model_case(batch), dtype,
+                        [golden.shipped(preset)])
+    return prepared(
+        config, cases.gradients_case(batch, config.pad_id), dtype,
+        itertools.chain([golden.shipped(preset)], probes(config, 1)))
+
+
+def probes(config, first):
+    """Yield weights of a model, each drawn by another seed."""
+    return (probe_weights(config, seed) for seed in range(first, MOST_SEEDS))
+
+
+def prepared(config, case, dtype, candidates):
+    """The Reference of the first weights that suit a Case, it, and its Truth.
+
+    Args:
+        candidates: weights; of the last it is taken if none suits.
+    """
+    for weights in candidates:
         ours = Reference(config, weights, dtype)
-    else:
-        case = cases.gradients_case(batch, config.pad_id)
-        for seed in range(1, MOST_SEEDS):
-            ours = Reference(config, weights, dtype)
-            if not ours.near_a_kink(case):
-                break
-            weights = probe_weights(config, seed)
+        if not ours.near_a_kink(case):
+            break
     return ours, case, ours.truth(case)
 
 
@@ -68,17 +82,15 @@ def measured(bench, target, work, preset):
     inputs = [rounding.rounded(x, target.dtype) for x in case.inputs]
     start = time.perf_counter()
     if target.mode == "eager":
-        run = functools.partial(runner.steps, case, inputs)
+        run, ran = functools.partial(runner.steps, case, inputs), lambda: True
         fused = runner.fused
     else:
-        run = in_mode(target.mode, work, runner, inputs)
+        run, ran = in_mode(target.mode, work, runner, inputs)
         fused = "output".__ne__ if work == "forward" else is_a_step(runner)
     steps = run()
     preparing = time.perf_counter() - start
     differences = compare_steps(steps, truth, target.dtype, fused)
-    if target.mode != "eager" and not run.ran():
-        differences = {target.mode: Difference(
-            None, 0.0, DIVERGENCE, "it did not run so"), **differences}
+    differences = wrong(target, runner, ran()) | differences
     times = []
     for _ in range(RUNS):
         start = time.process_time()
@@ -88,6 +100,24 @@ def measured(bench, target, work, preset):
             "seconds": float(np.median(times))}
 
 
+def wrong(target, runner, ran=True):
+    """What is not as a Target says, as Differences by name."""
+    words = {}
+    if not ran:
+        words[target.mode] = "it did not run so"
+    dtypes = {array.dtype.name for array
+              in runner.engine.export(runner.model).values()}
+    if dtypes != {target.dtype}:
+        words["weights"] = f"they are {' and '.join(sorted(dtypes))}"
+    return divergences(words)
+
+
+def divergences(words):
+    """Differences of what has no number, from words by name."""
+    return {name: Difference(None, 0.0, DIVERGENCE, reason)
+            for name, reason in words.items()}
+
+
 def is_a_step(runner):
     """Whether a gradient is that of a step, which a mode does not show."""
     weights = {f"grad {name}" for name in runner.weights}
@@ -95,20 +125,16 @@ def is_a_step(runner):
 
 
 def in_mode(mode, work, runner, inputs):
-    """What runs a model in a mode and returns arrays by name.
+    """What runs a model in a mode, and says whether it did.
 
-    Its ``ran()`` says whether that was done in the mode.
+    Returns:
+        () -> arrays by name, and () -> bool.
     """
     theirs = ports.modes(runner.engine.NAME)
     if work == "forward":
-        predict = theirs.predictor(runner.model, mode, inputs)
-
-        def outputs():
-            return {"output": predict()}
-
-        outputs.ran = predict.ran
-        return outputs
-    differentiate = theirs.differentiator(runner.model, mode, inputs)
+        predict, ran = theirs.predictor(runner.model, mode, inputs)
+        return lambda: {"output": predict()}, ran
+    differentiate, ran = theirs.differentiator(runner.model, mode, inputs)
 
     def gradients():
         loss, by_weight = differentiate()
@@ -117,8 +143,7 @@ def in_mode(mode, work, runner, inputs):
             "all weights": np.concatenate([
                 by_weight[name].ravel() for name in runner.weights])}
 
-    gradients.ran = differentiate.ran
-    return gradients
+    return gradients, ran
 
 
 def trained(engine, target, preset):

@@ -1,32 +1,26 @@
-"""What a port on a mesh is asked, and the processes that it has.
+"""What a port on a mesh is asked, in each of its processes.
 
 The model is a preset's at test size with vocabularies that two, four and eight
 divide; a batch has eight rows, of which shards hold unequally many tokens.
 """
 
-import concurrent.futures
-import contextlib
 import dataclasses
 import functools
-import os
-import pathlib
-import tempfile
 import time
 
 import numpy as np
 
 from contract.batch import Batch
-from contract.sharding import check_mesh
+from contract.sharding import copies
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity import ports
-from parity.check import cases, lockstep, training_runs, workers
-from parity.check.runners import Reference, Runner, compare_steps
-from parity.matrix import mesh_causes
+from parity.check import cases, lockstep, training_runs
+from parity.check.runners import Runner, compare_steps
+from parity.matrix import measuring, mesh_causes
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE
-from parity.ports import NotChecked
-from parity.targets import ONE_PROCESS, devices_of, mesh_axes
+from parity.targets import SHARDED, mesh_axes
 
 #: The meshes of the whole matrix.
 MESHES = ("data=2,model=1", "data=1,model=2", "data=2,model=2",
@@ -37,9 +31,6 @@ ROWS, SOURCE_VOCAB, TARGET_VOCAB, STEPS = 8, 40, 48, 20
 
 #: What gradients drop values by.
 KEY = (3, 1415926535)
-
-#: Seconds until the ranks of a mesh are given up.
-PATIENCE = 300
 
 TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
 
@@ -84,16 +75,10 @@ def reference(preset, dtype, work):
     """The Reference, the Case of a work and its Truth."""
     config = config_of(preset)
     batch = batch_of(config)
-    if work == "forward":
-        case, seeds = cases.model_case(batch), (0,)
-    else:
-        case, seeds = dataclasses.replace(
-            cases.gradients_case(batch, config.pad_id), key=KEY), range(100)
-    for seed in seeds:
-        ours = Reference(config, probe_weights(config, seed), dtype)
-        if not ours.near_a_kink(case):
-            break
-    return ours, case, ours.truth(case)
+    case = cases.model_case(batch) if work == "forward" else (
+        dataclasses.replace(
+            cases.gradients_case(batch, config.pad_id), key=KEY))
+    return measuring.prepared(config, case, dtype, measuring.probes(config, 0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +91,13 @@ class Rank:
 
 
 def measured(bench, target, work, preset, steps, rank):
-    """What a cell needs of a mesh; None of all ranks but the first."""
+    """What a cell needs of a mesh; None of all ranks but the first.
+
+    A text if the mesh does not do this model.
+    """
+    if reason := ports.meshes(bench.engine.NAME).missing(
+            mesh_axes(target.mesh), config_of(preset)):
+        return reason
     engine = engine_on_mesh(bench, target, rank)
     start = time.perf_counter()
     differences, cause = (
@@ -138,17 +129,41 @@ def diverge(differences):
     return any(one.verdict == DIVERGENCE for one in differences.values())
 
 
+def undivided(engine, target, runner):
+    """What does not lie on a mesh as its Target says, as Differences by name.
+
+    It is asked of all ranks, which count together, before the model runs: FSDP2
+    keeps what it has gathered last.
+    """
+    found = engine.copies(runner.model)
+    axes, words = mesh_axes(target.mesh), {}
+    for name in runner.weights:
+        expected = copies(name, axes, target.mode in SHARDED)
+        if found[name] != expected:
+            words[name] = (f"all devices together hold it {found[name]:g} "
+                           f"times, and not {expected:g}")
+    return measuring.wrong(target, runner) | measuring.divergences(words)
+
+
+def unread(engine, target):
+    """Whether a device reads other rows than its own, as undivided's."""
+    rows = ROWS // mesh_axes(target.mesh)["data"]
+    return measuring.divergences({} if engine.read == rows else {
+        "rows": f"a device reads {engine.read} of {ROWS}, and not {rows}"})
+
+
 def compared_outputs(engine, target, preset, rank):
     """The Difference of the outputs of all shards, and its cause."""
     ours, case, truth = reference(preset, target.dtype, "forward")
     runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    wrong = undivided(engine, target, runner)
     output = engine.predict(runner.model, *case.inputs)
     if rank.number:
         return None, ""
     differences = compare_steps(
         {"output": output}, truth, target.dtype, "output".__ne__)
     if not diverge(differences):
-        return differences, ""
+        return wrong | unread(engine, target) | differences, ""
 
     def steps_of(weights):
         exact = ours.exact.engine
@@ -164,13 +179,14 @@ def compared_gradients(engine, target, preset, rank):
     """The Differences of a loss and its gradients, and their cause."""
     ours, case, truth = reference(preset, target.dtype, "gradients")
     runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    wrong = undivided(engine, target, runner)
     steps = runner.steps(case, [
         rounding.rounded(x, target.dtype) for x in case.inputs])
     if rank.number:
         return None, ""
     differences = compare_steps(steps, truth, target.dtype, runner.fused)
     if not diverge(differences):
-        return differences, ""
+        return wrong | unread(engine, target) | differences, ""
     return differences, mesh_causes.cause_in_gradients(
         {name.removeprefix("grad "): array for name, array in steps.items()},
         mesh_causes.Shards(
@@ -203,83 +219,3 @@ def compared_training(engine, preset, steps, rank):
 
 #: What a mesh is asked for a work that is no training.
 COMPARED = {"forward": compared_outputs, "gradients": compared_gradients}
-
-
-class MeshProcesses:
-    """The processes of a port on a mesh, all asked the same.
-
-    Raises:
-        InputError: the mesh does not divide the model or its batches.
-    """
-
-    def __init__(self, port, mesh, preset):
-        self.port, self.mesh, self.processes = port, mesh, []
-        axes = mesh_axes(mesh)
-        check_mesh(config_of(preset), axes, ROWS)
-        self.devices = devices_of(axes)
-        self.size = 1 if port in ONE_PROCESS else self.devices
-        self.folder = None
-
-    def begin(self):
-        """Begin every process: a Reply."""
-        self.folder = tempfile.TemporaryDirectory()
-        flags = f"{os.environ.get('XLA_FLAGS', '')} " \
-            f"--xla_force_host_platform_device_count={self.devices}"
-        environment = {"XLA_FLAGS": flags.strip()} if self.size == 1 else {}
-        self.processes = [
-            workers.Apart(self.port, environment=environment)
-            for _ in range(self.size)]
-        return self._all("starting", workers.settings, [()] * self.size)
-
-    def ask(self, work, function, *arguments, patience=PATIENCE):
-        """The Reply of rank 0, once all have answered.
-
-        If a rank fails, ends or is silent, all are ended at once, for the
-        others would wait for it; and the next question begins them anew.
-        """
-        if not self.processes:
-            begun = self.begin()
-            if begun.failure or isinstance(begun.value, NotChecked):
-                self.close()
-                return begun
-        file = str(pathlib.Path(self.folder.name) / "meeting")
-        return self._all(work, function, [
-            (*arguments, Rank(number, self.size, file))
-            for number in range(self.size)], patience)
-
-    def _all(self, work, function, arguments, patience=PATIENCE):
-        futures = [process.ask(work, function, *those) for process, those
-                   in zip(self.processes, arguments)]
-        until = time.monotonic() + patience
-        waiting = set(futures)
-        while waiting:
-            done, waiting = concurrent.futures.wait(
-                waiting, max(0, until - time.monotonic()),
-                concurrent.futures.FIRST_COMPLETED)
-            for future in done:
-                reply = future.result()
-                if reply.failure:
-                    rank = futures.index(future)
-                    self.close()
-                    words = f"rank {rank} of {self.size}: {reply.failure}"
-                    return dataclasses.replace(
-                        reply, failure=words if self.size > 1
-                        else reply.failure)
-            if not done and waiting:
-                silent = futures.index(next(iter(waiting)))
-                self.close()
-                return workers.Reply(
-                    None, f"rank {silent} of {self.size} took more than "
-                    f"{patience} seconds", patience)
-        return futures[0].result()
-
-    def close(self):
-        """End every process."""
-        for process in self.processes:
-            process.terminate()
-        for process in self.processes:
-            process.close()
-        self.processes = []
-        if self.folder:
-            with contextlib.suppress(OSError):
-                self.folder.cleanup()

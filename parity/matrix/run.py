@@ -5,24 +5,19 @@ asks for, which are read once, from the environment; and one that ends, or
 hangs, costs its cell and no other.
 """
 
-import concurrent.futures
 import dataclasses
 import datetime
 import os
 import platform
 
 from parity import ports
-from parity.check import workers
-from parity.matrix import measuring, meshes
+from parity.matrix import measuring, meshes, processes
 from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
 from parity.numerics.dtypes import BOTH
 from parity.ports import FORMS, NotChecked
 from parity.targets import (
     BACKENDS, MODES, Target, mesh_axes, mesh_modes)
-
-#: The most seconds of one cell; a compiler may take minutes.
-PATIENCE = 900
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,39 +57,6 @@ def modes_of(wanted):
     return tuple(found)
 
 
-class PortProcess:
-    """An implementation in a process, which is begun anew if it ends."""
-
-    def __init__(self, port, backend=""):
-        self.port, self.backend, self.process = port, backend, None
-
-    def ask(self, work, function, *arguments, patience=PATIENCE):
-        """The Reply to a question; a failure if it ended or took too long."""
-        if self.process is None:
-            self.process = workers.Apart(self.port, environment={
-                "KERAS_BACKEND": self.backend} if self.backend else {})
-            begun = self.process.ask("starting", workers.settings).result()
-            if begun.failure or isinstance(begun.value, NotChecked):
-                self.close()
-                return begun
-        future = self.process.ask(work, function, *arguments)
-        try:
-            reply = future.result(patience)
-        except concurrent.futures.TimeoutError:
-            reply = workers.Reply(
-                None, f"it took more than {patience} seconds", patience)
-            self.close()
-        if reply.failure == workers.ENDED:
-            self.close()
-        return reply
-
-    def close(self):
-        """End the process."""
-        if self.process:
-            self.process.close()
-            self.process = None
-
-
 def run(preset, wanted, on_cell=lambda cell: None):
     """The Matrix of a preset.
 
@@ -117,8 +79,8 @@ def every_cell(preset, wanted, matrix):
             if "" in wanted.meshes and (
                     wanted.backends is None or not backend
                     or backend in wanted.backends):
-                yield from cells(
-                    PortProcess(port, backend), preset, wanted, matrix)
+                yield from cells(processes.PortProcesses(port, backend),
+                                 preset, wanted, matrix)
     for mesh in filter(None, wanted.meshes):
         for port in wanted.ports:
             yield from cells_on_mesh(port, mesh, preset, wanted, matrix)
@@ -136,7 +98,7 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
     if not modes:
         rows = [Target(port, mesh=mesh, backend=next(
             iter(BACKENDS.get(port, ("",)))))]
-    processes = meshes.MeshProcesses(port, mesh, preset)
+    ranks = processes.MeshProcesses(port, mesh, preset)
     try:
         for target, work in works_of(rows, wanted):
             if "cpu" not in wanted.devices:
@@ -150,15 +112,15 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
             if not modes:
                 yield left_out(target, work, "it has no engine for meshes")
                 continue
-            reply = processes.ask(
+            reply = ranks.ask(
                 f"{target}: {work}", meshes.measured, target, work, preset,
                 wanted.steps)
             yield judged(target, work, reply)
-        if processes.processes:
-            matrix.places[0]["versions"] |= processes.ask(
+        if ranks.processes:
+            matrix.places[0]["versions"] |= ranks.ask(
                 "ending", meshes.versions).value or {}
     finally:
-        processes.close()
+        ranks.close()
 
 
 def judged(target, work, reply):

@@ -16,7 +16,7 @@ step is checked alone under the maximum, and in float64 at 1e-12.
 
 import math
 
-from parity.numerics.dtypes import DTYPES, EPS  # noqa: F401
+from parity.numerics.dtypes import BOTH, DTYPES, EPS  # noqa: F401
 
 FLOAT64_LIMIT = 1e-12
 
@@ -69,6 +69,17 @@ def fixed_limit(dtype):
     if dtype == "float64":
         return FLOAT64_LIMIT
     return FIXED_EPS[dtype] * EPS[dtype]
+
+
+def largest_limit(dtype):
+    """The largest limit that an output can have, whatever NumPy's own error.
+
+    In 16 bits that has no maximum of its own; twice what two models of anybody
+    may differ by has room for a sound one.
+    """
+    if dtype in BOTH:
+        return fixed_limit(dtype)
+    return MANY[dtype][-1] * EPS[dtype]
 
 
 def gradient_limit(dtype, own_error, of_one=False):

@@ -83,6 +83,45 @@ def jax_exchanged_rows(old, theirs):
     return rows
 
 
+def unread_rows(theirs):
+    """Every device reads the whole batch."""
+    def rows(self, arrays, axis=0):
+        import jax
+        arrays = [jax.device_put(array, self.on()) for array in arrays]
+        self.read = arrays[0].addressable_shards[0].data.shape[axis]
+        return arrays
+
+    return mock.patch.object(theirs.MeshEngine, "rows", rows)
+
+
+def other_config(theirs):
+    """A rank that was given another config than the first."""
+    old = theirs.MeshEngine.build
+
+    def build(self, component, config, *rest):
+        if theirs.distributed.get_rank():
+            config = config.replace(norm_eps=2e-6)
+        return old(self, component, config, *rest)
+
+    return mock.patch.object(theirs.MeshEngine, "build", build)
+
+
+def killed(theirs):
+    """A rank is killed in its third step of training, before it adds up."""
+    import os
+    import signal
+    old = theirs.MeshEngine.loss_and_gradients
+
+    def loss_and_gradients(self, model, inputs, labels, drawn):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count == 5 and theirs.distributed.get_rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return old(self, model, inputs, labels, drawn)
+
+    return mock.patch.object(
+        theirs.MeshEngine, "loss_and_gradients", loss_and_gradients)
+
+
 #: Port -> fault -> what puts it into its module.
 FAULTS = {
     "torch": {
@@ -106,11 +145,20 @@ FAULTS = {
         "not summed": not_summed,
         "kernel exchanged": exchanged_kernel,
         "updated twice": updated_twice,
+        "undivided": of_engine("divide", lambda old, theirs: (
+            lambda self, model: None)),
+        "unsharded": lambda theirs: mock.patch.object(
+            theirs, "fully_shard", lambda module, mesh: None),
+        "other config": other_config,
+        "killed": killed,
     },
     "jax": {
         "none": contextlib.nullcontext,
         "equal dropout": jax_equal_dropout,
         "rows exchanged": of_engine("rows", jax_exchanged_rows),
         "kernel exchanged": exchanged_kernel,
+        "undivided": of_engine("place", lambda old, theirs: (
+            lambda self, name: self.on())),
+        "unread": unread_rows,
     },
 }

@@ -12,6 +12,7 @@ from parity import ports
 from parity.check import workers
 from parity.commands.matrix import mode_words
 from parity.matrix import cells, measuring, run
+from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
 from parity.targets import Target
@@ -112,7 +113,7 @@ def name(bench):
 
 
 def test_a_process_that_ends_or_hangs_costs_one_cell():
-    implementation = run.PortProcess("numpy")
+    implementation = PortProcesses("numpy")
     try:
         for function, patience, words in (
                 (ends, 60, "its process ended"),

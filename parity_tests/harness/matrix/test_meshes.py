@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from parity import ports
+from parity.check import workers
 from parity.matrix import cells, meshes, run
+from parity.matrix.processes import MeshProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.targets import Target, mesh_axes, mesh_modes
 from parity_tests.support import meshes as planted
@@ -27,7 +29,7 @@ def processes():
             pytest.skip(f"not checked: {ports.absent(port).reason}")
         key = port, mesh, preset
         if key not in begun:
-            begun[key] = meshes.MeshProcesses(port, mesh, preset)
+            begun[key] = MeshProcesses(port, mesh, preset)
         return begun[key]
 
     yield ask
@@ -110,6 +112,53 @@ def test_a_fault_of_jax_is_named(work, fault, words, processes):
         "jax", mode="jit", mesh="data=2,model=2"), work, fault)
     assert found.verdict == DIVERGENCE
     assert found.cause.startswith(words), found
+
+
+@pytest.mark.parametrize("target, fault, words", [
+    (Target("torch", mode="TP", mesh=HALVES), "undivided", "hold it 2 times"),
+    (Target("torch", mode="FSDP2", mesh=TWO), "unsharded", "hold it 2 times"),
+    (Target("jax", mode="jit", mesh="data=2,model=2"), "undivided",
+     "hold it 4 times, and not 2"),
+    (Target("jax", mode="jit", mesh="data=2,model=2"), "unread",
+     "a device reads 8 of 8, and not 4")], ids=str)
+def test_what_is_not_divided_is_seen(target, fault, words, processes):
+    """The numbers are right: no device did another's part."""
+    found = cell(processes, target, "forward", fault)
+    assert found.verdict == DIVERGENCE
+    assert words in found.reason
+
+
+def test_tied_weights_on_a_mesh_that_divides_them_not_are_not_checked():
+    target = Target("torch", mode="TP", mesh=HALVES)
+    reply = meshes.measured(
+        workers.Workbench(ports.engine("torch")), target, "forward",
+        "vaswani2017_base", 1, meshes.Rank(0, 2, ""))
+    assert reply == (
+        "weights that are tied are divided along data alone in torch")
+    found = run.judged(target, "forward", workers.Reply(reply, "", 0.0))
+    assert found.verdict == cells.NOT_CHECKED
+
+
+def test_a_rank_of_another_config_is_named(processes):
+    target = Target("torch", mode="FSDP2", mesh=TWO)
+    reply = processes("torch", TWO).ask(
+        "", planted.measured, "other config", target, "forward", "lesson")
+    assert "rank 1 has norm_eps 2e-06, and rank 0 1e-06" in reply.failure
+
+
+@pytest.mark.parametrize("mode", ["DDP", "FSDP2"])
+def test_a_rank_that_is_killed_in_a_step_ends_all(mode, processes):
+    start = time.monotonic()
+    target = Target("torch", mode=mode, mesh=TWO)
+    ranks = processes("torch", TWO)
+    ranks.ask("", planted.measured, "none", target, "forward", "lesson")
+    reply = ranks.ask(
+        "", planted.measured, "killed", target, "training", "lesson")
+    assert reply.failure.startswith("rank ")
+    assert "rank 1 of 2: its process ended" in reply.failure, reply
+    assert time.monotonic() - start < 40
+    found = cell(processes, target, "forward")
+    assert found.verdict == MATCH
 
 
 @pytest.mark.long
@@ -203,12 +252,12 @@ def number(bench, rank):
 
 def test_a_rank_that_ends_or_is_silent_ends_all():
     """Within seconds, in a sentence; and the next question is answered."""
-    processes = meshes.MeshProcesses("torch", TWO, "lesson")
+    processes = MeshProcesses("torch", TWO, "lesson")
     processes.port = "numpy"  # nothing that takes seconds to begin
     try:
         for function, patience, words in (
                 (dies, 50, "rank 1 of 2: its process ended"),
-                (is_silent, 2, "rank 1 of 2 took more than 2 seconds")):
+                (is_silent, 2, "rank 1 of 2: it took more than 2 seconds")):
             assert processes.ask("", number).value == 0
             start = time.monotonic()
             reply = processes.ask("", function, patience=patience)

@@ -1,0 +1,150 @@
+"""The processes in which an implementation works: one, or a rank each.
+
+One that ends, or is silent, costs its question and no other: all are ended, and
+the next question begins them anew.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import os
+import pathlib
+import tempfile
+import time
+
+from contract.sharding import check_mesh
+from parity.check import workers
+from parity.matrix import meshes
+from parity.ports import NotChecked
+from parity.targets import ONE_PROCESS, devices_of, mesh_axes
+
+#: The most seconds of one cell; a compiler may take minutes.
+PATIENCE = 900
+
+#: Seconds until the ranks of a mesh are given up.
+MESH_PATIENCE = 300
+
+
+class PortProcesses:
+    """An implementation in processes of its own, all asked the same.
+
+    Args:
+        port: its name.
+        backend: what Keras runs on; "" elsewhere.
+    """
+
+    patience, size = PATIENCE, 1
+
+    def __init__(self, port, backend=""):
+        self.port, self.backend, self.processes = port, backend, []
+
+    @property
+    def environment(self):
+        """The variables that the framework is to see."""
+        return {"KERAS_BACKEND": self.backend} if self.backend else {}
+
+    def arguments(self, given):
+        """What each process is given of a question's arguments."""
+        return [given]
+
+    def begin(self):
+        """Begin every process: a Reply."""
+        self.processes = [
+            workers.Apart(self.port, environment=self.environment)
+            for _ in range(self.size)]
+        return self._all(
+            "starting", workers.settings, [()] * self.size, self.patience)
+
+    def ask(self, work, function, *given, patience=None):
+        """The Reply of the first process, once all have answered."""
+        if not self.processes:
+            begun = self.begin()
+            if begun.failure or isinstance(begun.value, NotChecked):
+                self.close()
+                return begun
+        return self._all(work, function, self.arguments(given),
+                         patience or self.patience)
+
+    def _all(self, work, function, arguments, patience):
+        futures = [process.ask(work, function, *those) for process, those
+                   in zip(self.processes, arguments)]
+        until = time.monotonic() + patience
+        waiting = set(futures)
+        while waiting:
+            done, waiting = concurrent.futures.wait(
+                waiting, max(0, until - time.monotonic()),
+                concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                reply = future.result()
+                if reply.failure:
+                    if self.size > 1 or reply.failure == workers.ENDED:
+                        self.close()
+                    return self._of(futures.index(future), reply)
+            if not done and waiting:
+                silent = futures.index(next(iter(waiting)))
+                self.close()
+                return self._of(silent, workers.Reply(
+                    None, f"it took more than {patience} seconds", patience))
+        return futures[0].result()
+
+    def _of(self, rank, reply):
+        """A failed Reply that says whose it is."""
+        if self.size == 1:
+            return reply
+        return dataclasses.replace(
+            reply, failure=f"rank {rank} of {self.size}: {reply.failure}")
+
+    def close(self):
+        """End every process."""
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.close()
+        self.processes = []
+
+
+class MeshProcesses(PortProcesses):
+    """The processes of a port on a mesh: a process a rank, or one for all.
+
+    Args:
+        mesh: in words.
+        preset: the model's.
+
+    Raises:
+        InputError: the mesh does not divide the model or its batches.
+    """
+
+    patience = MESH_PATIENCE
+
+    def __init__(self, port, mesh, preset):
+        super().__init__(port)
+        axes = mesh_axes(mesh)
+        check_mesh(meshes.config_of(preset), axes, meshes.ROWS)
+        self.devices = devices_of(axes)
+        self.size = 1 if port in ONE_PROCESS else self.devices
+        self.folder = None
+
+    @property
+    def environment(self):
+        """XLA's own flag makes as many devices of one processor."""
+        flags = f"{os.environ.get('XLA_FLAGS', '')} " \
+            f"--xla_force_host_platform_device_count={self.devices}"
+        return {"XLA_FLAGS": flags.strip()} if self.size == 1 else {}
+
+    def arguments(self, given):
+        """Each is told which it is, and where all meet."""
+        file = str(pathlib.Path(self.folder.name) / "meeting")
+        return [(*given, meshes.Rank(number, self.size, file))
+                for number in range(self.size)]
+
+    def begin(self):
+        """Begin every rank: a Reply."""
+        self.folder = tempfile.TemporaryDirectory()
+        return super().begin()
+
+    def close(self):
+        """End every rank, and forget where they met."""
+        super().close()
+        if self.folder:
+            with contextlib.suppress(OSError):
+                self.folder.cleanup()
