@@ -202,7 +202,7 @@ assert np.abs(twice - once).max() < 1e-5 < 0.1 < gap
 # ## Exercises
 #
 # - **6.1** A layer norm. Eight wrong ones are known by name.
-# - **6.2** Which of three norms was it? Look at the numbers alone.
+# - **6.2** Which of three norms was it? Tell it by the numbers.
 # - **6.3** Find the ε of a layer norm, from what it made of its input.
 #
 # In the code: `reference_numpy/layer_norm.py` and

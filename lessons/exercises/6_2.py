@@ -7,8 +7,10 @@ at the numbers and return which of three it was:
     "std"      (x - mean) / (std + ε), the deviation unbiased
     "rms"      x / √(mean of x² + ε)
 
-The mean and the deviation of a row of y tell it. D is from 3 to 9 here: small
-enough to see a difference that a width of 512 would hide.
+The mean and the deviation of a row of y tell it, but some x are as small as
+√ε, and then no norm's deviation is near 1: compute what each would make of x.
+D is from 3 to 9 here: small enough to see a difference that a width of 512
+would hide.
 """
 
 

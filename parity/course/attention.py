@@ -128,7 +128,7 @@ def leaking_models():
     last[-2, -1] = True
     tokens = np.array([3, 1, 4, 1, 5, 9, 2, 6])
     others = np.array([2, 7, 1, 8, 2, 8, 1])
-    ends = [np.append(others, end) for end in (0, 9, 19)]
+    ends = [np.append(others, end) for end in range(20)]
     return [(model(mask), tokens) for mask in (
         sound, single, late, np.ones_like(sound),
         np.tri(LENGTH, k=1, dtype=bool), np.tri(LENGTH, k=-1, dtype=bool),

@@ -70,16 +70,29 @@ def hunted():
 def traces():
     """(sound, faulty): steps by name, in their order.
 
-    Some differ by rounding alone, and some are small or large as a whole.
+    Some differ by rounding alone, some by little more than the limit or less,
+    everywhere or in one number, and some are small or large as a whole.
     """
     pairs = [(sound, faulty) for _, sound, faulty in hunted()]
     noisy = [(sound, {name: x + 1e-14 * np.sqrt(np.square(x).mean()) * values(
         f"exercise 12.2 {name}", *x.shape) for name, x in faulty.items()})
         for sound, faulty in pairs[-2:]]
-    return pairs + noisy + [
+    sound = pairs[-1][0]
+    edges = [(sound, sound | {name: moved(sound[name], error, alone)})
+             for name in sound for error, alone in (
+                 (0.7e-12, True), (1.4e-12, True), (1.4e-12, False))]
+    return pairs + noisy + edges + [
         ({name: factor * x for name, x in sound.items()},
          {name: factor * x for name, x in faulty.items()})
         for sound, faulty in noisy for factor in (1e-7, 1e7)]
+
+
+def moved(x, error, alone):
+    """x with this relative L2 error, in one number alone or in all alike."""
+    change = np.zeros(x.size)
+    change[:1 if alone else None] = 1.0
+    change *= error * np.linalg.norm(x) / np.linalg.norm(change)
+    return x + change.reshape(x.shape)
 
 
 def gap(ours, theirs):

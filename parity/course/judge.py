@@ -113,6 +113,8 @@ def difference(answer, truth, exercise):
                 f"not a number but {quote(answer.kind)}")
     if isinstance(answer, (float, np.generic)):
         answer = np.asarray(answer)
+    if isinstance(answer, np.ndarray):
+        answer = _as_wide(answer, truth)
     if isinstance(answer, np.ndarray) and not truth.any():
         if answer.shape == truth.shape and not answer.any():
             return ""  # zeros, which have no relative error
@@ -126,6 +128,15 @@ def difference(answer, truth, exercise):
         return result.reason
     return (f"relative L2 error {result.error:.1e}, limit "
             f"{exercise.limit:.0e}")
+
+
+def _as_wide(answer, truth):
+    """An answer in the dtype of what is right, where both are whole numbers,
+    or where it is a wider float than that."""
+    whole = answer.dtype.kind in "iu" and truth.dtype.kind == "i"
+    wider = (answer.dtype.kind == truth.dtype.kind == "f"
+             and answer.itemsize > truth.itemsize == 8)
+    return answer.astype(truth.dtype) if whole or wider else answer
 
 
 def _items_differ(answer, truth, exercise):

@@ -41,10 +41,17 @@ KINDS = {"layer": norm.LAYER, "std": norm.DEVIATION, "rms": norm.RMS}
 
 
 def norms_at_work():
-    """(x, y): inputs and outputs of norms of each kind, without a scale."""
-    for number in range(7):
+    """(x, y): inputs and outputs of norms of each kind, without a scale.
+
+    Some inputs are as small as √ε, so that no norm's deviation is near 1, and
+    some of these have almost no mean.
+    """
+    for number in range(14):
         kind = ("std", "rms", "layer")[number % 3]
-        x = 0.3 + values(f"exercise 6.2 {number}", 4, 3 + number, scale=0.5)
+        x = 0.3 + values(f"exercise 6.2 {number}", 4, 3 + number % 7,
+                         scale=0.5)
+        x *= 1e-3 if number > 6 else 1
+        x -= 0.999 * x.mean(-1, keepdims=True) * (number > 10)
         yield x, norm.steps(x, 1.0, 0.0, KINDS[kind] | {
             "epsilon": 1e-6, "scale": "ignored", "bias": "ignored"})["output"]
 

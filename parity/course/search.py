@@ -27,7 +27,7 @@ def to_search():
     return [(language(number, eos, bias), bos, eos, most)
             for number, (bias, bos, eos, most) in enumerate((
                 (0.0, 1, 2, 6), (4.0, 1, 2, 8), (-9.0, 0, 5, 5),
-                (2.0, 3, 4, 9), (99.0, 6, 0, 4)))]
+                (2.0, 3, 4, 9), (99.0, 6, 0, 4), (0.0, 2, 2, 6)))]
 
 
 def greedy(next_log_probs, bos, eos, most):

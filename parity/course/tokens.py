@@ -12,7 +12,8 @@ bpe = module_of("numpy", "bpe")
 #: Words from which merges are learned.
 TEXTS = ("low low low lower newest newest newest widest widest",
          "vingt vingt et un vingt trente trente et trois",
-         "abababab aba bab abab bababa")
+         "abababab aba bab abab bababa",
+         "aaa aaa aaaaa baaab")
 
 
 def words_and_merges():
@@ -33,6 +34,13 @@ def merged_from_the_left(word, merges):
         if place is None:
             return pieces
         pieces[place:place + 2] = ["".join(pieces[place:place + 2])]
+
+
+def merged_from_the_right(word, merges):
+    """Of equal pairs that share a piece, the last is made, not the first."""
+    mirrored = bpe.encode(word[::-1], [
+        (second[::-1], first[::-1]) for first, second in merges])
+    return [piece[::-1] for piece in mirrored[::-1]]
 
 
 def tokens_and_tables():
@@ -131,6 +139,8 @@ EXERCISES = (
         lambda: list(words_and_merges()), bpe.encode,
         {"merges are made from left to right, not in the order in which they "
          "were learned": merged_from_the_left,
+         "a merge is made from right to left: “aaa” has (a, a) twice":
+             merged_from_the_right,
          "nothing is merged": lambda word, merges: list(word)}),
     Exercise(
         "1.2", "embed",

@@ -123,15 +123,19 @@ def learning_rate(step, d_model, warmup, ahead=0):
 
 
 def gradients_to_clip():
-    """(gradients, limit): two arrays in a list; some need no clipping."""
+    """(gradients, limit): two arrays in a list; some need no clipping.
+
+    Some are 0, and have a norm of 0.
+    """
     a, b = values("exercise 9.3 a", 2, 3), values("exercise 9.3 b", 4)
-    return [([a, b], 1.0), ([a, 100 * b], 0.5), ([1e-3 * a, 1e-3 * b], 1.0)]
+    return [([a, b], 1.0), ([a, 100 * b], 0.5), ([1e-3 * a, 1e-3 * b], 1.0),
+            ([0 * a, 0 * b], 1.0)]
 
 
 def clipped(gradients, limit, added=0.0):
     """All gradients together scaled to a norm of at most ``limit``."""
     norm = math.sqrt(sum((g * g).sum() for g in gradients))
-    factor = min(1.0, limit / (norm + added))
+    factor = limit / (norm + added) if norm + added > limit else 1.0
     return tuple(g * factor for g in gradients)
 
 
@@ -141,14 +145,18 @@ def one_by_one(gradients, limit):
 
 
 def logits_and_labels():
-    """(logits [B T V], labels [B T], pad_id); rows end in padding."""
+    """(logits [B T V], labels [B T], pad_id); rows end in padding.
+
+    Of some logits the exponential is above every float64, or 0.
+    """
     for number, (vocab, pad_id) in enumerate(((5, 0), (11, 3))):
         labels = ids(f"exercise 10.1 {number}", 2, 6, vocab)
         labels[labels == pad_id] = pad_id + 1
         labels[0, 4:] = labels[1, 1:2] = pad_id
         labels[1, 3] = 0
-        yield (3 * values(f"exercise 10.1 x {number}", 2, 6, vocab), labels,
-               pad_id)
+        logits = 3 * values(f"exercise 10.1 x {number}", 2, 6, vocab)
+        yield logits, labels, pad_id
+        yield logits + np.array([[[1000]], [[-1000]]]), labels, pad_id
 
 
 def loss(logits, labels, pad_id, eps=0.0, smoothing="uniform"):

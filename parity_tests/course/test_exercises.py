@@ -81,8 +81,6 @@ def test_every_argument_matters(exercise):
     """An answer that has the first value of one of them built in is wrong."""
     right, first = solution(exercise.number), exercise.inputs()[0]
     for place, name in enumerate(exercise.parameters):
-        if (exercise.number, name) == ("6.2", "x"):
-            continue  # y alone tells which norm it was
         def deaf(*arguments, place=place):
             held = copy.deepcopy(first[place])
             return right(*arguments[:place], held, *arguments[place + 1:])
@@ -125,6 +123,51 @@ def unlike(number, old, new):
 ])
 def test_answers_that_miss_the_point(number, old, new, words):
     assert re.search(words, unlike(number, old, new)[1])
+
+
+@pytest.mark.parametrize("number, answer", [
+    ("6.2", lambda x, y: "rms" if np.abs(y.mean(-1)).max() > 1e-6 else
+     "layer" if abs(y.std() - 1) < 1e-3 else "std"),
+    ("6.2", lambda x, y: "layer" if np.abs(y.mean(-1)).max() < 1e-2 and
+     y.std() < 0.8 else solution("6.2")(x, y)),
+    ("9.3", lambda gradients, limit: tuple(
+        one + 0 * limit / np.sqrt(sum((g * g).sum() for g in gradients))
+        for one in solution("9.3")(gradients, limit))),
+    ("10.1", lambda x, labels, pad_id: float(-np.log(np.take_along_axis(
+        np.exp(x) / np.exp(x).sum(-1, keepdims=True), labels[..., None],
+        -1))[labels != pad_id].mean())),
+    ("11.1", lambda f, bos, eos, most: [bos] if bos == eos else
+     solution("11.1")(f, bos, eos, most)),
+    ("12.2", lambda ours, theirs: next((
+        name for name in ours if np.linalg.norm(theirs[name] - ours[name])
+        > 1e-9 * np.linalg.norm(ours[name])), "")),
+    ("12.2", lambda ours, theirs: next((
+        name for name in ours if np.abs(theirs[name] - ours[name]).max()
+        > 1e-12 * np.abs(ours[name]).max()), "")),
+])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_answers_that_fit_the_easy_inputs_alone(number, answer):
+    assert of_function(exercises()[number], answer)[0] == judge.WRONG
+
+
+@pytest.mark.parametrize("constant", range(20))
+def test_no_constant_finds_every_leak(constant):
+    words = unlike("4.3", "(changed[place + 1:] + 1) % 20", str(constant))[1]
+    assert "is not right" in words
+
+
+@pytest.mark.parametrize("number, dtype, right", [
+    ("11.2", np.int32, True), ("11.2", np.uint8, True),
+    ("11.2", np.float64, False), ("6.1", np.longdouble, True),
+    ("6.1", np.float32, False), ("12.1", np.float64, False)])
+def test_the_dtypes_that_a_task_leaves_open(number, dtype, right):
+    def answer(*arguments):
+        given = solution(number)(*arguments)
+        if isinstance(given, tuple):
+            return given[0], *(each.astype(dtype) for each in given[1:])
+        return given.astype(dtype)
+    status, words = of_function(exercises()[number], answer)
+    assert (status == judge.RIGHT) == right, words
 
 
 @pytest.mark.parametrize("hidden", [-50, -1000, -1e6])
