@@ -74,7 +74,7 @@ pictures: $(READY)
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt
-	@echo "Installing [$(EXTRAS)] into .venv, once: all is 3 GB, a minute or two."
+	@echo "Installing [$(EXTRAS)] into .venv, once: all is 3.6 GB, some minutes."
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check \
 	    -c constraints.txt -e '.[$(EXTRAS)]' > .venv/install.log 2>&1 \

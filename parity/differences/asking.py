@@ -13,6 +13,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -124,9 +125,10 @@ class Known:
     tolerance: float = 1e-3
     effect: Effect | None = None
 
-    def probe(self):
+    def probe(self, left_out):
         """{answerer: its answer now, or a NotChecked}."""
-        return {who: answer(who, ask) for who, ask in self.answers.items()}
+        return {who: answer(who, ask, left_out)
+                for who, ask in self.answers.items()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,13 +222,16 @@ def absent(name):
     return None
 
 
-def answer(answerer, ask):
+def answer(answerer, ask, left_out=MappingProxyType({})):
     """An answer, the name of the exception raised, or a NotChecked.
 
     JAX answers in its own default precision, whatever the process has set.
+
+    Args:
+        left_out: {framework: why it is not asked}.
     """
     name = framework(answerer)
-    if reason := absent(name):
+    if reason := left_out.get(name) or absent(name):
         return ports.NotChecked(answerer, reason)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -254,23 +259,28 @@ def same(answer, recorded, tolerance):
     return type(answer) is type(recorded) and answer == recorded
 
 
-def demonstrate(known):
-    """Ask all answerers of a Known, measure its effect; a Found."""
-    answers = known.probe()
+def demonstrate(known, left_out=MappingProxyType({})):
+    """Ask all answerers of a Known, measure its effect; a Found.
+
+    Args:
+        left_out: {framework: why it is not asked}.
+    """
+    answers = known.probe(left_out)
     missing = tuple(who for who, current in answers.items()
                     if isinstance(current, ports.NotChecked))
     changed = tuple(
         who for who, current in answers.items() if who not in missing
         and not same(current, known.expected[who], known.tolerance))
-    return Found(known, answers, measured(known.effect), changed, missing)
+    return Found(known, answers, measured(known.effect, left_out), changed,
+                 missing)
 
 
-def measured(effect):
+def measured(effect, left_out):
     """An effect's numbers; None without one; a NotChecked where it cannot."""
     if effect is None:
         return None
     for name in effect.needs:
-        if reason := absent(name):
+        if reason := left_out.get(name) or absent(name):
             return ports.NotChecked(name, reason)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

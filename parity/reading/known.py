@@ -6,24 +6,27 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from parity import ports
 from parity.causes import page as causes_page
 from parity.differences import registry
-from parity.differences.asking import demonstrate, frameworks, versions
-from parity.render.differences import page
+from parity.differences.asking import (
+    SIDES, demonstrate, frameworks, versions)
+from parity.render.differences import TITLES, page
 
 
 def of_known(site):
     """Every known difference, demonstrated while the site is built.
 
-    A site of some ports alone has no such page to show: the demonstrations
-    would run frameworks that it was asked to leave out.
+    A framework whose port the site leaves out is not run: what is recorded of
+    it stands there.
     """
-    if len(site.values.engines) <= len(ports.known_ports()):
-        return {"body": None}
-    demonstrations = [demonstrate(row) for row in registry.select()]
-    text = page(demonstrations, versions(frameworks(demonstrations)))
-    return {"body": with_anchors(text.partition("\n")[2])}
+    left_out = {side: reason for column, reason
+                in site.values.not_checked.items() for side in SIDES[column]}
+    found = [demonstrate(row, left_out) for row in registry.select()]
+    text = page(found, versions(
+        [name for name in frameworks(found) if name not in left_out]))
+    return {"body": with_anchors(text.partition("\n")[2]),
+            "recorded": {TITLES[column]: reason for column, reason
+                         in site.values.not_checked.items()}}
 
 
 def of_causes(site):

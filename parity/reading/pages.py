@@ -75,19 +75,29 @@ def prose(text):
     for block in re.split(r"\n\s*\n", text.strip()):
         lines = block.split("\n")
         if all(line.startswith("    ") for line in lines):
-            parts.append(Markup('<pre class="display">{}</pre>').format(
-                "\n".join(line[4:] for line in lines)))
+            parts.append(Markup('<pre class="display uncut">{}</pre>').format(
+                Markup("\n").join(equation(line[4:]) for line in lines)))
             continue
         heading = re.match(r"(Args|Returns|Attributes|Raises):$", lines[0])
         if heading:
             rest = "\n".join(line[4:] for line in lines[1:])
             parts.append(Markup(
                 '<p class="part">{}</p><pre class="display">{}</pre>').format(
-                    heading[1], rest))
+                    heading[1], whole_shapes(rest)))
             continue
         parts.append(Markup("<p>{}</p>").format(linked(" ".join(
             line.strip() for line in lines).replace("::", ":"))))
     return Markup("\n").join(parts)
+
+
+def equation(line):
+    """A line of a formula; its number goes below it where there is no room."""
+    formula, number = re.fullmatch(
+        r"(.*?)(?: {2,}(\(eq\. .*\)))?", line).groups()
+    if not number:
+        return escape(line)
+    return Markup('<span class="eq"><span>{}</span> <span>{}</span></span>'
+                  ).format(formula, number)
 
 
 def broken(name):
@@ -95,9 +105,17 @@ def broken(name):
     return Markup(re.sub(r"([._:]+)", r"\1<wbr>", str(escape(name))))
 
 
+def whole_shapes(text):
+    """Text in which a shape such as [B H T S] is not broken."""
+    return re.sub(r"\[[A-Z][A-Z0-9 ]*\]",
+                  lambda shape: shape[0].replace(" ", "\xa0"), text)
+
+
 def linked(text):
     """Text with its code as code and its rulings as links."""
-    html = re.sub(r"``([^`]+)``", r"<code>\1</code>", str(escape(text)))
+    html = re.sub(r"``([^`]+)``", r"<code>\1</code>",
+                  str(escape(whole_shapes(text))))
+    html = re.sub(r"\b(eq\.|section|sections) (?=\d)", r"\1&nbsp;", html)
     return rulings.linked(html, "rulings.html")
 
 
@@ -146,8 +164,8 @@ class Site:
 
     def render(self, template, here, title, **more):
         """One page."""
-        html = self.environment.get_template(template).render(
-            here=here, page_title=title, **more)
+        html = markup.unbroken(self.environment.get_template(template).render(
+            here=here, page_title=title, **more))
         if template != "file.html":
             self.outlines[here] = title, more.get(
                 "contents", self.last.entries)
@@ -329,7 +347,8 @@ class Site:
         summary = pictures.Summary.of(seen.array)
         shape = " × ".join(map(str, seen.array.shape)) or "one number"
         words = (f"{seen.name}, {shape}: mean {summary.mean}, spread "
-                 f"{summary.spread}, from {summary.low} to {summary.high}")
+                 f"{summary.spread}, from {summary.low} to {summary.high}"
+                 + (summary.apart and f"; {summary.apart}"))
         few = pictures.few(seen.array)
         return {
             "name": seen.name, "label": label, "shape": shape,

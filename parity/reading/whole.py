@@ -54,7 +54,7 @@ class Whole:
         self.words[path] = (
             f"On the worked example {name} is {self.shapes[path]}, mean "
             f"{summary.mean}, spread {summary.spread}, {summary.low} to "
-            f"{summary.high}.")
+            f"{summary.high}{summary.apart and '; ' + summary.apart}.")
 
     def large(self):
         """The picture whose parts lead to their rows."""

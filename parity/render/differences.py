@@ -125,7 +125,9 @@ def page(demonstrations, versions):
     lines = [
         "# Known differences", "",
         "What frameworks do differently by default, and what that does to a "
-        "port. Every answer below was found by running the framework; "
+        "port. Every answer below was found by running the framework"
+        + (", or where it says so was recorded when it ran"
+           if any(one.missing for one in demonstrations) else "") + "; "
         "`parity differences --markdown FILE` writes this page, and a test "
         "fails when a release answers differently.", "",
         f"Found with {names}.", "",
@@ -156,6 +158,9 @@ def _section(one):
         first, _, rest = who.partition(" ")
         title = " ".join(filter(None, (TITLES.get(first, first), rest)))
         text = shown(value)
+        if who in one.missing:
+            text = (f"{shown(one.known.expected[who])} (recorded, not run "
+                    "again)")
         if who in one.changed:
             text += f" (recorded: {shown(one.known.expected[who])})"
         lines.append(f"| {_cell(title)} | {_cell(text)} |")

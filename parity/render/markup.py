@@ -1,6 +1,7 @@
 """What all pages are made with: templates, style and script."""
 
 import pathlib
+import re
 
 import jinja2
 
@@ -12,6 +13,23 @@ TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 STYLES = ("base", "menu", "articles", "columns", "pictures", "touch", "report",
           "print")
 SCRIPTS = ("menu", "columns", "search", "light", "maps", "break")
+
+
+#: What has no words that a line could break, a tag, or words between tags.
+PIECES = re.compile(r"<(head|script|style|pre|svg|select|option|math)\b.*?</\1>"
+                    r"|<[^>]*>|[^<]+", flags=re.DOTALL)
+
+#: Numbers and dates that a browser would break behind a hyphen.
+HYPHENED = re.compile(r"\b(?:\d+(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\d)\b")
+
+
+def unbroken(html):
+    """A page on which no number such as 5.7e-03, and no date, is broken."""
+    def piece(match):
+        if match[0].startswith("<"):
+            return match[0]
+        return HYPHENED.sub(r'<span class="uncut">\g<0></span>', match[0])
+    return PIECES.sub(piece, html)
 
 
 def joined(names, suffix):

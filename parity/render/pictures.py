@@ -6,6 +6,7 @@ it in words: mean, spread and range.
 """
 
 import base64
+import collections
 import dataclasses
 import io
 import json
@@ -19,6 +20,10 @@ FEW, MANY = 48, 20_000
 
 #: Up to how many entries a map tells its values to 16 bits.
 EXACT = 4096
+
+#: How wide a map is at most, in entries, before a single row is folded, and
+#: how wide it is then.
+WIDE, FOLD = 288, 50
 
 
 def number(x, digits=4):
@@ -50,12 +55,15 @@ def error(difference):
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Mean, spread (standard deviation) and range of an array, in words."""
+    """Mean, spread (standard deviation) and range of the finite numbers of an
+    array, in words; ``apart`` counts the others, such as "3 of 96 are −∞".
+    """
 
     mean: str
     spread: str
     low: str
     high: str
+    apart: str = ""
 
     @classmethod
     def of(cls, array):
@@ -63,9 +71,17 @@ class Summary:
         array = np.asarray(array)
         if array.dtype.kind == "b":
             array = array.astype(int)
-        with np.errstate(invalid="ignore"):  # of infinities
-            return cls(number(float(array.mean())), number(float(array.std())),
-                       number(array.min()), number(array.max()))
+        others = array[~np.isfinite(array)]
+        finite = array[np.isfinite(array)]
+        words = ", ".join(
+            f"{count} {'is' if count == 1 else 'are'} {name}"
+            for name, count in collections.Counter(
+                map(number, others.tolist())).items())
+        apart = f"of {array.size} {words}" if words else ""
+        if not finite.size:
+            return cls(*["none"] * 4, apart)
+        return cls(number(float(finite.mean())), number(float(finite.std())),
+                   number(finite.min()), number(finite.max()), apart)
 
 
 def tiled(array):
@@ -84,34 +100,37 @@ def tiled(array):
 
 
 def png(matrix, low=None, high=None):
-    """A matrix as a PNG's data URI; NaN is transparent."""
+    """A matrix as a PNG's data URI; what is not finite is transparent."""
     from matplotlib import colormaps
     from matplotlib.image import imsave
     finite = matrix[np.isfinite(matrix)]
     low = finite.min(initial=np.inf) if low is None else low
     high = finite.max(initial=-np.inf) if high is None else high
     low, high = (low, high) if low <= high else (0, 0)
-    unit = (matrix - low) / ((high - low) or 1)
+    unit = np.clip((matrix - low) / ((high - low) or 1), 0, 1)
     pixels = colormaps["cividis"](np.ma.masked_invalid(unit), bytes=True)
-    pixels[..., 3] = np.where(np.isnan(matrix), 0, 255)
+    pixels[..., 3] = np.where(np.isfinite(matrix), 255, 0)
     file = io.BytesIO()
     imsave(file, pixels, format="png", metadata={"Software": None})
     return "data:image/png;base64," + base64.b64encode(
         file.getvalue()).decode()
 
 
-def touchable(matrix, tile=0, names=None):
+def touchable(matrix, tile=0, names=None, fold=0):
     """A matrix as the attributes from which a page tells each of its values.
 
     To 16 bits between its ends, and to 8 where it is large.
 
     Args:
         tile: the width of one of the matrices that stand side by side.
+        fold: how many entries the row has that was folded to this matrix.
         names: (of its rows, of its columns), if they have any.
     """
     finite = matrix[np.isfinite(matrix)]
     if not finite.size:
         return ""
+    infinite = {int(place): number(float(matrix.flat[place]))
+                for place in np.flatnonzero(np.isinf(matrix))}
     low, high = float(finite.min()), float(finite.max())
     kind = np.uint16 if matrix.size <= EXACT else np.uint8
     with np.errstate(invalid="ignore"):
@@ -123,6 +142,10 @@ def touchable(matrix, tile=0, names=None):
             low, high)
     if tile:
         told += Markup(' data-tile="{}"').format(tile)
+    if fold:
+        told += Markup(' data-fold="{}"').format(fold)
+    if infinite:
+        told += Markup(' data-infinite="{}"').format(json.dumps(infinite))
     if names:
         told += Markup(' data-names="{}"').format(json.dumps(names))
     return told
@@ -139,16 +162,35 @@ def heat_map(array, what, low=None, high=None, zoom=None):
     """
     if np.size(array) > MANY:
         return ""
-    matrix = tiled(array)
+    matrix, fold = tiled(array), 0
+    tile = np.shape(array)[-1] if matrix.shape[1] > np.shape(array)[-1] else 0
+    if len(matrix) == 1 and matrix.size > WIDE and not tile:
+        matrix, fold = folded(matrix), matrix.size
+        if low is None and high is None:
+            low, high = ends(matrix)
     rows, across = matrix.shape
-    tall = max(1, min(10, 288 // across, 240 // rows)) if across < 288 else 1
+    tall = (max(1, min(10, WIDE // across, 240 // rows)) if across < WIDE
+            else 1)
     zoom = zoom or tall
-    height = max(rows * (zoom if across < 288 else max(4, 64 // rows)), 12)
-    tile = np.shape(array)[-1] if across > np.shape(array)[-1:][0] else 0
+    height = max(rows * (zoom if across < WIDE else max(4, 64 // rows)), 12)
     return Markup(
         '<img class="map" alt="{}" src="{}" width="{}" height="{}"{}>').format(
             what, png(matrix, low, high), across * zoom, height,
-            touchable(matrix, tile))
+            touchable(matrix, tile, fold=fold))
+
+
+def folded(row):
+    """A long row as a matrix of FOLD columns, NaN where the row has ended."""
+    rows = -(-row.size // FOLD)
+    matrix = np.full(rows * FOLD, np.nan)
+    matrix[:row.size] = row.ravel()
+    return matrix.reshape(rows, FOLD)
+
+
+def ends(matrix):
+    """The ends of a scale on which a few outliers do not hide the others."""
+    finite = matrix[np.isfinite(matrix)]
+    return np.percentile(finite, [1, 99]) if finite.size else (0.0, 0.0)
 
 
 def few(array):

@@ -149,6 +149,35 @@ def test_code_is_large_and_no_name_is_broken(opened, width, columns):
 
 
 def pressed(page):
+#: Each formula, number or date that stands on more than one line.
+CUT = """() => [...document.querySelectorAll("span.uncut, .eq > span")].filter(
+  (one) => one.getClientRects().length > 1
+    || one.offsetHeight > 2 * parseFloat(getComputedStyle(one).fontSize)
+).map((one) => one.textContent)"""
+
+
+@pytest.mark.parametrize("name", ["attention", "loss", "causes", "break"])
+@pytest.mark.parametrize("width", [320, 390, 1400])
+def test_no_formula_number_or_date_is_cut(opened, name, width):
+    page = opened(f"{name}.html", width=width).page
+    assert page.evaluate(CUT) == []
+    words = page.evaluate("""[...document.querySelectorAll(
+        ".says, .prose p")].map((one) => one.textContent).join()""")
+    assert not re.search(r"\b(eq\.|section) \d|\[[A-Z]( [A-Z])+\]", words)
+    assert name != "break" or "曜日 as 2047" in page.inner_text("#all + p")
+
+
+@pytest.mark.parametrize("name, inside", [
+    ("causes", ".known .wide"), ("rulings", "main"), ("break", ".scroll")])
+def test_what_scrolls_has_a_shadow_at_its_edge(opened, name, inside):
+    page = opened(f"{name}.html", width=390).page
+    assert page.evaluate("""inside => [...document.querySelectorAll(
+        `${inside}, main .scroll`)].filter(
+        (one) => one.scrollWidth > one.clientWidth + 1 && !getComputedStyle(
+            one).backgroundAttachment.includes("local"))
+        .map((one) => one.className)""", inside) == []
+
+
     """The columns that are shown, as their buttons say."""
     return page.eval_on_selector_all(
         ".pill[aria-pressed=true]", "all => all.map(one => one.dataset.col)")

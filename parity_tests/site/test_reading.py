@@ -1,17 +1,22 @@
 """The pages on which the four stand side by side."""
 
+import base64
 import html.parser
 import re
 import shutil
 
 import pytest
+import numpy as np
 
+from PIL import Image
 from contract.errors import InputError
 from contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
-from parity.reading import formulas, held, listing, pages, sources, values
-from parity.render import pictures
+from parity.differences import registry
+from parity.reading import (
+    breaking, formulas, held, listing, pages, sources, values)
+from parity.render import markup, pictures
 from parity_tests.support.places import is_there
 
 #: No page is larger, so that it opens at once on a slow line.
@@ -280,6 +285,48 @@ def test_numbers_are_written_plainly():
 
 
 @pytest.mark.parametrize("host", [
+def test_what_is_not_finite_is_counted_apart():
+    words = pictures.Summary.of(np.array([-np.inf, 1.0, 3.0, -np.inf]))
+    assert (words.mean, words.low, words.high) == ("2", "1", "3")
+    assert words.apart == "of 4 2 are −∞"
+    assert pictures.Summary.of(np.array([np.nan])).apart == "of 1 1 is NaN"
+    assert pictures.Summary.of(np.arange(3)).apart == ""
+
+
+def test_an_outlier_leaves_the_rest_of_a_map_to_be_seen():
+    row = np.linspace(-9, -7, 500)[None]
+    row[0, :2] = -np.inf, -400.0
+    picture = base64.b64decode(re.search(
+        r"base64,([^\"]+)", pictures.heat_map(row, "x"))[1])
+    with Image.open(io.BytesIO(picture)) as image:
+        assert len(image.convert("RGB").getcolors(10_000)) > 100
+
+
+def test_log_probabilities_have_a_mean(site):
+    text = (site[0] / "search.html").read_text(encoding="utf-8")
+    assert "are −∞" in text and "spread <b>NaN" not in text
+
+
+def test_what_was_recorded_stands_where_a_port_is_missing(site):
+    text = (site[0] / "differences.html").read_text(encoding="utf-8")
+    assert text.count("<h3") == len(registry.select()) > 40
+    assert text.count("(recorded, not run again)") > 40
+    assert "Not run again for this site: Keras (it was not asked" in text
+    torch = re.findall(r"<td>PyTorch[^<]*</td>\s*<td>([^<]*)", text)
+    assert torch and not any("recorded" in answer for answer in torch)
+
+
+@pytest.mark.parametrize("html, expected", [
+    ("<td>is 5.7e-03 off</td>",
+     '<td>is <span class="uncut">5.7e-03</span> off</td>'),
+    ("<q>2047-04-19</q>", '<q><span class="uncut">2047-04-19</span></q>'),
+    *[(html, html) for html in (
+        '<a title="1e-12">x-1</a>', "<pre>1e-12</pre>", "<p>one-2</p>",
+        "<script>if (a < 1e-12) b</script>", "<header>e-12</header>")]])
+def test_a_number_is_kept_whole(html, expected):
+    assert markup.unbroken(html) == expected
+
+
     "localhost", "127.0.0.1", "localhost:8750", "127.0.0.1:1", "LOCALHOST"])
 def test_this_machine_is_served(host):
     from parity.reading.serving import is_ours

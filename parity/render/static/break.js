@@ -56,7 +56,7 @@
     if (!fault && dtype === "float64") words = "Nothing is broken, and float64 is what the others are held against: no step is off. Choose a fault.";
     if (fault && count) {
       words = `It shows first at ${data.steps[first]}, and then in ${count} of ${data.steps.length} steps.`;
-      if (fault.hides.length) words += ` In ${fault.hides.join(", ")} it would stay below every limit.`;
+      if (fault.hides.length) words += ` In ${fault.hides.join(", ").replace(/, (?=[^,]*$)/, " and ")} it would stay below every limit.`;
       else words += " It stays unseen in no precision.";
     } else if (fault) {
       words = `In ${dtype} every error of it is below its limit: a check in ${dtype} alone would not see it.`;

@@ -15,18 +15,20 @@
       const numbers = wide ? new Uint16Array(bytes.buffer) : bytes;
       const [low, high] = map.dataset.range.split(" ").map(Number);
       const names = map.dataset.names ? JSON.parse(map.dataset.names) : null;
-      kept.set(map, { rows, columns, numbers, low, high, most: wide ? 65535 : 255, names, tile: Number(map.dataset.tile || 0) });
+      kept.set(map, { rows, columns, numbers, low, high, most: wide ? 65535 : 255, names, tile: Number(map.dataset.tile || 0), fold: Number(map.dataset.fold || 0), infinite: JSON.parse(map.dataset.infinite || "{}") });
     }
     return kept.get(map);
   };
   const words = (map, row, column) => {
-    const { columns, numbers, low, high, most, names, tile } = read(map);
-    if (tile && column % (tile + 1) === tile) return "";
-    const value = low + numbers[row * columns + column] / most * (high - low);
+    const { columns, numbers, low, high, most, names, tile, fold, infinite } = read(map);
+    const place = row * columns + column;
+    if (tile && column % (tile + 1) === tile || fold && place >= fold) return "";
+    const value = low + numbers[place] / most * (high - low);
     const digits = Number(value.toPrecision(most > 255 ? 4 : 2));
-    const text = String(Object.is(digits, -0) ? 0 : digits).replace("-", "−");
+    const text = infinite[place] ?? String(Object.is(digits, -0) ? 0 : digits).replace("-", "−");
     if (names) return `${names[0][row]} → ${names[1][column]}: ${text}`;
     const part = tile ? `${Math.floor(column / (tile + 1)) + 1}: ` : "";
+    if (fold) return `[0, ${place}] ${most > 255 ? "=" : "≈"} ${text}`;
     return `${part}[${row}, ${tile ? column % (tile + 1) : column}] ${most > 255 ? "=" : "≈"} ${text}`;
   };
   const show = (map, row, column, left, top) => {
