@@ -1,6 +1,5 @@
 """The pages beside the mirrored files, and what they show."""
 
-import base64
 import importlib
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from contract.config import PRESETS
 from contract.dialects.rows import names_of
 from contract.dialects.table import DIALECTS
-from parity.check import golden
 from parity.check.run import Truth, compare_steps
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ROW_SLACK, compare)
@@ -16,6 +14,7 @@ from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import (
     breaking, dialects, errata, rulings, teaching, tree)
+from parity.reading.curves import of_curves
 from parity.reading.known import of_causes, of_known
 from parity.reading.values import MAPS, ModelRun, reread
 from parity.render import pictures
@@ -344,7 +343,7 @@ def systems():
              row.how.name) for row in chosen if row]
 
 
-# Errata, curves, and what match means
+# Errata, and what match means
 
 
 def of_errata(site):
@@ -354,19 +353,17 @@ def of_errata(site):
 
 def of_broken(site):
     """Faults put into the shipped model, and what becomes of it."""
-    broken = breaking.Breaking(site.values)
-    return broken.page() | {"picture": site.whole.plain()}
+    return breaking.Breaking(site.values).page() | shown_broken(site)
 
 
-def of_curves(site):
-    """The learning curves that ship with the model, if they do."""
-    picture = golden.FOLDER / f"{golden.TRAINED}.png"
-    data = ""
-    if picture.is_file():
-        data = "data:image/png;base64," + base64.b64encode(
-            golden.sound(picture.name).read_bytes()).decode()
-    return {"picture": data, "file": f"weights/{picture.name}",
-            "config": site.values.config.as_dict()}
+def shown_broken(site, fault="", text="", problem="", place=0):
+    """What else the page of faults shows, and what a reader asked for."""
+    groups = {}
+    for name, cause in breaking.breakable().items():
+        groups.setdefault(cause.topic, []).append(name)
+    return {"picture": site.whole.plain(), "breakable": groups,
+            "asked": {"fault": fault, "text": text}, "problem": problem,
+            "place": place}
 
 
 def of_match(site):

@@ -1,5 +1,8 @@
 """Faults of the catalogue, put into the reference while it reads dates.
 
+Some are put there when the site is made, for three dates; a server puts any
+that a reader chooses, for a date of the reader's own.
+
 Where each shows first, how far it spreads, what the gradients and the answers
 become, and in which dtype its error would stay below the limit.
 """
@@ -44,6 +47,9 @@ CHOSEN = (
     "pre-norm, not post-norm", "no residual connection",
 )
 
+#: Topics whose faults are in no step of the model, but in what uses it.
+BESIDE = ("generation", "training", "optimiser", "loss")
+
 #: The exponent that stands for an error of zero in a picture.
 NOTHING = -18.0
 
@@ -55,27 +61,36 @@ def exponent(error):
     return round(math.log10(error), 1) if error else NOTHING
 
 
+def breakable():
+    """The faults that can be put into the model, by their names."""
+    return {cause.name: cause for cause in catalogue.faults()
+            if cause.topic not in BESIDE}
+
+
 class Breaking:
     """The shipped model on some dates, to be broken.
 
     Args:
         values: a values.Values.
-        on_part: called with a text before each fault.
+        chosen: the names of the faults.
+        sources: the dates.
+        batch, labels: the same as token ids, and what is to be predicted; by
+            default of dates whose answers are shipped.
     """
 
-    def __init__(self, values, on_part=lambda text: None):
+    def __init__(self, values, chosen=CHOSEN, sources=MAPS, batch=None,
+                 labels=None):
         self.values, self.engine = values, values.engines["numpy"]
-        self.batch, self.labels = values.pairs_batch(MAPS)
+        self.sources, self.batch, self.labels = sources, batch, labels
+        if batch is None:
+            self.batch, self.labels = values.pairs_batch(sources)
         case = cases.model_case(self.batch)
         self.truths = {dtype: Reference(
             values.config, values.weights, dtype).truth(case)
             for dtype in DTYPES}
         self.steps, self.gradients, self.answers = self.run()
         self.steps = {name: self.steps[name] for name in in_order(self.steps)}
-        self.faults = []
-        for name in CHOSEN:
-            on_part(f"break: {name}")
-            self.faults.append(self.fault(catalogue.by_name(name)))
+        self.faults = [self.fault(catalogue.by_name(name)) for name in chosen]
 
     def run(self):
         """Steps, gradients and answers of the model as it now is."""
@@ -129,7 +144,8 @@ class Breaking:
         """What the page shows."""
         steps = list(self.steps)
         return {
-            "faults": self.faults, "sources": MAPS, "answers": self.answers,
+            "faults": self.faults, "sources": self.sources,
+            "answers": self.answers,
             "count": len(steps), "weights": len(self.gradients),
             "dtypes": DTYPES, "data": {
                 "steps": steps, "dtypes": DTYPES,

@@ -8,6 +8,7 @@ from contract.batch import Batch
 from contract.errors import InputError
 from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
+from parity.reading.breaking import Breaking, breakable
 from parity.reading.tree import tree_of
 from parity.reading.values import ModelRun
 from parity.render.maps import figures
@@ -100,24 +101,50 @@ def ids_of(values, text):
     return ids
 
 
-def attention(values, text):
-    """The figures of a text: what the model answers and looks at."""
+def answered(values, text):
+    """A text and the reference's answer as a Batch, and the answer's ids."""
     tokenizer, config = values.tokenizer, values.config
     ids = ids_of(values, text)
     length = next(n for n in (*LENGTHS, config.max_length) if len(ids) <= n)
     source = tokenizer.pad([ids], length=length)
-    engine = values.engines["numpy"]
+    tokens = values.engines["numpy"].generate(
+        values.models["numpy"], source, GenerationConfig(
+            bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
+            max_tokens=LONGEST))["tokens"][0]
+    read = tokens[:, :-1].copy()
+    read[read == tokenizer.eos_id] = config.pad_id
+    return Batch.of_ids(source, read, config.pad_id), tokens
+
+
+def attention(values, text):
+    """The figures of a text: what the model answers and looks at."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tokens = engine.generate(
-            values.models["numpy"], source, GenerationConfig(
-                bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
-                max_tokens=LONGEST))["tokens"][0]
-        read = tokens[:, :-1].copy()
-        read[read == tokenizer.eos_id] = config.pad_id
-        run = ModelRun(values.engines, config, values.weights,
-                       Batch.of_ids(source, read, config.pad_id),
+        batch, tokens = answered(values, text)
+        run = ModelRun(values.engines, values.config, values.weights, batch,
                        models=values.models)
-        return figures(run, tokenizer, 0, text,
-                       tokenizer.decode(tokens[0]), 0) | {
+        return figures(run, values.tokenizer, 0, text,
+                       values.tokenizer.decode(tokens[0]), 0) | {
                            "tree": tree_of(values, text)}
+
+
+def broken(values, name, text):
+    """What becomes of the model with a fault in it, on a text.
+
+    Raises:
+        InputError: there is no such fault, or with it the model cannot run.
+    """
+    known(name)
+    batch, tokens = answered(values, text)
+    try:
+        return Breaking(values, (name,), (text,), batch, tokens[:, 1:]).page()
+    except Exception as error:
+        raise InputError(
+            f"with {name!r} this model stops: {type(error).__name__}."
+        ) from None
+
+
+def known(name):
+    """Raise InputError unless there is a fault of this name to be put."""
+    if name not in breakable():
+        raise InputError(f"there is no fault {name!r}; choose one.")

@@ -13,7 +13,7 @@ from parity.reading import (
     articles, formulas, held, index, lessons, listing, navigation, rulings,
     sources, teaching, whole)
 from parity.reading.values import OTHERS
-from parity.render import markup, pictures
+from parity.render import maps, markup, pictures
 from parity.runs.dates import LOCALES
 
 #: The sub-layer of keras.layers.MultiHeadAttention behind each step.
@@ -148,8 +148,8 @@ class Site:
                 (teaching.address_of(path), lessons.title(path))
                 for path in teaching.paths(self)]),
             where=self.whole.small, address=address, live=live, axes=AXES,
-            languages=len(LOCALES), versions=self.versions(),
-            not_checked=values.not_checked)
+            choices=maps.choices(values.config), languages=len(LOCALES),
+            versions=self.versions(), not_checked=values.not_checked)
 
     def outline(self, body):
         """The Outline of a page's body, which the index keeps."""

@@ -17,7 +17,7 @@ import time
 import urllib.parse
 
 from contract.errors import InputError, visible
-from parity.reading import live
+from parity.reading import articles, live
 from parity.reading.pages import Site
 
 ADDRESS = "127.0.0.1"
@@ -25,8 +25,8 @@ ADDRESS = "127.0.0.1"
 #: The hosts that a request may name.
 HOSTS = ("localhost", ADDRESS)
 
-#: Where the reader's own text is sent.
-READ = "/read-attention"
+#: Where the reader's own text is sent, to be read or with a fault.
+READ, BREAK = "/read-attention", "/break-it"
 
 #: How many connections are answered at once, how many more may wait until one
 #: is free, and the seconds that one may last from its first byte to its last.
@@ -71,21 +71,21 @@ class Reading:
                       if path.is_file()}
         self.files["/"] = folder / "index.html"
         self.values, self.site = values, Site(values, live=True)
-        self.line = live.Line(lambda text: self.page(
-            text, sentences=[live.attention(values, text)]))
+        self.line = live.Line(lambda asked: self.made(*asked))
 
     def answer(self, target):
         """(status, headers, bytes) for the target of a GET."""
         try:
             parts = urllib.parse.urlsplit(target)
             path = urllib.parse.unquote(parts.path)
-            texts = urllib.parse.parse_qs(
-                parts.query, errors="replace").get("text", [""])
+            query = urllib.parse.parse_qs(parts.query, errors="replace")
+            text, fault = (query.get(name, [""])[0].strip()
+                           for name in ("text", "fault"))
         except ValueError:
             return plain(http.HTTPStatus.BAD_REQUEST,
                          "This is no address of a page.")
-        if path == READ:
-            return self.attention(texts[0].strip())
+        if path in (READ, BREAK):
+            return self.asked(path, text, fault if path == BREAK else "")
         if path not in self.files:
             return plain(http.HTTPStatus.NOT_FOUND, "There is no such page.")
         file = self.files[path]
@@ -95,33 +95,52 @@ class Reading:
         return (http.HTTPStatus.OK, {"Content-Type": kind},
                 file.read_bytes())
 
-    def attention(self, text):
-        """The attention of a text, or its place in line."""
+    def asked(self, path, text, fault):
+        """What a reader asked for, or its place in line."""
         status, headers = http.HTTPStatus.OK, {
             "Content-Type": "text/html; charset=utf-8"}
-        text = visible(text.encode("utf-8", "replace").decode())
+        text, fault = (visible(one.encode("utf-8", "replace").decode())
+                       for one in (text, fault))
         try:
             live.ids_of(self.values, text)
-            page, place = self.line.ask(text, PATIENCE)
+            if path == BREAK:
+                live.known(fault)
+            page, place = self.line.ask((path, text, fault), PATIENCE)
             if place:
                 status = http.HTTPStatus.ACCEPTED
                 headers["Refresh"] = str(AGAIN)
-                page = self.page(text, place=place)
+                page = self.page(path, text, fault, place=place)
         except InputError as error:
             status = http.HTTPStatus.BAD_REQUEST
-            page = self.page(text, problem=str(error))
+            page = self.page(path, text, fault, problem=str(error))
         except live.FullError:
             status = http.HTTPStatus.SERVICE_UNAVAILABLE
-            page = self.page(text, problem=(
+            page = self.page(path, text, fault, problem=(
                 "too many texts wait; ask again in a minute."))
         return status, headers, page
 
-    def page(self, text, sentences=(), problem="", place=0):
-        """The page of a text, as bytes."""
-        return self.site.render(
-            "attention-maps.html", "attention-maps.html", "Attention maps",
-            sentences=sentences, asked=text, problem=problem,
-            place=place).encode("utf-8", "replace")
+    def made(self, path, text, fault):
+        """The page of a text that was read, or read with a fault."""
+        if path == BREAK:
+            return self.page(path, text, fault,
+                             **live.broken(self.values, fault, text))
+        return self.page(path, text, fault,
+                         sentences=[live.attention(self.values, text)])
+
+    def page(self, path, text, fault, problem="", place=0, **more):
+        """A page of a text, as bytes."""
+        if path == BREAK:
+            html = self.site.render(
+                "break.html", "break.html", "Break it",
+                **{"faults": (), **more},
+                **articles.shown_broken(self.site, fault, text, problem,
+                                        place))
+        else:
+            html = self.site.render(
+                "attention-maps.html", "attention-maps.html",
+                "Attention maps", **{"sentences": (), **more}, asked=text,
+                problem=problem, place=place)
+        return html.encode("utf-8", "replace")
 
 
 def plain(status, sentence):

@@ -40,12 +40,23 @@ def figures(run, tokenizer, row, source, target, number):
             name = f"{stack}.layers.{layer}.{kind}.weights"
             groups.append({
                 "name": name, "words": f"{words}, layer {layer + 1}",
+                "of": f"{stack}-{kind} layer-{layer + 1}",
                 "id": f"s{number}-{stack}-{layer}-{kind}",
                 "queries": queries, "keys": keys,
                 "heads": heads(run, row, name, tokens[queries],
                                tokens[keys])})
     return {"source": source, "target": target, "groups": groups,
             "tokens": tokens, "id": f"s{number}"}
+
+
+def choices(config):
+    """{what can be chosen: {a word in a map's ``data-of``: what it is}}."""
+    layers = max(config.n_encoder_layers, config.n_decoder_layers)
+    return {
+        "attention": {f"{stack}-{kind}": words
+                      for stack, kind, words, _, _ in KINDS},
+        "layer": {f"layer-{i + 1}": i + 1 for i in range(layers)},
+        "head": {f"head-{i + 1}": i + 1 for i in range(config.n_heads)}}
 
 
 def shown(token):

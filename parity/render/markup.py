@@ -12,7 +12,8 @@ TEMPLATES, STATIC = HERE / "templates", HERE / "static"
 #: the order in which their files are joined.
 STYLES = ("base", "menu", "articles", "columns", "pictures", "touch", "report",
           "print")
-SCRIPTS = ("menu", "columns", "search", "light", "maps", "break")
+SCRIPTS = ("menu", "columns", "search", "light", "maps", "heads", "break",
+           "lens")
 
 
 #: What has no words that a line could break, a tag, or words between tags.

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from parity.causes import catalogue
-from parity.reading import breaking, pages, serving, sources, values
+from parity.check import golden
+from parity.reading import breaking, curves, pages, serving, sources, values
 from parity_tests.support.browser import Opened, chromium
 
 #: From a telephone, or a page enlarged four times, to a wide screen; 1024 is a
@@ -18,7 +19,7 @@ WIDTHS = (320, 390, 900, 1024, 1400, 2200)
 #: A page of each kind.
 KINDS = ("index", "attention", "break", "flow", "attention-maps", "dialects",
          "rulings", "causes", "errata", "variants", "layouts", "lessons",
-         "match", "lesson-01-tokens")
+         "match", "training-curves", "lesson-01-tokens")
 
 #: Each name of the code that stands on more than one line.
 BROKEN = """() => {
@@ -148,7 +149,6 @@ def test_code_is_large_and_no_name_is_broken(opened, width, columns):
     assert shown >= columns
 
 
-def pressed(page):
 #: Each formula, number or date that stands on more than one line.
 CUT = """() => [...document.querySelectorAll("span.uncut, .eq > span")].filter(
   (one) => one.getClientRects().length > 1
@@ -178,6 +178,7 @@ def test_what_scrolls_has_a_shadow_at_its_edge(opened, name, inside):
         .map((one) => one.className)""", inside) == []
 
 
+def pressed(page):
     """The columns that are shown, as their buttons say."""
     return page.eval_on_selector_all(
         ".pill[aria-pressed=true]", "all => all.map(one => one.dataset.col)")
@@ -341,6 +342,67 @@ def test_attention_tells_tokens(opened):
     assert token and 0 <= float(rest.split(": ")[-1]) <= 1
 
 
+def test_heads_and_layers_are_chosen_by_keys_and_kept(opened):
+    one = opened("attention-maps.html")
+    page = one.page
+    maps = page.locator("figure[data-of]:visible")
+    every = maps.count()
+    assert every == 3 * 6 * 4  # strings, attentions and layers, heads
+    for value in ("layer-1", "head-1", "head-2", "head-4"):
+        page.focus(f"#heads [value={value}]")
+        page.keyboard.press("Space")
+    assert maps.count() == every / 2 / 4
+    assert page.inner_text("#heads output") == f"{every // 8} of {every} maps"
+    assert {maps.nth(i).get_attribute("data-of")
+            for i in range(maps.count())} == {"head-3"}
+    page.focus("#heads [value=head-3]")
+    page.keyboard.press("Space")  # the last head stays
+    assert page.is_checked("#heads [value=head-3]")
+    page.reload()
+    assert maps.count() == every / 8 and sideways(page) <= 0
+    page.focus("#heads button")
+    page.keyboard.press("Enter")
+    assert maps.count() == every
+    for kept in ("null", "5", "{", '["head-1", "head-2", "head-3", "head-4"]'):
+        page.evaluate(
+            "text => localStorage.setItem('parity-read-heads', text)", kept)
+        page.reload()
+        assert maps.count() == every
+    page.uncheck("#heads [value=layer-2]")
+    page.goto(page.url + "#s1-decoder-1-cross_attention")
+    assert page.is_visible("#s1-decoder-1-cross_attention")
+    assert one.errors == []
+
+
+def test_the_lens_shows_where_float32_parts(opened):
+    one = opened("training-curves.html")
+    page = one.page
+    losses, _ = curves.read(golden.FOLDER / "dates.curves.tsv")
+    gaps = curves.gaps(losses)
+    limit, steps = curves.apart(losses)[2]
+    first = min(steps.values())
+    page.focus(f"#lens button[value='{first}']")
+    page.keyboard.press("Enter")
+    assert page.input_value("#at-step") == str(first)
+    away = page.locator("#lens-table td:last-child").all_inner_texts()
+    assert [float(text.replace("−", "-")) for text in away[1:]] == [
+        pytest.approx(gaps[column][first - 1], rel=0.06) for column in gaps]
+    assert max(gaps[column][first - 1] for column in gaps) > limit
+    assert all(max(gaps[column][:first - 1]) <= limit for column in gaps)
+    assert page.locator("#lens-table b").nth(0).inner_text() == ""
+    page.focus("#at-step")
+    page.keyboard.press("Home")
+    assert page.inner_text("#step-number") == "1"
+    page.keyboard.press("End")
+    assert "At step 4000 the runs" in page.inner_text("#lens-told")
+    assert page.locator("#loss-chart .line").count() == 4
+    assert page.locator("#gap-chart .line").count() == 3
+    assert one.errors == []
+    page = opened("training-curves.html", java_script_enabled=False).page
+    assert str(first) in page.inner_text(".apart")
+    assert not page.is_visible("#lens-charts")
+
+
 def test_a_fault_is_chosen_by_keys(opened, broken):
     faults = {one["name"]: one for one in broken.faults}
     one = opened("break.html")
@@ -378,6 +440,7 @@ def test_the_picture_leads_to_the_code(opened):
 
 @pytest.mark.parametrize("name", ["index", "attention", "break", "rulings",
                                   "attention-maps", "dialects", "flow", "loss",
+                                  "training-curves",
                                   "lesson-01-tokens"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(opened, name, scheme):
@@ -403,6 +466,16 @@ def test_served_pages_are_touched_as_those_from_disk(site, browser):
             one.page.keyboard.press("/")
             one.page.keyboard.type("causal mask")
             one.page.wait_for_selector("[role=option]")
+            one.page.goto(f"{address}break-it?fault=no+positions&text=x")
+            for fault, words in (
+                    ("no causal mask", "shows first at decoder.layers.0"),
+                    ("rotary base 500000", "changes nothing")):
+                one.page.select_option("#any", fault)
+                one.page.fill("[name=text]", "3. Mai 1999")
+                one.page.keyboard.press("Enter")
+                one.page.wait_for_function(
+                    "words => document.getElementById('told')"
+                    ".textContent.includes(words)", arg=words)
             one.page.goto(f"{address}attention-maps.html?x=<b>")
             assert one.page.locator("[data-values]").count() > 0
             assert one.errors == []

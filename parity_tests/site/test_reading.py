@@ -2,18 +2,19 @@
 
 import base64
 import html.parser
+import io
 import re
 import shutil
 
-import pytest
 import numpy as np
-
+import pytest
 from PIL import Image
+
 from contract.errors import InputError
 from contract.steps import read_steps
 from parity import ports
-from parity.ports import NotChecked
 from parity.differences import registry
+from parity.ports import NotChecked
 from parity.reading import (
     breaking, formulas, held, listing, pages, sources, values)
 from parity.render import markup, pictures
@@ -284,7 +285,6 @@ def test_numbers_are_written_plainly():
     assert pictures.number(0.0) == "0"
 
 
-@pytest.mark.parametrize("host", [
 def test_what_is_not_finite_is_counted_apart():
     words = pictures.Summary.of(np.array([-np.inf, 1.0, 3.0, -np.inf]))
     assert (words.mean, words.low, words.high) == ("2", "1", "3")
@@ -327,6 +327,7 @@ def test_a_number_is_kept_whole(html, expected):
     assert markup.unbroken(html) == expected
 
 
+@pytest.mark.parametrize("host", [
     "localhost", "127.0.0.1", "localhost:8750", "127.0.0.1:1", "LOCALHOST"])
 def test_this_machine_is_served(host):
     from parity.reading.serving import is_ours
@@ -423,6 +424,39 @@ def test_the_readers_text_is_escaped(running, text):
 def test_a_text_that_cannot_be_read_is_refused(running, text, words):
     status, _, page = asked(running, f"/read-attention?text={text}")
     assert status == 400 and words.lower() in page.lower()
+
+
+@pytest.mark.parametrize("fault, first", [
+    ("no causal mask", "decoder.layers.0.self_attention.scores"),
+    ("another epsilon", "there is no fault"),
+    ("AdamW's decay is L2 in the gradient", "there is no fault"),
+    ('"><script>alert(1)</script>', "there is no fault")])
+def test_a_fault_of_ones_choice_is_put_in(running, found, fault, first):
+    from urllib.parse import quote
+    status, _, page = asked(running, "/break-it?text=12+December+2031&fault="
+                            + quote(fault))
+    assert status == (400 if "there is" in first else 200)
+    assert first in page.lower() or first in page
+    assert "<script>alert" not in page
+    if status == 200:
+        assert "<q>12 December 2031</q>" in page and "2031-12-12" in page
+        assert page.count("<tr data-fault=") == 1
+    steps = found.dates.steps["numpy"]
+    again = found.engines["numpy"].forward(
+        found.models["numpy"], *found.dates.batch)
+    assert all(np.array_equal(again[name], steps[name]) for name in steps)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", breaking.breakable())
+def test_every_fault_can_be_asked_for(found, fault):
+    from parity.reading import live
+    try:
+        page = live.broken(found, fault, "3. Mai 1999")
+    except InputError as error:
+        assert "this model stops" in str(error)
+    else:
+        assert len(page["faults"]) == 1 and page["answers"] == ["1999-05-03"]
 
 
 def test_help_and_command(tmp_path):

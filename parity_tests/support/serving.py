@@ -20,14 +20,15 @@ class Pages(serving.Reading):
         self.files = {"/": folder / "index.html"}
         self.line = live.Line(self.slowly)
 
-    def slowly(self, text):
+    def slowly(self, asked):
         """The page of a text."""
+        _, text, _ = asked
         time.sleep(0.01)
         if text == "broken":
             raise ZeroDivisionError
         return f"read {text}".encode()
 
-    def page(self, text, **what):
+    def page(self, path, text, fault, **what):
         """What stands on a page, as words."""
         return f"{text}: {what}".encode()
 

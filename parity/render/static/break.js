@@ -54,14 +54,18 @@
     const count = off.filter(Boolean).length;
     let words = `Nothing is broken. In ${dtype} the reference's own rounding is what you see, and every step stays below its limit.`;
     if (!fault && dtype === "float64") words = "Nothing is broken, and float64 is what the others are held against: no step is off. Choose a fault.";
-    if (fault && count) {
+    const same = fault && fault.errors.every((e) => e !== null && e <= LOW);
+    if (same) {
+      words = fault.gradients ? "Every step is as it was." : "Here it changes nothing: this model has no use for what it breaks.";
+    } else if (fault && count) {
       words = `It shows first at ${data.steps[first]}, and then in ${count} of ${data.steps.length} steps.`;
       if (fault.hides.length) words += ` In ${fault.hides.join(", ").replace(/, (?=[^,]*$)/, " and ")} it would stay below every limit.`;
       else words += " It stays unseen in no precision.";
     } else if (fault) {
       words = `In ${dtype} every error of it is below its limit: a check in ${dtype} alone would not see it.`;
     }
-    if (fault) {
+    if (same && !fault.gradients) words = `${fault.sentence} ${words}`;
+    else if (fault) {
       words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the dates are read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${fault.names.join(", ")}: each calls it by its name.`;
     }
     breakable(told, words);
