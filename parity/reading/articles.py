@@ -13,7 +13,7 @@ from parity.numerics.comparator import (
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import (
-    breaking, dialects, errata, rulings, teaching, tree)
+    breaking, dialects, errata, rulings, slides, teaching, tree)
 from parity.reading.curves import of_curves
 from parity.reading.known import of_causes, of_known
 from parity.reading.values import MAPS, ModelRun, reread
@@ -31,6 +31,7 @@ PAGES = (
     ("causes.html", "What goes wrong"), ("break.html", "Break it"),
     ("training-curves.html", "Training curves"),
     ("match.html", "What match means"), ("lessons.html", "Lessons"),
+    ("slides.html", "Slides"),
 )
 
 #: The way of the data, from text to text: step, what happens there.
@@ -66,10 +67,12 @@ def all_of(site):
     makers = (of_flow, of_maps, of_variants, of_dialects,
               dialects.of_marian, of_rulings, of_layouts, of_errata, of_known,
               of_causes, of_broken, of_curves, of_match, teaching.of_lessons)
-    for (address, title), make in zip(PAGES, makers):
+    *pages, last = PAGES
+    for (address, title), make in zip(pages, makers):
         yield address, title, address, make(site)
     yield from dialects.pages(site)
     yield from teaching.pages(site)
+    yield *last, last[0], slides.of_slides(site)  # once the lessons have run
 
 
 #: A text of no year: a beam finds a better answer than greedy search.

@@ -62,7 +62,8 @@ def parts(files, pages, lessons):
                 entries.append(Signpost(f"{name}.html", name, code=True))
         result.append((title, entries))
     result.append((LESSONS, [
-        Signpost("lessons.html", pages["lessons.html"]),
+        *(Signpost(name, pages[name])
+          for name in ("lessons.html", "slides.html")),
         *(Signpost(*each) for each in lessons)]))
     return result
 

@@ -1,5 +1,6 @@
 """The site: every page, written into a folder."""
 
+import functools
 import json
 import pathlib
 import re
@@ -150,6 +151,11 @@ class Site:
             where=self.whole.small, address=address, live=live, axes=AXES,
             choices=maps.choices(values.config), languages=len(LOCALES),
             versions=self.versions(), not_checked=values.not_checked)
+
+    @functools.cache
+    def lesson(self, path):
+        """The Cells of a lesson that was run, and where it failed or ""."""
+        return self.shown_lesson(path, tuple(self.values.ports))
 
     def outline(self, body):
         """The Outline of a page's body, which the index keeps."""

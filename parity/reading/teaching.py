@@ -36,7 +36,7 @@ def pages(site):
 
 def of_lesson(site, path):
     """A lesson that is run for its page, cell by cell."""
-    cells, problem = site.shown_lesson(path, tuple(site.values.ports))
+    cells, problem = site.lesson(path)
     files = paths(site)
     around = files.index(path)
     return {

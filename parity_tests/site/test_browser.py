@@ -9,7 +9,9 @@ import pytest
 
 from parity.causes import catalogue
 from parity.check import golden
-from parity.reading import breaking, curves, pages, serving, sources, values
+from parity.reading import (
+    breaking, curves, lessons, pages, serving, sources, values)
+from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
 
 #: From a telephone, or a page enlarged four times, to a wide screen; 1024 is a
@@ -19,7 +21,8 @@ WIDTHS = (320, 390, 900, 1024, 1400, 2200)
 #: A page of each kind.
 KINDS = ("index", "attention", "break", "flow", "attention-maps", "dialects",
          "rulings", "causes", "errata", "variants", "layouts", "lessons",
-         "match", "training-curves", "lesson-01-tokens")
+         "match", "training-curves", "slides",
+         "lesson-01-tokens")
 
 #: Each name of the code that stands on more than one line.
 BROKEN = """() => {
@@ -41,16 +44,21 @@ BROKEN = """() => {
 }"""
 
 
+def first_alone(path, port_names):
+    """A lesson for a page, of which the first alone is run."""
+    if path != lessons.paths()[0]:
+        return lessons.cells(path), ""
+    return lessons.shown(path, port_names)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the pages, with one lesson, and the values on them."""
     folder = tmp_path_factory.mktemp("browser")
     found = values.Values(())
-    made = pages.Site(found)
+    made = pages.Site(found, shown=first_alone)
     for name, html in made.pages():
         (folder / name).write_text(html, encoding="utf-8")
-        if name.startswith("lesson-"):
-            break
     for name, text in made.assets().items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder, found
@@ -401,6 +409,30 @@ def test_the_lens_shows_where_float32_parts(opened):
     page = opened("training-curves.html", java_script_enabled=False).page
     assert str(first) in page.inner_text(".apart")
     assert not page.is_visible("#lens-charts")
+def test_slides_are_turned_by_keys(opened):
+    one = opened("slides.html", width=1024, height=768)
+    page = one.page
+    slides = page.locator(".slide:visible")
+    assert slides.count() == 12 and page.locator(".slide img").count() == 1
+    page.focus("#show-slides")
+    page.keyboard.press("Enter")
+    for key, number in (("ArrowLeft", 1), *(
+            ("ArrowRight", i) for i in range(2, 13)), ("PageDown", 12),
+            ("PageUp", 11), ("End", 12), ("Home", 1), ("Space", 2)):
+        page.keyboard.press(key)
+        assert slides.count() == 1
+        assert slides.get_attribute("id") == f"slide-{number}"
+        assert sideways(page) <= 0 and page.evaluate(
+            "document.documentElement.scrollHeight <= innerHeight")
+        assert page.evaluate("""[...document.querySelectorAll(".shown pre")]
+            .every((one) => one.scrollWidth <= one.clientWidth)""")
+    assert not page.is_visible(".teacher") and not page.is_visible("#menu")
+    page.keyboard.press("Escape")
+    assert slides.count() == 12
+    assert page.evaluate("document.activeElement.id") == "show-slides"
+    assert one.errors == []
+
+
 
 
 def test_a_fault_is_chosen_by_keys(opened, broken):
@@ -440,7 +472,7 @@ def test_the_picture_leads_to_the_code(opened):
 
 @pytest.mark.parametrize("name", ["index", "attention", "break", "rulings",
                                   "attention-maps", "dialects", "flow", "loss",
-                                  "training-curves",
+                                  "training-curves", "slides",
                                   "lesson-01-tokens"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(opened, name, scheme):

@@ -13,7 +13,7 @@ import pytest
 from contract.errors import InputError
 from parity import ports
 from parity.ports import NotChecked
-from parity.reading import ahead, lessons, listing
+from parity.reading import ahead, lessons, listing, slides
 from parity_tests.support.commands import invoke
 
 PATHS = lessons.paths()
@@ -54,6 +54,27 @@ def test_every_code_prints_or_defines(path):
             assert "print(" in cell.text or "at_the_spot(" in cell.text
     for line in path.read_text(encoding="utf-8").splitlines():
         assert len(line) <= 80
+
+
+def test_a_slide_for_each_lesson():
+    """Its minutes are the lesson's own, and those that the course names."""
+    _, shown = slides.read()
+    table = (lessons.FOLDER / "README.md").read_text(encoding="utf-8")
+    assert [(one.number, one.minutes) for one in shown] == [
+        (int(path.stem[:2]), int(re.search(
+            r"\*(\d+) minutes\.", lessons.cells(path)[0].text)[1]))
+        for path in PATHS]
+    for one in shown:
+        row = rf"^\| {one.number} \| .* \| {one.minutes} \|"
+        assert re.search(row, table, flags=re.M)
+        assert "**" in one.shown and "*Ask*: " in one.notes
+        assert "*Notes*: " in one.notes and len(one.plan) >= 4
+
+
+def test_a_slide_without_a_plan_is_refused(tmp_path):
+    (tmp_path / slides.FILE).write_text("# Slides\n\n## 1. One\n\nwords\n")
+    with pytest.raises(InputError, match="slide 1 in slides.md has no plan"):
+        slides.read(tmp_path)
 
 
 def test_their_numbers_and_titles():
