@@ -12,6 +12,7 @@
 #   make dist           build into dist/ twice, alike, with hashes and a bill of
 #                       materials
 #   make audit          ask for known vulnerabilities of what is pinned
+#   make pages          the ready pages, which `make dist` then packs too
 #   make pictures       the pages' pictures in docs/, by Chromium
 #
 # make parity ARGS="--preset lesson --port torch" hands options on.
@@ -30,7 +31,7 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.venv/jax
 export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 
-.PHONY: parity test test-all test-versions dist audit pictures clean
+.PHONY: parity test test-all test-versions dist audit pages pictures clean
 
 parity: $(READY)
 	@.venv/bin/parity check $(ARGS)
@@ -62,8 +63,11 @@ audit: .venv/.release
 	@.venv/release/bin/pip-audit --strict --no-deps --disable-pip \
 	    --requirement constraints.txt
 
-pictures: $(READY)
+pages: $(READY)
 	@.venv/bin/parity read --out build/pages
+	@.venv/bin/python -m parity.reading.ready build/pages
+
+pictures: pages
 	@.venv/bin/python -m parity_tests.support.page_pictures build/pages docs
 
 .venv/.release: pyproject.toml

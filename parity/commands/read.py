@@ -32,9 +32,14 @@ def read(
     tcp_port: Annotated[int, typer.Option(
         "--tcp-port", metavar="N", min=0, max=65535, help="Where --serve "
         "listens on 127.0.0.1; 0 for any that is free.")] = TCP_PORT,
+    rebuild: Annotated[bool, typer.Option(
+        "--rebuild", help="Make the pages anew, where an installed release "
+        "has ready ones; --port and --serve do so as well.")] = False,
 ):
     """Write pages on which the four stand side by side, with real numbers."""
     with told_plainly():
+        if not (port or serve or rebuild) and _opened(out):
+            return
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
         modules = _modules(serve)
         modules.pages.refuse(out.resolve())
@@ -50,6 +55,18 @@ def read(
               f"{time.perf_counter() - start:.0f} s; open {out}/index.html")
         if serve:
             modules.serving.serve(out, values, tcp_port)
+
+
+def _opened(out):
+    """Whether ready pages came with this release; they are in ``out`` then."""
+    from parity.reading import ready
+    if not ready.are_here():
+        return False
+    mark = ready.unpack(out)
+    print("ready pages, made with " + "; ".join(mark["with"].values())
+          + "; --rebuild makes them with what is installed here")
+    print(f"wrote {len(mark['pages'])} pages to {out}; open {out}/index.html")
+    return True
 
 
 def _modules(serve):

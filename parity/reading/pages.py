@@ -7,12 +7,12 @@ import re
 
 from markupsafe import Markup, escape
 
-from contract.errors import InputError
 from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import (
     articles, formulas, held, index, lessons, listing, navigation, rulings,
     sources, teaching, whole)
+from parity.reading.ready import MARK, refuse
 from parity.reading.values import OTHERS
 from parity.render import maps, markup, pictures
 from parity.runs.dates import LOCALES
@@ -204,7 +204,8 @@ class Site:
             for name, text in self.assets().items():
                 (fresh / name).write_text(text, encoding="utf-8")
             (fresh / MARK).write_text(
-                json.dumps({"pages": sizes}, indent=1) + "\n")
+                json.dumps({"pages": sizes, "with": self.versions()},
+                           indent=1) + "\n")
         return sizes
 
     def assets(self):
@@ -366,19 +367,3 @@ class Site:
                 "difference": seen.differences.get(column),
                 "summary": pictures.Summary.of(array)}
                 for column, array in seen.theirs.items()}}
-
-
-#: The file by which a folder is known to be such a site.
-MARK = "parity-read.json"
-
-
-def refuse(folder):
-    """Raise InputError unless a folder is new, empty or such a site."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise InputError(f"{str(folder)!r} is a file; give a folder.")
-    if any(folder.iterdir()) and not (folder / MARK).is_file():
-        raise InputError(
-            f"the folder {str(folder)!r} holds something else; give a new or "
-            "an empty one.")

@@ -1,0 +1,106 @@
+"""The ready pages of a release: packed, unpacked, damaged, made anew."""
+
+import json
+import zipfile
+
+import pytest
+from typer.testing import CliRunner
+
+from contract.errors import InputError
+from parity.cli import app
+from parity.commands import read as command
+from parity.reading import ready
+
+PAGES = {"index.html": b"<p>one</p>" * 90, "style.css": b"p {}",
+         ready.MARK: json.dumps({"pages": {"index.html": 900}, "with": {
+             "numpy": "NumPy 2", "jax": "JAX 0.10"}}).encode()}
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """The archive of a small site."""
+    site = tmp_path / "site"
+    site.mkdir()
+    for name, data in PAGES.items():
+        (site / name).write_bytes(data)
+    path = tmp_path / "ready" / "pages.zip"
+    ready.pack(site, path)
+    return path
+
+
+def written(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_pages_come_back_the_same(archive, tmp_path):
+    before = archive.read_bytes()
+    assert ready.pack(tmp_path / "site", archive) == len(before)
+    assert archive.read_bytes() == before
+    for _ in range(2):  # the second time in place of the first
+        mark = ready.unpack(tmp_path / "out", archive)
+        assert mark["pages"] == {"index.html": 900}
+        assert written(tmp_path / "out") == PAGES
+
+
+def test_another_folder_is_left_alone(archive, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("x")
+    with pytest.raises(InputError, match="something else"):
+        ready.unpack(tmp_path / "out", archive)
+    assert list(written(tmp_path / "out")) == ["thesis.txt"]
+
+
+def crafted(archive, files):
+    with zipfile.ZipFile(archive, "w") as made:
+        for name, data in files.items():
+            made.writestr(name, data)
+
+
+@pytest.mark.parametrize("damage", [
+    lambda path, data: path.write_bytes(data[:len(data) // 2]),
+    lambda path, data: path.write_bytes(b""),
+    lambda path, data: path.unlink(),
+    lambda path, data: path.write_bytes(
+        data[:60] + bytes([data[60] ^ 255]) + data[61:]),
+    lambda path, data: crafted(path, {"index.html": "x"}),
+    lambda path, data: crafted(path, {**PAGES, "../x.html": "x"}),
+    lambda path, data: crafted(path, {**PAGES, ready.MARK: "[]"}),
+    lambda path, data: crafted(path, {
+        **PAGES, ready.MARK: '{"pages": {"gone.html": 1}}'}),
+])
+def test_damaged_pages_are_refused_whole(archive, tmp_path, damage):
+    damage(archive, archive.read_bytes())
+    with pytest.raises(InputError, match="damaged; make new ones"):
+        ready.unpack(tmp_path / "out", archive)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.fixture
+def installed(archive, monkeypatch):
+    """As in a wheel: ready pages, and nothing that makes others."""
+    def making(serve):
+        raise InputError("other pages are made.")
+    monkeypatch.setattr(ready, "are_here", lambda: True)
+    monkeypatch.setattr(ready.unpack, "__defaults__", (archive,))
+    monkeypatch.setattr(command, "_modules", making)
+
+
+def test_read_opens_them_at_once(installed, tmp_path):
+    out = tmp_path / "out"
+    answer = CliRunner().invoke(app, ["read", "--out", str(out)])
+    assert answer.exit_code == 0 and written(out) == PAGES
+    assert "made with NumPy 2; JAX 0.10; --rebuild" in answer.output
+    assert f"wrote 1 pages to {out}" in answer.output
+
+
+@pytest.mark.parametrize("option", [
+    ["--rebuild"], ["--port", "torch"], ["--serve"]])
+def test_and_makes_others_where_it_is_asked(installed, tmp_path, option):
+    answer = CliRunner().invoke(app, [
+        "read", "--out", str(tmp_path / "out"), *option])
+    assert answer.exit_code == 2 and "other pages are made" in answer.output
+
+
+def test_a_checkout_makes_its_own():
+    assert not ready.are_here()
