@@ -24,6 +24,9 @@ PATIENCE, TIMES = 10, 10
 #: tells of which question notices it.
 SAME = 30
 
+#: So many mutants are tried by one process: frameworks keep what they compiled.
+FRESH = 100
+
 #: What stands for the lines that run while a port is imported.
 IMPORT = "import"
 
@@ -38,7 +41,7 @@ class Hunt:
     def __init__(self, name):
         self.name = name
         self.texts = Texts(name).texts
-        self.process = None
+        self.process, self.installed = None, 0
         self.seconds, self.lines = {}, {}
         self.kills = collections.Counter()  # by question, file and statement
 
@@ -156,13 +159,19 @@ class Hunt:
         for mutant, asked in alive.items():
             yield Result(mutant, SURVIVED, asked=asked)
 
-    def tried(self, mutant, names=None):
-        """The Result of a mutant, by all questions or by some."""
+    def tried(self, mutant, names=None, again=False):
+        """The Result of a mutant, by all questions or by some.
+
+        Where its process ends, it has to end in a second one as well.
+        """
         start, names = time.perf_counter(), self.wanted(mutant, names)
         question, words = "", ""
         if names:
             text = mutant.applied(self.texts[mutant.file])
             question = IMPORT
+            self.installed += 1
+            if self.installed % FRESH == 0:
+                self.close()
             words = self.said(installed, mutant.file, text,
                               patience=PATIENCE + TIMES)
             for question in () if words else names:
@@ -170,9 +179,12 @@ class Hunt:
                     noticed, question,
                     patience=PATIENCE + TIMES * self.seconds[question])
                 if words:
-                    self.kills[question, mutant.file] += 1
-                    self.kills[question, mutant.file, mutant.statement] += 1
                     break
+            if words == workers.ENDED and not again:  # or killed from outside
+                return self.tried(mutant, names, again=True)
+            if question != IMPORT and words:
+                self.kills[question, mutant.file] += 1
+                self.kills[question, mutant.file, mutant.statement] += 1
         return Result(
             mutant, KILLED if words else SURVIVED, question if words else "",
             words, len(names), time.perf_counter() - start)
