@@ -70,8 +70,13 @@ def read_file(path):
     check_ordinary(path)
     if path.name.endswith(".index.json"):
         return "safetensors", *read_shards(path)
-    with open(path, "rb") as file:
-        head = file.read(512)
+    try:
+        with open(path, "rb") as file:
+            head = file.read(512)
+    except OSError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read ({error.strerror}); check the path."
+        ) from None
     size = os.path.getsize(path)
     names = _names(path) if head[:2] == b"PK" else []
     if torch_archive.recognised(head, names):

@@ -24,6 +24,9 @@ BUG, INTERRUPTED, UNREAD = 70, 130, 141
 REFUSED = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.EROFS,
            errno.ELOOP, errno.EISDIR, errno.ENOTDIR)
 
+#: What it says where a disk, or the way to it, fails.
+BROKEN = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
+
 #: The longest sentence on a mistake; of a longer one the middle is left out.
 LONGEST = 2000
 
@@ -85,6 +88,9 @@ def told_plainly():
                 _forget_output()
             said(f"{name or 'the output '}cannot be written "
                  f"({error.strerror}); make room, or choose another disk.")
+        if error.errno in BROKEN:
+            said(f"{name or 'a file '}cannot be read or written "
+                 f"({error.strerror}); its disk fails: choose another path.")
         if not name or error.errno not in REFUSED:
             raise
         said(f"{name}cannot be used ({error.strerror}); choose another path.")

@@ -132,6 +132,7 @@ def test_a_mistake_of_ours_is_70(monkeypatch):
     (MemoryError(), "not enough memory"),
     (OSError(28, "No space left on device"), "make room"),
     (OSError(36, "File name too long", "a" * 5000), "choose another path"),
+    (OSError(5, "Input/output error"), "its disk fails"),
     (EOFError(), "standard input")])
 def test_what_the_machine_lacks_is_2(monkeypatch, error, words):
     def fail(*args):

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import pathlib
 import pickle
 import struct
 import zipfile
@@ -265,6 +266,13 @@ def test_other_files_are_refused(tmp_path):
         (tmp_path / "file").write_bytes(content)
         with pytest.raises(InputError, match="file"):
             read(tmp_path / "file")
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/mem").exists(),
+                    reason="there is no file here that fails when it is read")
+def test_a_file_that_fails_when_it_is_read_is_named():
+    with pytest.raises(InputError, match="'/proc/self/mem' cannot be read"):
+        read(pathlib.Path("/proc/self/mem"))
 
 
 def test_what_is_written_is_what_the_library_writes(tmp_path):
