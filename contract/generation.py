@@ -14,7 +14,10 @@ CHOICES = {
 
 #: Whole numbers: field -> the least that it can be.
 WHOLE = {"bos_id": 0, "eos_id": 0, "top_k": 0, "max_tokens": 1,
-         "min_tokens": 1, "beam": 1, "seed": 0}
+         "min_tokens": 1, "beam": 1, "seed": 0, "no_repeat_ngram": 0}
+
+#: Lists of ids.
+LISTS = ("more_eos_ids", "suppress_tokens", "begin_suppress_tokens")
 
 #: Real numbers: field -> what fits, and in words.
 REAL = {
@@ -30,6 +33,7 @@ class GenerationConfig:
     Attributes:
         method: "greedy", "beam" or "sample".
         bos_id, eos_id: the ids that a target begins and ends with.
+        more_eos_ids: other ids that end it as well.
         max_tokens: the most tokens after the bos, the eos included.
         beam: W, how many hypotheses are kept; 1 is greedy search.
         length_rule: what a hypothesis' sum of log-probabilities is divided by,
@@ -52,6 +56,8 @@ class GenerationConfig:
             max_tokens, whatever the model says; None where it decides.
         suppress_tokens, begin_suppress_tokens: ids that are never generated,
             and those that are not the first.
+        no_repeat_ngram: n, where no n tokens may stand twice in a target, the
+            bos counted; 0 where they may.
         allow_padding: whether padding may be generated.
         temperature: the divisor of logits before sampling.
         top_k: sample from the k most likely tokens; 0 from all.
@@ -74,6 +80,8 @@ class GenerationConfig:
     forced_eos_id: int | None = None
     suppress_tokens: tuple = ()
     begin_suppress_tokens: tuple = ()
+    more_eos_ids: tuple = ()
+    no_repeat_ngram: int = 0
     allow_padding: bool = False
     temperature: float = 1.0
     top_k: int = 0
@@ -89,7 +97,7 @@ class GenerationConfig:
         for field in ("forced_bos_id", "forced_eos_id"):
             if getattr(self, field) is not None:
                 _whole(getattr(self, field), 0, field)
-        for field in ("suppress_tokens", "begin_suppress_tokens"):
+        for field in LISTS:
             ids = getattr(self, field)
             if not isinstance(ids, (tuple, list)):
                 raise InputError(f"{field} is {ids!r}; choose a list of ids.")
@@ -123,10 +131,11 @@ class GenerationConfig:
             raise InputError(
                 f"max_tokens is {self.max_tokens}, but the position table has "
                 f"{config.max_length} rows; choose at most that.")
-        if self.eos_id >= config.target_vocab or self.eos_id == config.pad_id:
-            raise InputError(
-                f"eos_id {self.eos_id} is padding or not in the vocabulary; "
-                f"choose another id below {config.target_vocab}.")
+        for each in self.eos_ids:
+            if each >= config.target_vocab or each == config.pad_id:
+                raise InputError(
+                    f"eos_id {each} is padding or not in the vocabulary; "
+                    f"choose another id below {config.target_vocab}.")
         if self.bos_id == config.pad_id and config.position_padding:
             raise InputError(
                 f"bos_id {self.bos_id} is padding, which has no position in "
@@ -153,9 +162,17 @@ class GenerationConfig:
         return self.beam if self.method == "beam" else 1
 
     @property
+    def eos_ids(self):
+        """Every id that ends a target, each once: a tuple."""
+        return tuple(dict.fromkeys((self.eos_id, *self.more_eos_ids)))
+
+    @property
     def candidates(self):
-        """How many continuations a beam looks at: one is greedy search."""
-        return 1 if self.beam == 1 else 2 * self.beam
+        """How many continuations a beam looks at: one is greedy search.
+
+        Each hypothesis may end in every way, and W others must remain.
+        """
+        return 1 if self.beam == 1 else (1 + len(self.eos_ids)) * self.beam
 
     @property
     def finishers(self):
@@ -172,7 +189,7 @@ class GenerationConfig:
         """The ids that may not follow ``written`` tokens: a tuple."""
         return (self.suppress_tokens
                 + (self.begin_suppress_tokens if written == 1 else ())
-                + ((self.eos_id,) if written < self.min_tokens else ()))
+                + (self.eos_ids if written < self.min_tokens else ()))
 
     def penalty(self, length):
         """What the log-probability of L tokens is divided by."""

@@ -45,7 +45,7 @@ class Search:
         hidden = padding & (not self.settings.allow_padding)
         return jnp.where(hidden, -jnp.inf, log_probs)
 
-    def allowed(self, log_probs, written):
+    def allowed(self, log_probs, tokens, written):
         """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
         forced = self.settings.forced(written)
         token = jnp.arange(log_probs.shape[-1])
@@ -53,7 +53,25 @@ class Search:
             return jnp.where(
                 token == forced, jnp.zeros_like(log_probs), -jnp.inf)
         banned = jnp.array(self.settings.banned(written), int)
-        return jnp.where(jnp.isin(token, banned), -jnp.inf, log_probs)
+        banned = jnp.isin(token, banned) | self.repeats(tokens, written)
+        return jnp.where(banned, -jnp.inf, log_probs)
+
+    def repeats(self, tokens, written):
+        """Whether a token ends n that its row has already: [R V] (R56)."""
+        token = jnp.arange(self.model.config.target_vocab)
+        n = self.settings.no_repeat_ngram
+        found = jnp.zeros((len(tokens), len(token)), bool)
+        for end in range(n - 1, written) if n else ():
+            same = jnp.all(
+                tokens[:, end - n + 1:end]
+                == tokens[:, written - n + 1:written], axis=-1)
+            found = found | (
+                same[:, None] & (token == tokens[:, end, None]))
+        return found
+
+    def ends(self, token):
+        """Whether a token is one of the eos ids."""
+        return jnp.isin(token, jnp.array(self.settings.eos_ids))
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
@@ -84,7 +102,7 @@ class Greedy(Search):
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
             log_probs = tap(self, "log_probs", self.allowed(
-                self.next(tokens, written), written))
+                self.next(tokens, written), tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -95,7 +113,7 @@ class Greedy(Search):
             tokens = jnp.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(
-                self, "finished", finished | (token == settings.eos_id))
+                self, "finished", finished | self.ends(token))
             if jnp.all(finished):
                 break
         return tokens[:, None], scores[:, None]
@@ -119,9 +137,10 @@ class Beam(Search):
         # At first one hypothesis is alive: all W would be the same.
         alive = jnp.where(jnp.arange(w) == 0, 0.0, finished)
         for written in range(1, self.length):
+            rows = tokens.reshape(b * w, -1)
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.allowed(self.next(
-                tokens.reshape(b * w, -1), written), written)
+            log_probs = self.allowed(
+                self.next(rows, written), rows, written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
@@ -132,7 +151,7 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = jnp.where(place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = (token == settings.eos_id) | (written == last)
+            ends = self.ends(token) | (written == last)
             # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, jnp.where(

@@ -49,7 +49,7 @@ class Search:
         hidden = padding & (not self.settings.allow_padding)
         return torch.where(hidden, -math.inf, log_probs)
 
-    def allowed(self, log_probs, written):
+    def allowed(self, log_probs, tokens, written):
         """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
         forced = self.settings.forced(written)
         token = torch.arange(log_probs.shape[-1])
@@ -57,7 +57,25 @@ class Search:
             return torch.where(
                 token == forced, torch.zeros_like(log_probs), -math.inf)
         banned = torch.tensor(self.settings.banned(written), dtype=torch.int64)
-        return torch.where(torch.isin(token, banned), -math.inf, log_probs)
+        banned = torch.isin(token, banned) | self.repeats(tokens, written)
+        return torch.where(banned, -math.inf, log_probs)
+
+    def repeats(self, tokens, written):
+        """Whether a token ends n that its row has already: [R V] (R56)."""
+        token = torch.arange(self.model.config.target_vocab)
+        n = self.settings.no_repeat_ngram
+        found = torch.zeros((len(tokens), len(token)), dtype=torch.bool)
+        for end in range(n - 1, written) if n else ():
+            same = torch.all(
+                tokens[:, end - n + 1:end]
+                == tokens[:, written - n + 1:written], dim=-1)
+            found = found | (
+                same[:, None] & (token == tokens[:, end, None]))
+        return found
+
+    def ends(self, token):
+        """Whether a token is one of the eos ids."""
+        return torch.isin(token, torch.tensor(self.settings.eos_ids))
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
@@ -89,7 +107,7 @@ class Greedy(Search):
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
             log_probs = tap(self, "log_probs", self.allowed(
-                self.next(tokens, written), written))
+                self.next(tokens, written), tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = torch.gather(log_probs, -1, token[:, None])
@@ -100,7 +118,7 @@ class Greedy(Search):
             tokens = torch.where(place == written, token[:, None], tokens)
             # [5] finished [B]: whether the eos is written
             finished = tap(
-                self, "finished", finished | (token == settings.eos_id))
+                self, "finished", finished | self.ends(token))
             if torch.all(finished):
                 break
         return tokens[:, None], scores[:, None]
@@ -124,9 +142,10 @@ class Beam(Search):
         # At first one hypothesis is alive: all W would be the same.
         alive = torch.where(torch.arange(w) == 0, 0.0, finished)
         for written in range(1, self.length):
+            rows = tokens.reshape(b * w, -1)
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.allowed(self.next(
-                tokens.reshape(b * w, -1), written), written)
+            log_probs = self.allowed(
+                self.next(rows, written), rows, written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
@@ -137,7 +156,7 @@ class Beam(Search):
             # [4] grown [B * N]: their tokens
             grown = torch.where(place == written, token[:, :, None],
                                 follow(tokens, parents))
-            ends = (token == settings.eos_id) | (written == last)
+            ends = self.ends(token) | (written == last)
             # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, torch.where(

@@ -23,12 +23,13 @@ KEYS = {"length_penalty": "alpha", "forced_eos_token_id": "forced_eos_id",
 KINDS = {
     "num_beams": int, "max_length": int, "max_new_tokens": int,
     "min_length": int, "min_new_tokens": int, "suppress_tokens": list,
+    "no_repeat_ngram_size": int,
     "begin_suppress_tokens": list, "bad_words_ids": list,
     "early_stopping": (bool, str)}
 
 #: What is not done here: their key -> the value with which it does nothing.
 NOTHING = {
-    "repetition_penalty": 1.0, "no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0, "encoder_no_repeat_ngram_size": 0,
     "num_beam_groups": 1, "diversity_penalty": 0.0, "typical_p": 1.0,
     "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "min_p": 0.0,
@@ -63,14 +64,20 @@ def fields(dialect, described, generation=None, prompt=1):
             made["bos_id"] = given.get(key, described.get(key))
     made["eos_id"] = given.get("eos_token_id", described.get("eos_token_id"))
     made |= {field: given[key] for key, field in KEYS.items() if key in given}
-    for field in ("eos_id", "forced_eos_id"):
-        if isinstance(made.get(field), list) and made[field]:
-            undone += [f"{field} {each}" for each in made[field][1:]]
-            made[field] = made[field][0]
+    if isinstance(made["eos_id"], list) and made["eos_id"]:
+        made["eos_id"], *more = made["eos_id"]
+        made["more_eos_ids"] = tuple(more)
+    forced = made.get("forced_eos_id")
+    if isinstance(forced, list) and forced:
+        undone += [f"forced_eos_id {each}" for each in forced[1:]]
+        made["forced_eos_id"] = forced[0]
+    if "no_repeat_ngram_size" in given:
+        made |= _repeats(given["no_repeat_ngram_size"], prompt, undone)
     if prompt == 1 and "forced_bos_token_id" in given:
         made["forced_bos_id"] = given["forced_bos_token_id"]
     made |= _method(given) | _lengths(given, prompt)
-    if words := _suppressed(given, made["eos_id"], undone):
+    ends = (made["eos_id"], *made.get("more_eos_ids", ()))
+    if words := _suppressed(given, ends, undone):
         made["suppress_tokens"] = words
     return {field: value for field, value in made.items()
             if value is not None}, undone
@@ -123,12 +130,20 @@ def _lengths(given, prompt):
     return made
 
 
-def _suppressed(given, eos_id, undone):
+def _repeats(count, prompt, undone):
+    """How many tokens may not stand twice; theirs count the prompt's too."""
+    if prompt > 1 and count:
+        undone.append(f"no_repeat_ngram_size {count}")
+        return {}
+    return {"no_repeat_ngram": count}
+
+
+def _suppressed(given, eos_ids, undone):
     """The ids that are never generated; words of several tokens go undone."""
     ids = list(given.get("suppress_tokens", ()))
     for word in given.get("bad_words_ids", ()):
         if len(word) > 1:
             undone.append(f"bad_words_ids {word}")
-        elif word != [eos_id]:
+        elif word[0] not in eos_ids:
             ids += word
     return tuple(ids)

@@ -200,12 +200,13 @@ def cause(runs, truth, settings, differences, way):
                  if shows(runs, truth, settings, alone)), first)
 
 
-def goes_on(tokens, eos_id):
+def goes_on(tokens, eos_ids):
     """Whether anything but one filler stands behind an end: tokens [B W N]."""
-    ended = np.cumsum(tokens == eos_id, axis=-1) > 0
+    ends = np.isin(tokens, eos_ids)
+    ended = np.cumsum(ends, axis=-1) > 0
     behind = tokens[..., 1:][ended[..., :-1]]
     return behind.size > 0 and np.unique(behind).size > 1 or bool(
-        (np.sum(tokens == eos_id, axis=-1) > 1).any())
+        (np.sum(ends, axis=-1) > 1).any())
 
 
 def twice(tokens, scores):
@@ -228,7 +229,7 @@ CAUSES = {
     "a target goes on after its end": (
         "Tokens other than padding follow an eos id.",
         lambda runs, truth, settings, alone: any(
-            goes_on(tokens, settings.eos_id) for tokens, _ in runs)),
+            goes_on(tokens, settings.eos_ids) for tokens, _ in runs)),
     "one hypothesis stands twice": (
         "All hypotheses are alive at the first step, and equal.",
         lambda runs, truth, settings, alone: any(

@@ -35,8 +35,7 @@ class Margins:
                     what: self.heard[what]
                     for what in ("draw", "scores", "p", "rank")})
             case "candidates":
-                self.ranked(value, 2 * settings.beam
-                            if settings.beam > 1 else 1)
+                self.ranked(value, settings.candidates)
             case "contenders":
                 self.ranked(value, settings.beam)
             case "worst":

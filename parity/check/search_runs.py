@@ -40,6 +40,7 @@ ASKED = {
     "bos_id": (7, 3), "min_tokens": (1, 4), "forced_bos_id": (None, 0),
     "forced_eos_id": (None, 5), "suppress_tokens": ((), (1, 13)),
     "begin_suppress_tokens": ((), (0, 5, 16)),
+    "more_eos_ids": ((), (9, 2)), "no_repeat_ngram": (0, 2),
 }
 
 

@@ -113,7 +113,7 @@ class HuggingFace(TorchModel):
         tokens = found.sequences.numpy()[:, prompt - 1:]
         most = 1 + words["max_new_tokens"] - tokens.shape[1]
         tokens = np.pad(tokens, ((0, 0), (0, most)),
-                        constant_values=words["eos_token_id"])
+                        constant_values=np.ravel(words["eos_token_id"])[0])
         scores = found.get("sequences_scores")
         return (tokens.reshape(len(question), beam, -1),
                 None if scores is None else scores.numpy())

@@ -143,12 +143,15 @@ def words_of(dialect, seed, pad_id, words):
         case "hf_marian":
             more = {"forced_eos_token_id": end, "bad_words_ids": [[pad_id]]}
         case "bart":
-            more = {"forced_eos_token_id": end, "min_length": 3}
+            more = {"forced_eos_token_id": end, "min_length": 3,
+                    "no_repeat_ngram_size": 2 + seed % 2}
             if seed % 2:
                 more["forced_bos_token_id"] = others[0]
         case "whisper":
             more = {"suppress_tokens": others[:2],
                     "begin_suppress_tokens": [end, others[2]]}
+        case "llama" | "t5":
+            more = {"eos_token_id": [end, *others[:2]]}
         case _:
             more = {}
     return {**words, **more}
@@ -157,5 +160,5 @@ def words_of(dialect, seed, pad_id, words):
 def whole(tokens, settings):
     """Tokens [B W N] behind the first, and -1 behind each end."""
     tokens = tokens[..., 1:]
-    ends = tokens == settings.eos_id
+    ends = np.isin(tokens, settings.eos_ids)
     return np.where(np.cumsum(ends, axis=-1) - ends > 0, -1, tokens)

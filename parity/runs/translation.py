@@ -248,18 +248,25 @@ class Translator:
 def written(tokens, settings):
     """A hypothesis' ids, without its bos id and before its eos id."""
     ids = tokens.tolist()[1:]
-    return ids[:(ids + [settings.eos_id]).index(settings.eos_id)]
+    return ids[:end_of(ids, settings)]
+
+
+def end_of(ids, settings):
+    """The place of the first eos id among ids; behind them without one."""
+    return next((place for place, each in enumerate(ids)
+                 if each in settings.eos_ids), len(ids))
 
 
 def ends(tokens, settings):
     """Whether a hypothesis has an eos id, and was not cut off."""
-    return settings.eos_id in tokens.tolist()[1:]
+    ids = tokens.tolist()[1:]
+    return end_of(ids, settings) < len(ids)
 
 
 def read_and_written(answer, settings):
     """The best hypothesis: bos id, tokens, and the eos id unless cut off."""
-    ids = [settings.bos_id, *written(answer.tokens[0], settings)]
-    return ids + [settings.eos_id] * ends(answer.tokens[0], settings)
+    ids = answer.tokens[0].tolist()
+    return ids[:2 + end_of(ids[1:], settings)]
 
 
 def decoder_ids(answer, settings):

@@ -353,7 +353,8 @@ GENERATION = {
     "decoder_start_token_id": 2, "eos_token_id": 2, "num_beams": 3,
     "early_stopping": True, "length_penalty": 2.0, "min_length": 4,
     "max_length": 9, "forced_bos_token_id": 0, "forced_eos_token_id": 2,
-    "bad_words_ids": [[5]], "no_repeat_ngram_size": 3}
+    "bad_words_ids": [[5]], "no_repeat_ngram_size": 3,
+    "repetition_penalty": 1.5}
 
 
 @pytest.fixture
@@ -378,7 +379,8 @@ def test_a_model_searches_as_its_files_say(answering):
     from parity.runs import translation
     model = translation.Model.load(answering / "weights.safetensors")
     settings, undone = exchange.searching(answering, model, ["abc"])
-    assert undone == ["no_repeat_ngram_size 3"]
+    assert undone == ["repetition_penalty 1.5"]
+    assert settings.no_repeat_ngram == 3
     assert (settings.method, settings.beam, settings.length_rule,
             settings.finishing, settings.alpha) == (
                 "beam", 3, "hf_true", "top", 2.0)
@@ -391,7 +393,7 @@ def test_a_model_searches_as_its_files_say(answering):
         [translation.read(model, "abc", "it")], settings)[0]
     status, text = said("run", answering, "abc")
     assert status == 0 and answer.best in text
-    assert "no_repeat_ngram_size 3" in text
+    assert "repetition_penalty 1.5" in text
     status, text = said("run", answering, "abc", "--beam", "99")
     assert status == USAGE and "99 wide" in text
 
@@ -404,7 +406,9 @@ def test_a_model_searches_as_its_files_say(answering):
     ({"max_length": []}, "max_length"),
     ({"forced_eos_token_id": []}, "forced_eos_id"),
     ({"length_penalty": -1.0}, "alpha"),
-    ({"eos_token_id": "</s>"}, "eos_id")])
+    ({"eos_token_id": "</s>"}, "eos_id"),
+    ({"eos_token_id": [2, "x"]}, "more_eos_ids"),
+    ({"no_repeat_ngram_size": "two"}, "no_repeat_ngram_size")])
 def test_a_search_that_cannot_be_read_is_named(answering, changes, words):
     (answering / "generation_config.json").write_text(
         json.dumps({**GENERATION, **changes}))
@@ -419,11 +423,12 @@ def test_a_decoder_counts_its_prompt():
         "eos_token_id": [7, 8]}, {
             "eos_token_id": [7, 8], "max_length": 20, "min_length": 9}, 5)
     assert fields["max_tokens"] == 15 and fields["min_tokens"] == 5
-    assert fields["eos_id"] == 7
+    assert fields["eos_id"] == 7 and fields["more_eos_ids"] == (8,)
     fields, undone = searches.fields(SYSTEMS["gpt2"], {}, {
         "eos_token_id": 7, "max_new_tokens": 3, "min_new_tokens": 2,
+        "no_repeat_ngram_size": 2,
         "do_sample": True, "top_p": 0.5, "bad_words_ids": [[1, 2], [7]]}, 5)
     assert fields["max_tokens"] == 3 and fields["min_tokens"] == 3
     assert (fields["method"], fields["top_k"], fields["top_p"]) == (
         "sample", 50, 0.5)
-    assert undone == ["bad_words_ids [1, 2]"]
+    assert undone == ["no_repeat_ngram_size 2", "bad_words_ids [1, 2]"]

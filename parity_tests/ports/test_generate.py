@@ -369,7 +369,7 @@ FAULTS = {
         "only with the cache: keys and values are not those of the "
         "hypothesis"),
     "a beam grows after its end": (
-        {name: ("ends = (token == settings.eos_id)", "ends = (token == -1)")
+        {name: ("ends = self.ends(token)", "ends = (token == -1)")
          for name in FOLDERS},
         "beam 4, paper", "tokens, uncached",
         "a target goes on after its end"),
@@ -509,6 +509,54 @@ def read_so_far(engine, source, target):
         np.exp(output - highest).sum(-1, keepdims=True))
 
 
+@pytest.mark.parametrize("method", CHOICES["method"])
+def test_any_of_several_ids_ends(engine_of_each_form, method):
+    """Padding stands behind the first, and none comes too soon."""
+    engine = engine_of_each_form
+    settings = GenerationConfig(
+        method=method, eos_id=END, max_tokens=MOST, min_tokens=3, seed=4)
+    one = engine.generate(_kept(engine), SOURCE, settings)["tokens"]
+    written = [i for i in np.unique(one[:, 0, 3:]) if i not in (0, END)]
+    ends = (END, *written[:3])
+    found = engine.generate(_kept(engine), SOURCE, settings.replace(
+        more_eos_ids=(*ends, END)))["tokens"]
+    met = set()
+    for row in found.reshape(-1, found.shape[-1])[:, 1:].tolist():
+        places = [i for i, each in enumerate(row) if each in ends]
+        if places:
+            assert places[0] >= 2 and not any(row[places[0] + 1:])
+            met.add(row[places[0]])
+    assert met - {END}
+
+
+@pytest.mark.parametrize("cached", (False, True))
+@pytest.mark.parametrize("n", (1, 2, 3))
+def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
+    """The likeliest is taken of those that end none which is there already."""
+    engine = engine_of_each_form
+    words = list(range(7, CONFIG.target_vocab))
+    tokens = engine.generate(_kept(engine), SOURCE, GenerationConfig(
+        bos_id=3, eos_id=6, max_tokens=MOST, no_repeat_ngram=n, cached=cached,
+        suppress_tokens=words))["tokens"][:, 0]
+    log_p = read_so_far(engine, SOURCE, tokens)
+    log_p[..., [0, *words]] = -np.inf
+    wanted = met = 0
+    for row, scores in zip(tokens.tolist(), log_p):
+        for place in range(1, len(row)):
+            before = row[:place]
+            if 6 in before:
+                break
+            there = {tuple(before[i:i + n]) for i in range(place - n + 1)}
+            banned = [each for each in range(CONFIG.target_vocab) if (
+                *before[place - n + 1:], each) in there and place >= n]
+            wanted += int(scores[place - 1].argmax()) in banned
+            scores[place - 1, banned] = -np.inf
+            met += 1
+            if np.isfinite(scores[place - 1]).any():
+                assert row[place] == scores[place - 1].argmax()
+    assert wanted and met > len(tokens)
+
+
 @pytest.mark.parametrize("cached", (False, True))
 def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     engine = engine_of_each_form
@@ -643,6 +691,9 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     ({"suppress_tokens": 3}, "suppress_tokens is 3"),
     ({"begin_suppress_tokens": ("a",)}, "begin_suppress_tokens is 'a'"),
     ({"allow_padding": 1}, "allow_padding is 1"),
+    ({"more_eos_ids": 3}, "more_eos_ids is 3"),
+    ({"more_eos_ids": (-3,)}, "more_eos_ids is -3"),
+    ({"no_repeat_ngram": -1}, "no_repeat_ngram is -1"),
 ])
 def test_settings_that_cannot_be(changes, words):
     with pytest.raises(InputError, match=words.replace("(", r"\(")):
@@ -652,6 +703,7 @@ def test_settings_that_cannot_be(changes, words):
 @pytest.mark.parametrize("changes, words", [
     ({"max_tokens": CONFIG.max_length + 1}, "max_tokens is"),
     ({"bos_id": 1000}, "bos_id 1000"), ({"eos_id": 1000}, "eos_id 1000"),
+    ({"more_eos_ids": (0,)}, "eos_id 0"),
     ({"eos_id": 0}, "eos_id 0"), ({"forced_bos_id": 1000}, "forced_bos_id"),
     ({"forced_eos_id": 1000}, "forced_eos_id 1000"),
     ({"suppress_tokens": [3, 1000]}, "suppress_tokens 1000"),

@@ -39,9 +39,11 @@ async def crowd(port, count):
     print(f"{count} requests at once: answered in {slowest:.1f} s at most; "
           + ", ".join(f"{many} of status {each}"
                       for each, many in sorted(kinds.items())))
-    for target in targets[::2]:
+
+    async def read(target):
         while status((await answer(port, target))[0]) != 200:
             await asyncio.sleep(serving.AGAIN)
+    await asyncio.gather(*map(read, targets[::2]))
     print(f"every text read after {time.monotonic() - start:.0f} s")
 
 

@@ -35,12 +35,13 @@ class Search(search.Search):
             self.model, tokens[:, written - 1], written - 1, self.kept,
             self.source_mask))
 
-    def allowed(self, log_probs, written):
+    def allowed(self, log_probs, tokens, written):
         """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
-        if self.settings.forced(written) is None and not self.settings.banned(
-                written):
+        settings = self.settings
+        if (settings.forced(written) is None and not settings.no_repeat_ngram
+                and not settings.banned(written)):
             return log_probs
-        return super().allowed(log_probs, written)
+        return super().allowed(log_probs, tokens, written)
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""

@@ -45,7 +45,7 @@ PADDING_MASK = replaced("search", "padding_mask", neighbours_seen)
 #: How those are put that tokens tell by themselves, as generation.CAUSES.
 TOLD = {
     "a target goes on after its end": in_beam(
-        "(token == settings.eos_id)", "(token == -1)"),
+        "self.ends(token)", "(token == -1)"),
     "one hypothesis stands twice": in_beam(
         "arange(w) == 0", "arange(w) >= 0"),
     "a row depends on its batch": PADDING_MASK,
@@ -100,8 +100,8 @@ def _causes():
            "beam 4, forced_eos_id 5", tokens)
     yield ("a forced token keeps its log p", "It adds to the score.",
            replaced("search", "Search.allowed", lambda old, port: (
-               lambda self, log_probs, written: old(
-                   self, log_probs, written) + (
+               lambda self, log_probs, tokens, written: old(
+                   self, log_probs, tokens, written) + (
                        0 if self.settings.forced(written) is None
                        else log_probs))),
            "beam 4, forced_bos_id 0", tokens)
@@ -111,6 +111,14 @@ def _causes():
     yield ("what may not begin may not follow", "Tokens that are suppressed "
            "at the first place are at every one.", banned("1"),
            "beam 4, begin_suppress_tokens (0, 5, 16)", tokens)
+    yield ("one id alone ends", "Others that end a target as well do not.",
+           rewritten("search", "Search.ends", "eos_ids", "eos_ids[:1]"),
+           "beam 4, more_eos_ids (9, 2)", tokens)
+    yield ("n tokens may stand twice", "Only one more are kept from it.",
+           rewritten("search", "Search.repeats",
+                     "self.settings.no_repeat_ngram",
+                     "self.settings.no_repeat_ngram and 3"),
+           "beam 4, no_repeat_ngram 2", tokens)
     yield ("a begin that is padding is not read", "The first token is hidden, "
            "as padding is.", rewritten(
                "search", "Search.next", "(len(read), 1, 1, 1))",
