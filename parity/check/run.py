@@ -457,11 +457,12 @@ class Check:
         yield
         rows = {device: [] for device in self.devices}
         sizes = ", ".join(map(str, batches))
+        asked = [runner and (
+            runner.engine, generation.Remembering(runner.model))
+            for runner in (reference.exact, reference.same)]
         for search, answers in zip(searches, requests):
             truth = generation.truth_of(
-                *((runner and (runner.engine, runner.model))
-                  for runner in (reference.exact, reference.same)),
-                source, search.settings, dtype, exact)
+                *asked, source, search.settings, dtype, exact)
             case = f"{search.name}: {len(truth.rows)} sources, by {sizes}"
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"

@@ -109,6 +109,40 @@ def test_sources_are_padded_on_every_side(model):
     assert {0, config.source_vocab - 1} <= set(source.ravel())
 
 
+class Counting:
+    """A model that counts how often its decoder is asked."""
+
+    def __init__(self, model):
+        self.model, self.asked = model, 0
+
+    def __getattr__(self, name):
+        return getattr(self.model, name)
+
+    def decode(self, *arrays):
+        self.asked += 1
+        return self.model.decode(*arrays)
+
+
+def test_what_is_remembered_changes_no_truth():
+    """Two rules ask the same of a model at first; other weights do not."""
+    engine, about = ports.engine("numpy"), MODELS["babbling"]
+    plain, counted = (Counting(built(engine, "babbling")) for _ in range(2))
+    models = plain, generation.Remembering(counted)
+    for rule in CHOICES["length_rule"]:
+        settings = settings_of("babbling", f"beam 4, {rule}, α 1.0")
+        one, two = (generation.truth_of(
+            (engine, model), None, about.source, settings, "float64")
+            for model in models)
+        np.testing.assert_array_equal(one.tokens, two.tokens)
+        np.testing.assert_array_equal(one.scores, two.scores)
+        assert (one.limit, one.close) == (two.limit, two.close)
+    assert 0 < counted.asked < 0.8 * plain.asked
+
+    memory = models[1].encode(about.source, about.source[:, None, None] != 3)
+    other = models[1].encode(about.source, about.source[:, None, None] == 3)
+    assert not np.array_equal(memory[0], other[0])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("model, search", ALL)
 @pytest.mark.parametrize("form", ports.FORMS)
