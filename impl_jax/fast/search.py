@@ -33,19 +33,25 @@ class _Numbers(typing.NamedTuple):
     penalties: jax.Array
     bounds: jax.Array
     waits: bool
+    drawn: bool
 
 
 def _split(settings, vocab):
-    """Settings that decide what is compiled, and the others."""
+    """Settings that decide what is compiled, and the others.
+
+    A sample is drawn by the function that is compiled for greedy search.
+    """
     # What depends on the length is looked up, by what is written.
     penalties, bounds = (
         np.array([rule(max(i, 1)) for i in range(1 + settings.max_tokens)])
         for rule in (settings.penalty, settings.bound))
+    drawn = settings.method == "sample"
     return settings.replace(
-        temperature=1.0, top_k=0, top_p=1.0, seed=0, alpha=0.0,
-        length_rule="none", beam=settings.width), _Numbers(
+        method="greedy" if drawn else settings.method, temperature=1.0,
+        top_k=0, top_p=1.0, seed=0, alpha=0.0, length_rule="none",
+        beam=settings.width), _Numbers(
             settings.temperature, settings.top_k or vocab, settings.top_p,
-            penalties, bounds, settings.length_rule != "hf_true")
+            penalties, bounds, settings.length_rule != "hf_true", drawn)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -142,14 +148,18 @@ def sampled(log_probs, numbers, draw):
     return jnp.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 
 
-CHOOSERS = {"greedy": most_likely, "sample": sampled}
+def chosen(log_probs, numbers, draw):
+    """The next token of each row of log_probs [B V]: [B]."""
+    return jax.lax.cond(
+        numbers.drawn, sampled, most_likely, log_probs, numbers, draw)
 
 
 def one_by_one(model, source, settings, rows):
     """Greedy search and sampling: one token after the other."""
     length = 1 + settings.max_tokens
     draws = (uniforms(settings.seed, rows, length)
-             if settings.method == "sample" else None)
+             if settings.method == "sample"
+             else jnp.zeros((len(source), length)))
     fixed, numbers = _split(settings, model.config.target_vocab)
     graph, weights = nnx.split(model)
     encoded = _encoded(graph, weights, source)
@@ -159,7 +169,7 @@ def one_by_one(model, source, settings, rows):
 @functools.partial(jax.jit, static_argnums=(0, 5))
 def _one_by_one(graph, weights, source, encoded, draws, settings, numbers):
     run = Search(nnx.merge(graph, weights), source, encoded, settings)
-    choose, length = CHOOSERS[settings.method], run.length
+    length = run.length
     tokens = jnp.full((len(source), length), run.pad_id)
     tokens = tokens.at[:, 0].set(settings.bos_id)
 
@@ -170,8 +180,7 @@ def _one_by_one(graph, weights, source, encoded, draws, settings, numbers):
     def write(state):
         written, tokens, scores, finished, run.kept = state
         log_probs = run.next(tokens, written)
-        token = choose(log_probs, numbers,
-                       None if draws is None else draws[:, written])
+        token = chosen(log_probs, numbers, draws[:, written])
         log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
         scores = scores + jnp.where(finished, 0, log_p[:, 0])
         token = jnp.where(finished, run.pad_id, token)
