@@ -10,15 +10,15 @@ import importlib
 import numpy as np
 
 from contract import random
-from contract.batch import Batch
 from contract.config import PRESETS, at_test_size
 from contract.errors import InputError
 from contract.generation import GenerationConfig
-from contract.trace import recording
 from contract.training import TrainingConfig
-from contract.weights import initial_weights, part
+from contract.weights import initial_weights
 from parity import ports
-from parity.check import cases, extremes, golden, search_runs
+from parity.check import cases, extremes, golden
+from parity.check.refusals import CONFIG, raises, refusals
+from parity.check.search_steps import choices, steps_of_searches
 from parity.numerics import canary, dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, Difference, relative_error)
@@ -32,8 +32,6 @@ PRECISION = {
     "jax": {"jax_enable_x64": True,
             "jax_default_matmul_precision": "highest"},
 }
-
-CONFIG = at_test_size(PRESETS["complete"])
 
 UNSIGNED = {"int32": "uint32", "int64": "uint64"}
 
@@ -252,104 +250,6 @@ def native_masks(engine):
         yield "several", masks.shape == (3, 4, 50) and 0.5 < masks.mean() < 0.9
 
 
-def raises(kind, function, *arguments, **keywords):
-    """Whether a call raises an error of a kind."""
-    try:
-        function(*arguments, **keywords)
-    except kind:
-        return True
-    return False
-
-
-def refusals(engine):
-    """Inputs of which every port has to say that they are wrong."""
-    weights = golden.shipped("complete")
-    model = engine.build("transformer", CONFIG, weights)
-    batch = cases.padded_batch(CONFIG)
-    labels = np.array(batch.target)
-    wrong = {
-        "an id above": [batch.source + CONFIG.source_vocab, *list(batch)[1:]],
-        "a mask of numbers": [*list(batch)[:2], batch.source_mask * 1.0,
-                              batch.target_mask],
-        "too long": list(Batch.of_ids(
-            np.ones((2, CONFIG.max_length + 1), int), np.ones((2, 3), int))),
-        "as many": [batch.source[:2], *list(batch)[1:]],
-    }
-    for what, inputs in wrong.items():
-        for name in ("forward", "predict"):
-            yield f"{name}: {what}", raises(
-                InputError, getattr(engine, name), model, *inputs)
-        yield f"gradients: {what}", raises(
-            InputError, engine.gradients, model, *inputs, labels)
-    for what, arrays_ in (
-            ("missing", dict(list(weights.items())[1:])),
-            ("surplus", {**weights, "more": np.ones(1)}),
-            ("shape", {**weights, "encoder.layers.0.feed_forward.inner.bias":
-                       np.ones(3)})):
-        yield f"weights: {what}", raises(
-            InputError, engine.build, "transformer", CONFIG, arrays_)
-    yield from refused_by_components(engine, weights)
-    settings = GenerationConfig(max_tokens=3)
-    for what, source, changed, rows in (
-            ("an id above", batch.source + 37, {}, None),
-            ("eos", batch.source, {"eos_id": 99}, None),
-            ("rows", batch.source, {}, np.arange(3)),
-            ("tokens", batch.source, {"max_tokens": 65}, None)):
-        yield f"generate: {what}", raises(
-            InputError, engine.generate, model, source,
-            settings.replace(**changed), rows=rows)
-    trainer = engine.trainer(model, TrainingConfig())
-    pairs = batch.source[None], batch.target[None]
-    for what, sources, targets in (
-            ("an id above", pairs[0] + 37, pairs[1]),
-            ("a target above", pairs[0], pairs[1] + 41),
-            ("as many", pairs[0][:, :2], pairs[1]),
-            ("one token", pairs[0], pairs[1][:, :, :1])):
-        yield f"train_step: {what}", raises(
-            InputError, engine.train_step, trainer, sources, targets)
-
-
-#: What knows of positions, each in its own way.
-PLACED = {
-    "a table": {}, "tokens": {"position_padding": True},
-    "learned": {"positions": "learned"}, "attention": {"positions": "relative"}}
-
-
-def refused_by_components(engine, weights):
-    """What a component alone has to refuse, and what it must not."""
-    rows = CONFIG.max_length
-    for what, words in PLACED.items():
-        config = CONFIG.replace(position_start=2, **words)
-        positions = engine.build("positional_encoding", config, part(
-            initial_weights(config), "source_positions."))
-        for length, start in ((rows + 1, 0), (2, rows - 1)):
-            yield f"positions by {what}: {length} from {start}", raises(
-                InputError, engine.run, positions,
-                np.ones((1, length, CONFIG.d_model)),
-                np.ones((1, length), int), start=start)
-        engine.run(positions, np.ones((1, 2, CONFIG.d_model)),
-                   np.ones((1, 2), int), start=rows - 2)
-    path = "encoder.layers.0.self_attention."
-    attention = engine.build("multi_head_attention", CONFIG, part(
-        weights, path))
-    x, memory = (np.ones((2, length, CONFIG.d_model)) for length in (3, 4))
-    for what, mask in (("numbers", np.ones((2, 1, 1, 4))),
-                       ("queries", np.ones((2, 1, 4, 4), bool)),
-                       ("keys", np.ones((2, 1, 1, 3), bool)),
-                       ("axes", np.ones((2, 1, 4), bool))):
-        yield f"attention: {what}", raises(
-            InputError, engine.run, attention, x, memory, mask, cache=None)
-    rotary = engine.build("multi_head_attention", CONFIG.replace(
-        positions="rotary_halves"), part(weights, path))
-    far = np.ones((1, rows + 1, CONFIG.d_model))
-    yield "attention: rotated too far", raises(
-        InputError, engine.run, rotary, far, far,
-        np.ones((1, 1, 1, rows + 1), bool), cache=None)
-    for shape in ((2, 1, 3, 4), (1, 6, 1, 4), (1, 1, 3, 1)):
-        engine.run(attention, x, memory, np.ones(shape, bool), cache=None)
-        yield f"attention: a mask of {shape}", True
-
-
 def resumed(engine):
     """A run that is saved and resumed goes on as if it had not been."""
     config = at_test_size(PRESETS["lesson"])
@@ -414,110 +314,6 @@ def kinds(engine):
     for way in ways:
         yield "tokens", of_kind(way["tokens"], "int64")
         yield "scores", of_kind(way["scores"], "float64")
-
-
-class SearchSteps:
-    """Hears what a search shows on its way, and how much its model reads.
-
-    Attributes:
-        steps: [(name, array)] of the search.
-        lengths: how many tokens the decoder was given, each time.
-    """
-
-    def __init__(self, engine):
-        self.engine, self.steps, self.lengths = engine, [], []
-
-    def record(self, module, name, value):
-        """Note a step, and hand it on."""
-        if hasattr(module, "settings"):
-            self.steps.append((name, self.engine.to_numpy(value)))
-        elif name == "decoded":
-            self.lengths.append(value.shape[1])
-        return value
-
-    @property
-    def kinds(self):
-        """What tells one search from another but for its numbers."""
-        return [(name, array.shape, array.dtype.name if
-                 array.dtype.kind == "f" else "")
-                for name, array in self.steps]
-
-
-def followed():
-    """{what: (config, weights, dtype, source, settings)} of searches."""
-    found = {}
-    babbling, tied = search_runs.babbling(), search_runs.tied()
-    for model, method, changes in (
-            (babbling, "greedy", {}), (babbling, "beam", {"beam": 3}),
-            (babbling, "sample", {"top_k": 5}), (tied, "greedy", {"eos_id": 0}),
-            (tied, "beam", {"length_rule": "none"})):
-        settings = model.searches[0].settings.replace(
-            method=method, max_tokens=8, **changes)
-        given = model.config, model.weights, "float64", model.source[:4]
-        for cached in (False, True):
-            found[f"{model.name}, {method}, {cached}"] = (
-                *given, settings.replace(cached=cached))
-    given, few = found["babbling, greedy, True"], {"max_tokens": 3}
-    found["float32"] = (*given[:2], "float32", given[3],
-                        given[4].replace(**few))
-    one = babbling.config.replace(n_decoder_layers=1)
-    alone = one.replace(stacks="decoder")
-    found["one layer, prompted"] = (
-        alone, initial_weights(alone, 1), *given[2:4],
-        given[4].replace(**few))
-    found["one layer"] = (one, initial_weights(one, 1), *given[2:4],
-                          given[4].replace(**few))
-    return found
-
-
-def steps_of(engine, config, weights, dtype, source, settings):
-    """The SearchSteps of a search."""
-    model = engine.build("transformer", config, weights, dtype)
-    with recording(SearchSteps(engine)) as heard:
-        engine.generate(model, source, settings)
-    return heard
-
-
-@functools.cache
-def followed_by_reference():
-    """{what: SearchSteps} of the reference."""
-    return {what: steps_of(ports.engine("numpy"), *given)
-            for what, given in followed().items()}
-
-
-def steps_of_searches(engine):
-    """What a search asks of its model, how often, and what it makes of it."""
-    truths = followed_by_reference()
-    for what, given in followed().items():
-        found, truth = steps_of(engine, *given), truths[what]
-        settings = given[-1]
-        yield f"steps of {what}", found.kinds == truth.kinds
-        yield f"tokens read, {what}", set(found.lengths) == {
-            1 if settings.cached else settings.max_tokens}
-        if given[2] == "float64":
-            yield f"values of {what}", all(
-                np.allclose(array, other, 1e-9, 1e-12) for (_, array), (
-                    _, other) in zip(found.steps, truth.steps))
-
-
-def choices(engine):
-    """What a draw chooses, on a border and where a sum is rounded."""
-    kind = importlib.import_module(f"{engine.__package__}.sample").Sample
-    even = [-np.inf, 0, 0, 0, 0]
-    for what, log_p, draws, changes, expected in (
-            ("border of a token", [even], [0.5], {}, [3]),
-            ("border of top_p", [even], [0.999], {"top_p": 0.5}, [2]),
-            ("the whole sum", [even, [-9, -9, -9, -9, 0]], [1, 1],
-             {"top_p": 0.5}, [2, 4]),
-            ("tiny p", [[-3002, -np.inf, -3001, -3009, -3000]], [0.9], {},
-             [2])):
-        search = object.__new__(kind)
-        search.settings = GenerationConfig(method="sample", **changes)
-        search.draws = engine.to_native(
-            np.array([[0.0, u] for u in draws]), "cpu")
-        found = search.choose(
-            engine.to_native(np.array(log_p, float), "cpu"), 1)
-        yield what, np.array_equal(engine.to_numpy(found), expected)
 
 
 def one_token(engine):
