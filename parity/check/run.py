@@ -16,12 +16,11 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity.check import (
-    cases, face, generation, golden, lockstep, search_runs, training_runs,
-    wide, workers)
+    cases, generation, golden, search_runs, training_runs, wide, workers)
+from parity.check.parts import Parts
 from parity.check.report import (
-    FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row, Time)
-from parity.check.runners import (
-    Reference, Runner, Truth, compare_steps, failed_steps, merge)
+    FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
+from parity.check.runners import Reference, Runner, Truth, compare_steps
 from parity.numerics import canary, rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import FORMS, NotChecked
@@ -39,9 +38,6 @@ LONGEST = 15
 #: And an answer of random weights, which seldom ends.
 SHORT = 7
 
-#: How many weights are tried to find some that are not near a kink.
-MOST_SEEDS = 100
-
 #: Every device name that any framework here uses.
 DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
 
@@ -49,7 +45,7 @@ DEVICES = ("cpu", "cuda", "mps", "tpu", "xpu")
 AHEAD = 6
 
 
-class Check:
+class Check(Parts):
     """One run of the main job.
 
     Args:
@@ -226,18 +222,6 @@ class Check:
         """The forms whose searches and training runs the wide check has."""
         return tuple(FORMS) if self.form == "readable" else (self.form,)
 
-    def _expect(self, steps):
-        """Count comparisons of so many steps, on every device."""
-        everywhere = sum(map(len, self.targets.values())) + self.missing
-        broken = len(self.devices) * len(self.report.broken)
-        self.report.expected += steps * (everywhere + broken)
-        self.report.not_compared += steps * self.missing
-
-    def _timed(self, preset, case, dtype, device, port, seconds):
-        """Note how long one implementation took for one case."""
-        self.report.times.append(
-            Time(preset, case, dtype, device, port, seconds))
-
     def _canaries(self):
         """Yield rows that prove the precision of float32 products."""
         eps, limit = tolerances.EPS["float32"], canary.CANARY_LIMIT
@@ -265,101 +249,6 @@ class Check:
                           "float32", device, size, limit * eps, differences)
                 self.report.rows.append(row)
                 yield [row]
-
-    def _cases(self, preset, config, weights, dtype, some_cases, keep=True):
-        """The part of one model in one dtype.
-
-        Args:
-            keep: whether models are kept from case to case, or made anew and
-                dropped at once.
-        """
-        reference = Reference(config, weights, dtype)
-        models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.arrays),
-            self.form) for device in self.devices}
-        requests = []
-        for case in some_cases:
-            start = time.perf_counter()
-            truth = reference.truth(case)
-            self._timed(preset, case.name, dtype, "cpu", "numpy",
-                        time.perf_counter() - start)
-            if not keep:
-                reference.forget()
-            requests.append((case, truth.outline(dtype), self._ask(
-                models, preset, dtype, case, self.shelf.put(truth), keep)))
-        del reference, truth
-        yield
-        groups = {device: [] for device in self.devices}
-        for case, outline, answers in requests:
-            self._expect(len(outline))
-            if "numpy" in self.engines and self._lacks("numpy", dtype):
-                self.report.expected -= len(outline) * len(self.devices)
-            for device, futures in answers.items():
-                differences = {}
-                for name, future in futures.items():
-                    reply = future.result()
-                    self._timed(preset, case.name, dtype, device, name,
-                                reply.seconds)
-                    differences[name] = (failed_steps(outline, reply.failure)
-                                         if reply.failure else reply.value)
-                    if self.form == "fast":  # some steps are fused
-                        self.report.expected -= len(
-                            outline.keys() - differences[name].keys())
-                groups[device] += [
-                    Row(preset, case.name, name, dtype, device, *rest,
-                        self.form)
-                    for name, *rest in merge(differences, outline)]
-        if not keep:
-            workers.release()
-        yield from groups.values()
-
-    def _ask(self, models, preset, dtype, case, truth, keep):
-        """Ask every port for a case: {device: {port: Future}}."""
-        inputs = [rounding.rounded(x, dtype) for x in case.inputs]
-        return {
-            device: {
-                name: port.ask(
-                    f"{preset} {dtype}", workers.differences, models[device],
-                    case, inputs, truth, keep)
-                # TensorFlow never gives memory back, so that Keras goes last.
-                for name, port in sorted(
-                    there.items(), key=lambda item: item[0] == "keras")
-                if not self._lacks(name, dtype)}
-            for device, there in self.targets.items()}
-
-    @staticmethod
-    def _lacks(name, dtype):
-        """Whether an implementation has no such dtype: NumPy, 16 bits."""
-        return name == "numpy" and dtype not in tolerances.DTYPES[:2]
-
-    def _gradients(self, preset, config, weights, dtype):
-        """The part of gradients, on weights that are not near a kink."""
-        case = cases.gradients_case(cases.padded_batch(config), config.pad_id)
-        for seed in range(1, MOST_SEEDS):
-            if not Reference(config, weights, dtype).near_a_kink(case):
-                break
-            weights = probe_weights(config, seed)
-        return self._cases(preset, config, weights, dtype, [case])
-
-    def _training(self, preset, run, weights, form="readable"):
-        """The part of a TrainingRun, of the ports whose form makes it."""
-        yield
-        takes = {name for name in self.port_names
-                 if training_runs.makes(name, form, run)}
-        for device, there in self.targets.items():
-            there = {name: port for name, port in there.items()
-                     if name in takes}
-            rows = [Row(preset, run.name, f"step {step} {kind}", run.dtype,
-                        device, shape, limit, differences, form)
-                    for step, kind, shape, limit, differences in
-                    lockstep.compared_run(run, weights, there, device,
-                                          self.shelf, form)]
-            expected = lockstep.comparisons(run)
-            self.report.expected += expected * len(takes)
-            broken = {port.port for port in self.report.broken}
-            self.report.not_compared += expected * len(
-                takes - there.keys() - broken)
-            yield rows
 
     def _trainings(self):
         """Yield the parts of the runs that vary conditions."""
@@ -398,29 +287,6 @@ class Check:
                         generation.every_search(*ends), generation.BATCHES,
                         "fast")
 
-    def _engines(self):
-        """The part of what engines are asked beside models, on the CPU."""
-        there = self.targets.get("cpu", {})
-        requests = [(name, {
-            port: one.ask(f"engine: {name}", face.answers, name)
-            for port, one in there.items()}) for name in face.ASKED]
-        yield
-        rows = []
-        for name, futures in requests:
-            differences = {}
-            for port, future in futures.items():
-                reply = future.result()
-                self._timed("every model", name, "float64", "cpu", port,
-                            reply.seconds)
-                differences[port] = {"answer": Difference(
-                    None, 0.0, DIVERGENCE, reply.failure)
-                } if reply.failure else reply.value
-            rows += [Row("every model", f"engine: {name}", what, "float64",
-                         "cpu", *rest)
-                     for what, *rest in merge(differences, {})]
-        self.report.expected += sum(len(row.differences) for row in rows)
-        yield rows
-
     def _searched_models(self, form):
         """Yield the parts of searches that meet every condition."""
         mark = "" if form == "readable" else f", {form}"
@@ -431,66 +297,6 @@ class Check:
                         f"{model.name} words{mark}", model.config,
                         model.weights, dtype, model.source, model.searches,
                         search_runs.BATCHES, form, model.exact)
-
-    def _searches(self, preset, config, weights, dtype, source, searches,
-                  batches, form="readable", exact=False):
-        """The part of searches, the reference's own beside the ports'.
-
-        Only float64 and float32 are searched in.
-        """
-        if dtype not in generation.BOTH:
-            yield
-            return
-        reference = Reference(config, weights, dtype)
-        models = {device: workers.ModelSpec(
-            preset, config, dtype, device, self.shelf.put(reference.arrays),
-            form) for device in self.devices}
-        ours = reference.runner(form)
-        searches = [one for one in searches if dtype in one.dtypes]
-        requests = [{
-            device: {
-                name: port.ask(
-                    f"{preset} {dtype} {search.name}", generation.answers,
-                    models[device], source, search.settings, batches)
-                for name, port in there.items()}
-            for device, there in self.targets.items()} for search in searches]
-        yield
-        rows = {device: [] for device in self.devices}
-        sizes = ", ".join(map(str, batches))
-        asked = [runner and (
-            runner.engine, generation.Remembering(runner.model))
-            for runner in (reference.exact, reference.same)]
-        for search, answers in zip(searches, requests):
-            truth = generation.truth_of(
-                *asked, source, search.settings, dtype, exact)
-            case = f"{search.name}: {len(truth.rows)} sources, by {sizes}"
-            if truth.close:
-                case += f"; {truth.close} near a tie, left out"
-            own = [] if "numpy" in self.engines else [("numpy", workers.answer(
-                ours, generation.runs, source, search.settings, batches))]
-            for device, futures in answers.items():
-                differences = {}
-                for name, reply in (*own, *(
-                        (name, future.result())
-                        for name, future in futures.items())):
-                    self._timed(preset, search.name, dtype, device, name,
-                                reply.seconds)
-                    differences[name] = (
-                        generation.failed(truth, reply.failure)
-                        if reply.failure else generation.judged(
-                            reply.value, search.settings, truth))
-                rows[device] += [
-                    Row(preset, case, name, dtype, device,
-                        getattr(truth, name.split(",")[0]).shape,
-                        next(iter(differences.values()))[name].limit,
-                        {port: steps[name]
-                         for port, steps in differences.items()},
-                        form)
-                    for name in next(iter(differences.values()))]
-                if own:
-                    self.report.expected += len(differences["numpy"])
-            self._expect(len(next(iter(differences.values()), ())))
-        yield from rows.values()
 
     def _full_size(self):
         """Yield the parts of FULL_SIZE at its full size."""

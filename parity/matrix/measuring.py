@@ -8,8 +8,8 @@ import numpy as np
 
 from parity import ports
 from parity.check import cases, golden, lockstep, training_runs, workers
+from parity.check.parts import MOST_SEEDS
 from parity.check.runners import Reference, Runner, compare_steps
-from parity.check.run import MOST_SEEDS
 from contract.weights import probe_weights
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
