@@ -71,7 +71,7 @@ def some_searches(bos_id, eos_id, max_tokens):
             if search.name in names]
 
 
-class Remembering:
+class AskedOnce:
     """A model of the reference that computes the same only once.
 
     Searches that differ by a rule ask it the same until the rule decides.

@@ -9,7 +9,7 @@ import time
 from contract.weights import probe_weights
 from parity.check import (
     cases, face, generation, lockstep, training_runs, workers)
-from parity.check.report import Row, Time
+from parity.check.report import Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference
@@ -31,6 +31,15 @@ class Parts:
         shelf: where ports find weights and truths.
         form: which form of the ports is compared.
     """
+
+    report: Report
+    devices: tuple
+    engines: dict
+    targets: dict
+    missing: int
+    port_names: list
+    shelf: workers.Shelf
+    form: str
 
     def _expect(self, steps):
         """Count comparisons of so many steps, on every device."""
@@ -188,7 +197,7 @@ class Parts:
         rows = {device: [] for device in self.devices}
         sizes = ", ".join(map(str, batches))
         asked = [runner and (
-            runner.engine, generation.Remembering(runner.model))
+            runner.engine, generation.AskedOnce(runner.model))
             for runner in (reference.exact, reference.same)]
         for search, answers in zip(searches, requests):
             truth = generation.truth_of(

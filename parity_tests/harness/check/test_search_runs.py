@@ -127,7 +127,7 @@ def test_what_is_remembered_changes_no_truth():
     """Two rules ask the same of a model at first; other weights do not."""
     engine, about = ports.engine("numpy"), MODELS["babbling"]
     plain, counted = (Counting(built(engine, "babbling")) for _ in range(2))
-    models = plain, generation.Remembering(counted)
+    models = plain, generation.AskedOnce(counted)
     for rule in CHOICES["length_rule"]:
         settings = settings_of("babbling", f"beam 4, {rule}, α 1.0")
         one, two = (generation.truth_of(
