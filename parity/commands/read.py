@@ -45,10 +45,10 @@ def read(
         modules.pages.refuse(out.resolve())
         start = time.perf_counter()
         with (terminal.telling() as tell,
-              modules.ahead.running(names) as shown):
+              modules.ahead.running(names) as call):
             values = modules.values.Values(names, tell)
             sizes = modules.pages.Site(
-                values, live=serve, shown=shown).write(out, tell)
+                values, live=serve, call=call).write(out, tell)
         for column, reason in values.not_checked.items():
             print(f"not checked: {column}, {reason}", file=sys.stderr)
         print(f"wrote {len(sizes)} pages to {out} in "

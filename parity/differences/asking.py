@@ -210,6 +210,7 @@ def absent(name):
         if name in ("keras", "tensorflow"):
             os.environ.setdefault("KERAS_BACKEND", "tensorflow")
             os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+            ports.engine("keras")  # whose import hides TensorFlow's log
         for need in NEEDS[name]:
             importlib.import_module(need)
     except ImportError as error:

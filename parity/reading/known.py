@@ -6,6 +6,7 @@ import re
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from parity import ports
 from parity.causes import page as causes_page
 from parity.differences import registry
 from parity.differences.asking import (
@@ -13,18 +14,23 @@ from parity.differences.asking import (
 from parity.render.differences import TITLES, page
 
 
-def of_known(site):
-    """Every known difference, demonstrated while the site is built.
+def text(port_names):
+    """Every known difference, demonstrated, as a page in Markdown.
 
-    A framework whose port the site leaves out is not run: what is recorded of
+    A framework whose port is not among these is not run: what is recorded of
     it stands there.
     """
-    left_out = {side: reason for column, reason
-                in site.values.not_checked.items() for side in SIDES[column]}
+    left_out = {side: "it was not asked for" for column in ports.known_ports()
+                if column not in port_names for side in SIDES[column]}
     found = [demonstrate(row, left_out) for row in registry.select()]
-    text = page(found, versions(
+    return page(found, versions(
         [name for name in frameworks(found) if name not in left_out]))
-    return {"body": with_anchors(text.partition("\n")[2]),
+
+
+def of_known(site):
+    """What frameworks answer while the site is built."""
+    found = site.call(text, tuple(site.values.ports))
+    return {"body": with_anchors(found.partition("\n")[2]),
             "recorded": {TITLES[column]: reason for column, reason
                          in site.values.not_checked.items()}}
 

@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import (
-    articles, formulas, held, index, lessons, listing, navigation, rulings,
-    sources, teaching, whole)
+    ahead, articles, formulas, held, index, lessons, listing, navigation,
+    rulings, sources, teaching, whole)
 from parity.reading.ready import MARK, refuse
 from parity.reading.values import OTHERS
 from parity.render import maps, markup, pictures
@@ -127,13 +127,14 @@ class Site:
         values: a values.Values.
         live: whether a server stands behind the pages.
         root: the folder of the four.
-        shown: what runs a lesson of a path with some ports.
+        call: what makes the lessons and the known differences, as ahead.call
+            does.
     """
 
     def __init__(self, values, live=False, root=sources.ROOT,
-                 shown=lessons.shown):
+                 call=ahead.call):
         self.values, self.live, self.root = values, live, root
-        self.shown_lesson = shown
+        self.call = call
         self.files = sources.file_names(root)
         self.rows = {name: list(sources.rows(name, root))
                      for name in self.files}
@@ -155,7 +156,7 @@ class Site:
     @functools.cache
     def lesson(self, path):
         """The Cells of a lesson that was run, and where it failed or ""."""
-        return self.shown_lesson(path, tuple(self.values.ports))
+        return self.call(lessons.shown, path, tuple(self.values.ports))
 
     def outline(self, body):
         """The Outline of a page's body, which the index keeps."""

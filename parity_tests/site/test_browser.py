@@ -11,7 +11,6 @@ from parity.causes import catalogue
 from parity.check import golden
 from parity.reading import (
     breaking, curves, lessons, pages, serving, sources, values)
-from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
 
 #: From a telephone, or a page enlarged four times, to a wide screen; 1024 is a
@@ -44,11 +43,11 @@ BROKEN = """() => {
 }"""
 
 
-def first_alone(path, port_names):
-    """A lesson for a page, of which the first alone is run."""
-    if path != lessons.paths()[0]:
-        return lessons.cells(path), ""
-    return lessons.shown(path, port_names)
+def first_alone(make, *what):
+    """What makes the pages; of the lessons, the first alone is run."""
+    if make is lessons.shown and what[0] != lessons.paths()[0]:
+        return lessons.cells(what[0]), ""
+    return make(*what)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,7 @@ def site(tmp_path_factory):
     """The folder of the pages, with one lesson, and the values on them."""
     folder = tmp_path_factory.mktemp("browser")
     found = values.Values(())
-    made = pages.Site(found, shown=first_alone)
+    made = pages.Site(found, call=first_alone)
     for name, html in made.pages():
         (folder / name).write_text(html, encoding="utf-8")
     for name, text in made.assets().items():
@@ -433,8 +432,6 @@ def test_slides_are_turned_by_keys(opened):
     assert one.errors == []
 
 
-
-
 def test_a_fault_is_chosen_by_keys(opened, broken):
     faults = {one["name"]: one for one in broken.faults}
     one = opened("break.html")
@@ -506,7 +503,7 @@ def test_served_pages_are_touched_as_those_from_disk(site, browser):
                 one.page.fill("[name=text]", "3. Mai 1999")
                 one.page.keyboard.press("Enter")
                 one.page.wait_for_function(
-                    "words => document.getElementById('told')"
+                    "words => document.getElementById('told')?"
                     ".textContent.includes(words)", arg=words)
             one.page.goto(f"{address}attention-maps.html?x=<b>")
             assert one.page.locator("[data-values]").count() > 0

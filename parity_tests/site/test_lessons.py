@@ -13,7 +13,7 @@ import pytest
 from contract.errors import InputError
 from parity import ports
 from parity.ports import NotChecked
-from parity.reading import ahead, lessons, listing, slides
+from parity.reading import ahead, known, lessons, listing, slides
 from parity_tests.support.commands import invoke
 
 PATHS = lessons.paths()
@@ -190,17 +190,18 @@ def test_a_lesson_run_ahead_is_the_same(tmp_path, monkeypatch):
                     encoding="utf-8")
     here = lessons.shown(path, ())
     assert here[0][1].output == "42"
-    with ahead.running((), [path]) as shown:
-        assert shown(path, ()) == here
+    with ahead.running((), [path]) as call:
+        assert call(lessons.shown, path, ()) == here
+        assert call(known.text, ()) == known.text(())
     path.write_text(path.read_text() + "import time; time.sleep(9)\n")
-    with ahead.running((), [path]) as shown:
+    with ahead.running((), [path]) as call:
         for process in multiprocessing.active_children():
             process.kill()
         path.write_text("# %%\nprint(42)\n", encoding="utf-8")
-        assert shown(path, ())[0][0].output == "42"
+        assert call(lessons.shown, path, ())[0][0].output == "42"
     monkeypatch.setattr("os.cpu_count", lambda: 1)
-    with ahead.running((), [path]) as shown:
-        assert shown is lessons.shown
+    with ahead.running((), [path]) as call:
+        assert call is ahead.call
 
 
 def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):

@@ -258,3 +258,27 @@ def test_between_two():
 def test_between_others(words, says):
     done = run(*words)
     assert done.exit_code == 2 and says in done.output + done.stderr
+
+
+def test_tensorflows_log_is_kept_away():
+    """Its first lines come before any setting of it is read."""
+    if asking.absent("tensorflow"):
+        pytest.skip("not checked: tensorflow is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", "from parity.differences import asking; "
+         "asking.absent('tensorflow')"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_left_out_is_not_asked():
+    """Neither for its answer nor for an effect; what is recorded stays."""
+    def never():
+        raise AssertionError
+    known = asking.Known(
+        "x", "loss", "", {"torch": never, "numpy": lambda: 1.0},
+        {"torch": 2.0, "numpy": 1.0},
+        effect=asking.Effect("", never, needs=("torch",)))
+    found = asking.demonstrate(known, {"torch": "why not"})
+    assert found.missing == ("torch",) and found.reason() == "torch: why not"
+    assert found.answers["numpy"] == 1.0 and found.status == asking.UNCHECKED
+    assert found.effect.reason == "why not"
