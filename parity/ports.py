@@ -199,3 +199,13 @@ def split_words(values, allowed, what):
     if "all" in words:
         return list(allowed)
     return list(dict.fromkeys(one_of(w, allowed, what) for w in words))
+
+
+def mixed(name):
+    """What runs a port's models in 16 bits: its ``targets/mixed.py``."""
+    return importlib.import_module(f"{package(name)}.targets.mixed")
+
+
+def part(name, module):
+    """A module of a port, or of the reference, by name."""
+    return importlib.import_module(f"{package(name)}.{module}")

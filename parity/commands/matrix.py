@@ -60,7 +60,7 @@ def matrix(
     """
     from parity.check.run import DEVICES
     from parity.matrix import run
-    from parity.render import matrix as tables
+    from parity.render import matrix_page
     with told_plainly():
         one_of(preset, PRESETS, "preset")
         words = ports.split_words
@@ -89,7 +89,7 @@ def matrix(
         if json_file:
             write_json(json_file, result.as_json())
         if markdown:
-            tables.write(markdown, result)
+            matrix_page.write(markdown, result)
     raise typer.Exit(result.status)
 
 

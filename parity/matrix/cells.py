@@ -6,6 +6,7 @@ import math
 from contract.checkpoints.folder import read_json
 from contract.errors import InputError, is_whole
 from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.numerics.dtypes import BOTH, DTYPES, MIXED, TIERS
 from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
 from parity.targets import Target, of_json
 
@@ -13,11 +14,13 @@ NOT_CHECKED = "not checked"
 
 #: What is compared, and the dtypes in which it has a limit.
 WORKS = {
-    "forward": ("float64", "float32", "bfloat16", "float16"),
-    "gradients": ("float64", "float32"),
-    "training": ("float64",),
+    "forward": (*DTYPES, *TIERS),
+    "gradients": (*BOTH, *MIXED),
+    "training": ("float64", *MIXED),
 }
 
+#: What is known of some cells beside their error.
+MORE = "beside", "again", "threads", "alone", "large", "memory"
 
 #: What as_json writes, and the newest that is read.
 SCHEMA = 1
@@ -47,6 +50,12 @@ class TargetCell:
         preparing: seconds until the first run had ended.
         cause: of a divergence, if it is known.
         place: where and when it was measured, as a number in Matrix.places.
+        beside: the error of the output, or of all gradients or of how weights
+            moved, over that of the reference in the same dtype.
+        again, threads, alone: how far the output is from itself when asked ten
+            times, by two threads, and about a row alone.
+        large: CPU time of a pass over many rows.
+        memory: the most bytes that such a pass had beside the model's.
     """
 
     target: Target
@@ -61,6 +70,12 @@ class TargetCell:
     preparing: float | None = None
     cause: str = ""
     place: int = 0
+    beside: float | None = None
+    again: float | None = None
+    threads: float | None = None
+    alone: float | None = None
+    large: float | None = None
+    memory: float | None = None
 
     @property
     def share(self):
@@ -112,7 +127,8 @@ def cell_of(target, work, measured):
         target, work, DIVERGENCE if wrong else MATCH,
         ": ".join(filter(None, (name, one.reason))) if wrong else "",
         error, limit, name, len(differences), measured["seconds"],
-        measured["preparing"], measured.get("cause", ""))
+        measured["preparing"], measured.get("cause", ""),
+        **{name: measured[name] for name in MORE if name in measured})
 
 
 @dataclasses.dataclass
@@ -226,7 +242,8 @@ def is_sound_cell(cell, places):
                     for number in (cell.compared, cell.place))
             and cell.place < places
             and all(is_amount(number) for number in (
-                cell.error, cell.limit, cell.seconds, cell.preparing))
+                cell.error, cell.limit, cell.seconds, cell.preparing,
+                *(getattr(cell, name) for name in MORE)))
             and (cell.limit is None or cell.limit <= LARGEST.get(
                 (cell.work, cell.target.dtype), 1))):
         return False

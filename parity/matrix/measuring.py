@@ -11,8 +11,10 @@ from parity.check import cases, golden, lockstep, training_runs, workers
 from parity.check.parts import MOST_SEEDS
 from parity.check.runners import Reference, Runner, compare_steps
 from contract.weights import probe_weights
+from parity.matrix import repeats, tiers
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
+from parity.numerics.dtypes import TIERS
 
 #: How many runs are timed, and how many steps of training compared.
 RUNS, STEPS = 3, 10
@@ -71,6 +73,8 @@ def missing(bench, target, work):
 
 def measured(bench, target, work, preset):
     """What a TargetCell needs of a port; a text if it cannot do the work."""
+    if target.dtype in TIERS:
+        return tiers.measured(bench, target, work, preset)
     if reason := missing(bench, target, work):
         return reason
     engine = ports.engine(bench.engine.NAME, target.form)
@@ -96,8 +100,22 @@ def measured(bench, target, work, preset):
         start = time.process_time()
         run()
         times.append(time.process_time() - start)
+    more = {}
+    if (work, target.dtype) == ("forward", "float32"):
+        more = repeats.measured(functools.partial(
+            predictor_of, target.mode, runner), inputs, target)
     return {"differences": differences, "preparing": preparing,
-            "seconds": float(np.median(times))}
+            "seconds": float(np.median(times)), "beside": tiers.beside(
+                differences, truth.own_errors, "output" if work == "forward"
+                else "all weights"), **more}
+
+
+def predictor_of(mode, runner, inputs):
+    """What computes an output of these inputs in a mode."""
+    if mode == "eager":
+        return lambda: runner.engine.predict(runner.model, *inputs)
+    return ports.modes(runner.engine.NAME).predictor(
+        runner.model, mode, inputs)[0]
 
 
 def wrong(target, runner, ran=True):

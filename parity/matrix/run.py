@@ -14,7 +14,7 @@ from parity import ports
 from parity.matrix import measuring, meshes, processes
 from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
-from parity.numerics.dtypes import BOTH
+from parity.numerics.dtypes import BOTH, TIERS
 from parity.ports import FORMS, NotChecked
 from parity.targets import (
     BACKENDS, MODES, Target, mesh_axes, mesh_modes)
@@ -178,11 +178,18 @@ def targets(usual, modes, wanted):
 
 
 def works_of(rows, wanted):
-    """Yield (Target, work) of every cell of these rows."""
+    """Yield (Target, work) of every cell of these rows.
+
+    Precision tiers are of ports as they are, on one device.
+    """
     for target in rows:
+        plain = target.row == dataclasses.replace(
+            Target(target.port), dtype="", backend=target.backend,
+            device=target.device) and target.port != "numpy"
         for work, dtypes in WORKS.items():
             for dtype in dtypes:
-                if work in wanted.works and dtype in wanted.dtypes:
+                if work in wanted.works and dtype in wanted.dtypes and (
+                        plain or dtype not in TIERS):
                     yield dataclasses.replace(target, dtype=dtype), work
 
 

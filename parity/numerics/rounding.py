@@ -67,3 +67,9 @@ def emulated(array, dtype):
     if array.dtype.name not in _CLASSES:
         return array
     return array.astype(np.float32).view(_CLASSES[array.dtype.name])
+
+
+def stored(array):
+    """The name of the dtype to which an array's operations round, or ""."""
+    return next((name for name, kind in _CLASSES.items()
+                 if isinstance(array, kind)), "")

@@ -16,7 +16,8 @@ step is checked alone under the maximum, and in float64 at 1e-12.
 
 import math
 
-from parity.numerics.dtypes import BOTH, DTYPES, EPS  # noqa: F401
+from parity.numerics.dtypes import (  # noqa: F401
+    BOTH, DTYPES, EPS, TIERS)
 
 FLOAT64_LIMIT = 1e-12
 
@@ -69,6 +70,12 @@ def fixed_limit(dtype):
     if dtype == "float64":
         return FLOAT64_LIMIT
     return FIXED_EPS[dtype] * EPS[dtype]
+
+
+def tier_limit(tier, own_error):
+    """The limit in a precision tier, as in 16 bits: it follows the reference's
+    own error with such products, and a few units of what they read."""
+    return 2 * known(own_error) + 2 * TIERS[tier].eps
 
 
 def largest_limit(dtype):

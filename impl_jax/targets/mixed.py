@@ -1,0 +1,163 @@
+"""The engine in mixed precision: 16 bits, from weights in float32.
+
+Weights are rounded for each pass and all of it is short, but the loss; its
+gradients, moments and the weights are float32.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import nnx
+
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
+from contract.loss_scale import LossScale
+from impl_jax import engine, random, train
+from impl_jax.engine import drawn, export, to_native, to_numpy
+from impl_jax.loss import cross_entropy
+from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.optimizer import clip_by_global_norm
+from impl_jax.parameters import leaves, paths
+
+#: What is short: products, or the whole pass.
+KIND = "whole"
+
+#: Our names of tiers -> JAX's names of products.
+PRODUCTS = {"tf32": "tensorfloat32", "bfloat16x3": "BF16_BF16_F32_X3"}
+
+
+def missing(tier, device):
+    """Why there is no such tier on a device, in words, or ""."""
+    if tier in PRODUCTS and device == "cpu":
+        return "float32 is multiplied in float32 on processors"
+    return ""
+
+
+def products(tier):
+    """Products as a tier has them, where a device can."""
+    return jax.default_matmul_precision(PRODUCTS.get(tier, "highest"))
+
+
+class MixedEngine:
+    """An engine whose models compute in 16 bits from float32 weights.
+
+    Args:
+        short: the 16-bit dtype; "" for products(tier) of float32.
+        tier: a name of one.
+    """
+
+    NAME = engine.NAME
+    FUSED = {"gradients"}
+
+    def __init__(self, short, tier):
+        self.short, self.tier, self.compiled = short, tier, None
+
+    def __getattr__(self, name):
+        return getattr(engine, name)
+
+    def cast(self, weights):
+        """Weights as a pass reads them."""
+        if not self.short:
+            return weights
+        return jax.tree.map(lambda x: x.astype(self.short), weights)
+
+    def short_model(self, model):
+        """The model of one pass, of rounded weights."""
+        graph, weights = nnx.split(model)
+        return nnx.merge(graph, self.cast(weights))
+
+    def run(self, model, *inputs):
+        """Every step of a model by name."""
+        with products(self.tier):
+            return engine.run(self.short_model(model), *inputs)
+
+    def predict(self, model, *inputs):
+        """A Transformer's output alone: [B T V]."""
+        return engine.predict(self.short_model(model), *inputs)
+
+    def loss_and_gradients(self, model, inputs, labels, drawn, scale):
+        """The loss, and its gradient by every weight, in float32."""
+        graph, weights = nnx.split(model)
+        if self.compiled is None:
+            self.compiled = jax.jit(jax.value_and_grad(
+                self.scaled_loss(graph, model.config), has_aux=True))
+        (_, loss), gradients = self.compiled(
+            weights, inputs, labels, drawn, jnp.float32(scale))
+        return loss, jax.tree.map(
+            lambda g: g / jnp.float32(scale), gradients)
+
+    def scaled_loss(self, graph, config):
+        """What is differentiated: the loss times its scale, and the loss."""
+        def scaled_loss(weights, inputs, labels, drawn, scale):
+            model = nnx.merge(graph, self.cast(weights))
+            with dropping(paths(model), drawn):
+                output = model(*inputs)
+            loss = cross_entropy(
+                output.astype(jnp.float32), labels, config.pad_id,
+                config.label_smoothing, config.smoothing)
+            return loss * scale, loss
+        return scaled_loss
+
+    def gradients(self, model, source, target, source_mask, target_mask,
+                  labels, key=None, scale=1024.0):
+        """The loss and its gradient by every weight."""
+        inputs = source, target, source_mask, target_mask
+        check_inputs(model.config, *inputs)
+        loss, gradients = self.loss_and_gradients(
+            model, [to_native(value, model.home) for value in inputs],
+            to_native(labels, model.home),
+            drawn(model, source, target, key), scale)
+        return to_numpy(loss), export(
+            nnx.merge(nnx.split(model)[0], gradients))
+
+    def trainer(self, model, training):
+        """A MixedTrainer of a Transformer, at step 0."""
+        return MixedTrainer(self, model, training)
+
+    def train_step(self, trainer, sources, targets):
+        """Make one step on a batch: the loss, the norm and the scale."""
+        check_pairs(trainer.model.config, sources, targets)
+        home = trainer.model.home
+        return trainer.train_step(
+            to_native(sources, home), to_native(targets, home))
+
+
+class MixedTrainer(train.Trainer):
+    """See impl_jax.train; a step that overflows changes the scale alone."""
+
+    def __init__(self, engine, model, training):
+        self.engine, self.scale = engine, LossScale()
+        super().__init__(model, training)
+
+    def train_step(self, sources, targets):
+        """Make one step on one batch [1 B ·]."""
+        training, config = self.training, self.model.config
+        (source,), (target,) = sources, targets
+        read, labels = target[:, :-1], target[:, 1:]
+        inputs = (source, read, padding_mask(source, config.pad_id),
+                  padding_mask(read, config.pad_id)
+                  & causal_mask(read.shape[1]))
+        key = random.fold_in(random.fold_in(random.fold_in(
+            random.key(training.seed), "dropout"), self.step + 1), 0)
+        drawn = self.draw(key, places(config, *source.shape, read.shape[1]))
+        scale = self.scale.value
+        loss, gradients = self.engine.loss_and_gradients(
+            self.model, inputs, labels, drawn, scale)
+        gradients = [g[...] for _, g in leaves(
+            nnx.merge(nnx.split(self.model)[0], gradients))]
+        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
+        finite = bool(np.isfinite(norm))
+        if finite:
+            self.update(gradients)
+        self.scale.update(finite)
+        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+                "scale": scale}
+
+    def update(self, gradients):
+        """Move every weight."""
+        self.step += 1
+        settings = self.optimizer.settings(self.step)
+        for i, (_, parameter) in enumerate(leaves(self.model)):
+            weight, self.m[i], self.v[i] = self.optimizer.update(
+                parameter[...], gradients[i], self.m[i], self.v[i], *settings)
+            parameter.set_value(weight)

@@ -1,0 +1,154 @@
+"""The engine in mixed precision: autocast, float32 weights, a loss scale.
+
+Matrices are multiplied in 16 bits, and what torch promotes is float32: norms,
+residual sums, the loss, gradients, moments and weights.
+"""
+
+import contextlib
+
+import torch
+
+from contract.batch import check_inputs, check_pairs
+from contract.dropping import dropping, places
+from contract.loss_scale import LossScale
+from impl_torch import engine, random, train
+from impl_torch.engine import drawn, on, to_native, to_numpy
+from impl_torch.loss import cross_entropy
+from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.optimizer import clip_by_global_norm
+from impl_torch.parameters import leaves, paths
+
+#: What is short: products, or the whole pass.
+KIND = "products"
+
+
+def missing(tier, device):
+    """Why there is no such tier on a device, in words, or ""."""
+    if tier == "tf32" and device != "cuda":
+        return "float32 is multiplied in float32 on processors"
+    if tier == "bfloat16x3":
+        return "torch has no switch for products of three bfloat16"
+    return ""
+
+
+@contextlib.contextmanager
+def products(tier):
+    """Products as a tier has them, where a device can."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+class MixedEngine:
+    """An engine whose models compute in 16 bits from float32 weights.
+
+    Args:
+        short: the 16-bit dtype; "" for products(tier) of float32.
+        tier: a name of one.
+    """
+
+    NAME = engine.NAME
+    FUSED = {"gradients"}
+
+    def __init__(self, short, tier):
+        self.short, self.tier = short, tier
+
+    def __getattr__(self, name):
+        return getattr(engine, name)
+
+    def cast(self, model):
+        """Have what follows compute in the tier."""
+        if self.short:
+            return torch.autocast(model.home, getattr(torch, self.short))
+        return products(self.tier)
+
+    def run(self, model, *inputs):
+        """Every step of a model by name."""
+        with self.cast(model):
+            return engine.run(model, *inputs)
+
+    def predict(self, model, *inputs):
+        """A Transformer's output alone: [B T V]."""
+        with self.cast(model):
+            return engine.predict(model, *inputs)
+
+    def loss_and_gradients(self, model, inputs, labels, drawn, scale):
+        """The loss, and its gradient by every weight, in float32."""
+        config = model.config
+        with torch.enable_grad(), dropping(paths(model), drawn):
+            with self.cast(model):
+                output = model(*inputs)
+            loss = cross_entropy(output.float(), labels, config.pad_id,
+                                 config.label_smoothing, config.smoothing)
+        gradients = torch.autograd.grad(
+            loss * scale, [weight for _, weight, _ in leaves(model)])
+        return loss.detach(), [gradient / scale for gradient in gradients]
+
+    def gradients(self, model, source, target, source_mask, target_mask,
+                  labels, key=None, scale=1024.0):
+        """The loss and its gradient by every weight."""
+        inputs = source, target, source_mask, target_mask
+        check_inputs(model.config, *inputs)
+        with on(model.home):
+            loss, gradients = self.loss_and_gradients(
+                model, [to_native(value, model.home) for value in inputs],
+                to_native(labels, model.home),
+                drawn(model, source, target, key), scale)
+        return to_numpy(loss), {
+            name: convert(to_numpy(gradient)) for (name, _, convert), gradient
+            in zip(leaves(model), gradients)}
+
+    def trainer(self, model, training):
+        """A MixedTrainer of a Transformer, at step 0."""
+        return MixedTrainer(self, model, training)
+
+    def train_step(self, trainer, sources, targets):
+        """Make one step on a batch: the loss, the norm and the scale."""
+        check_pairs(trainer.model.config, sources, targets)
+        home = trainer.model.home
+        with on(home):
+            return trainer.train_step(
+                to_native(sources, home), to_native(targets, home))
+
+
+class MixedTrainer(train.Trainer):
+    """See impl_torch.train; a step that overflows changes the scale alone."""
+
+    def __init__(self, engine, model, training):
+        self.engine, self.scale = engine, LossScale()
+        super().__init__(model, training)
+
+    def train_step(self, sources, targets):
+        """Make one step on one batch [1 B ·]."""
+        training, config = self.training, self.model.config
+        (source,), (target,) = sources, targets
+        read, labels = target[:, :-1], target[:, 1:]
+        inputs = (source, read, padding_mask(source, config.pad_id),
+                  padding_mask(read, config.pad_id)
+                  & causal_mask(read.shape[1]))
+        key = random.fold_in(random.fold_in(random.fold_in(
+            random.key(training.seed), "dropout"), self.step + 1), 0)
+        drawn = self.draw(key, places(config, *source.shape, read.shape[1]))
+        scale = self.scale.value
+        loss, gradients = self.engine.loss_and_gradients(
+            self.model, inputs, labels, drawn, scale)
+        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
+        finite = bool(torch.isfinite(norm))
+        if finite:
+            self.update(gradients)
+        self.scale.update(finite)
+        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+                "scale": scale}
+
+    def update(self, gradients):
+        """Move every weight."""
+        self.step += 1
+        settings = self.optimizer.settings(self.step)
+        for i, (_, parameter, _) in enumerate(leaves(self.model)):
+            weight, self.m[i], self.v[i] = self.optimizer.update(
+                parameter.detach(), gradients[i], self.m[i], self.v[i],
+                *settings)
+            parameter.data.copy_(weight)

@@ -1,0 +1,76 @@
+"""How much a run differs from itself, and what it costs on many rows.
+
+The same model is asked the same ten times, by one thread and by two, and about
+one row alone and among others. None of that is promised to be equal to the bit
+by any framework, and a difference is no divergence: it is a number to know
+before bits are compared.
+"""
+
+import time
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from parity.check import workers
+
+#: How often the same is asked, and how many batches cost is measured with.
+TIMES, BATCHES = 10, 60
+
+#: Those whose threads a process can set later; others read them at the start.
+POOLS = ("numpy", "torch", "keras on torch")
+
+
+def measured(predictor_of, inputs, target):
+    """{"again", "threads", "alone", "large", "memory"} of a TargetCell.
+
+    Args:
+        predictor_of: inputs -> () -> an output [B T V].
+        inputs: of a batch.
+        target: a Target.
+    """
+    predict = predictor_of(inputs)
+    first = np.copy(predict())
+    threads = None
+    if target.implementation in POOLS and target.mode != "ONNX Runtime":
+        with threadpool_limits(2):
+            threads = distance(first, predict())
+    again = max(distance(first, predict()) for _ in range(TIMES - 1))
+    alone = predictor_of([array[:1] for array in inputs])()
+    large, memory = cost(predictor_of([
+        np.concatenate([array] * BATCHES) for array in inputs]))
+    return {"again": again, "threads": threads,
+            "alone": distance(first[:1], alone),
+            "large": large, "memory": memory}
+
+
+def distance(ours, theirs):
+    """‖a - b‖ / ‖a‖ of outputs; 0 if they are equal to the bit."""
+    ours, theirs = (np.asarray(x, np.float64) for x in (ours, theirs))
+    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(ours))
+
+
+def cost(predict):
+    """CPU seconds of a pass, and the most bytes that it had beside the model's.
+
+    None for bytes where the system does not tell.
+    """
+    predict()  # it may compile
+    start = time.process_time()
+    predict()
+    seconds = time.process_time() - start
+    workers.release()
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # the peak is from now on
+        before = kilobytes("VmRSS")
+        predict()
+        return seconds, 1024 * max(0, kilobytes("VmHWM") - before)
+    except OSError:
+        return seconds, None
+
+
+def kilobytes(name):
+    """A number of this process that Linux knows, in KiB."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file
+                    if line.startswith(f"{name}:"))

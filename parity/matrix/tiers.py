@@ -1,0 +1,304 @@
+"""A cell of a precision tier: float32 weights, and products that are not.
+
+There are three tensors: the truth, by the reference in float64 on the same
+float32 weights; what the reference gives with the tier's products, whose
+distance from the truth the limit follows from; and what a port gives. In a tier
+that trains, what must be float32 may not hold 16 bits alone: a norm, a moment
+or a master copy that was rounded is often within any limit, and is seen by
+that.
+"""
+
+import contextlib
+import functools
+import time
+
+import numpy as np
+
+from contract.batch import check_inputs
+from contract.dropping import dropping, places
+from contract.loss_scale import LossScale
+from contract.training import TrainingConfig
+from parity import ports
+from parity.check import cases, golden, training_runs
+from parity.check.runners import Runner, own_error
+from parity.numerics import mixed, rounding, tolerances
+from parity.numerics.comparator import (
+    DIVERGENCE, Difference, compare)
+
+#: How many steps are trained.
+STEPS = 6
+
+#: Adam's ε keeps in bounds what a gradient that is nearly rounding moves.
+TRAINING = TrainingConfig(
+    schedule="constant", learning_rate=2.0**-12, warmup_steps=1,
+    clip_norm=1.0, eps=training_runs.STEADY_EPS)
+
+
+class Emulated:
+    """The reference in a tier; in none it is the truth.
+
+    Args:
+        config, arrays: of a model; float32 weights by name.
+        tier: a name of one, or "".
+        kind: mixed.PRODUCTS or mixed.WHOLE.
+    """
+
+    def __init__(self, config, arrays, tier="", kind=mixed.PRODUCTS):
+        self.config, self.tier, self.kind = config, tier, kind
+        self.engine = ports.engine("numpy")
+        self.parameters = ports.part("numpy", "parameters")
+        self.dtype = "float32" if tier else "float64"
+        self.model = self.engine.build(
+            "transformer", config, arrays, self.dtype)
+
+    @contextlib.contextmanager
+    def cast(self):
+        """Have the model compute in the tier."""
+        weights = [(owner, leaf, getattr(owner, leaf)) for _, owner, leaf
+                   in self.parameters.leaves(self.model)]
+        try:
+            for owner, leaf, array in weights if self.tier else ():
+                setattr(owner, leaf, mixed.emulated(
+                    array, self.tier, self.kind,
+                    hasattr(owner, "kernel")))
+            yield
+        finally:
+            for owner, leaf, array in weights:
+                setattr(owner, leaf, array)
+
+    def run(self, inputs):
+        """Every step of a model by name."""
+        with self.cast():
+            return self.engine.run(self.model, *inputs)
+
+    def loss_and_gradients(self, inputs, labels, drawn, scale):
+        """The loss, and its gradient by every weight."""
+        loss = ports.part("numpy", "loss")
+        config, scale = self.config, np.dtype(self.dtype).type(scale)
+        convention = config.pad_id, config.label_smoothing, config.smoothing
+        with (self.cast(), np.errstate(over="ignore", invalid="ignore"),
+              dropping(self.parameters.paths(self.model), drawn)):
+            output, cache = self.model.forward(*inputs)
+            plain, back = mixed.wide(output) if self.tier else (
+                output, np.asarray)
+            doutput = loss.cross_entropy_backward(plain, labels, *convention)
+            g = self.parameters.flatten(self.model.backward(
+                back(doutput * scale), cache))
+        return loss.cross_entropy(plain, labels, *convention), {
+            name: np.asarray(g[name]) / scale
+            for name, _, _ in self.parameters.leaves(self.model)}
+
+
+class EmulatedTrainer:
+    """The reference in training, in a tier or none."""
+
+    def __init__(self, emulated, training):
+        self.emulated = emulated
+        self.trainer = emulated.engine.trainer(emulated.model, training)
+        self.scale = LossScale()
+
+    def step(self, source, target, skipped=None):
+        """Make a step: what is compared, and whether it was skipped.
+
+        Args:
+            skipped: whether it is to be; by default if it overflows.
+        """
+        trainer, config = self.trainer, self.emulated.config
+        random = ports.part("numpy", "random")
+        optimizer = ports.part("numpy", "optimizer")
+        read, labels = target[:, :-1], target[:, 1:]
+        inputs = (source, read, *self.emulated.engine.masks(
+            source, read, config.pad_id).values())
+        key = random.fold_in(random.fold_in(random.fold_in(random.key(
+            trainer.training.seed), "dropout"), trainer.step + 1), 0)
+        scale = self.scale.value if self.emulated.tier else 1.0
+        loss, gradients = self.emulated.loss_and_gradients(
+            inputs, labels, trainer.draw(key, places(
+                config, *source.shape, read.shape[1])), scale)
+        gradients, norm = optimizer.clip_by_global_norm(
+            list(gradients.values()), trainer.training.clip_norm)
+        if skipped is None:
+            skipped = not np.isfinite(norm)
+        if not skipped:
+            self.move(gradients)
+        self.scale.update(not skipped)
+        return {"loss": np.asarray(loss), "norm": np.asarray(norm),
+                "weights": self.emulated.engine.export(
+                    self.emulated.model)}, skipped
+
+    def move(self, gradients):
+        """Move every weight."""
+        trainer = self.trainer
+        trainer.step += 1
+        settings = trainer.optimizer.settings(trainer.step)
+        for i, (_, owner, leaf) in enumerate(
+                self.emulated.parameters.leaves(self.emulated.model)):
+            weight, trainer.m[i], trainer.v[i] = trainer.optimizer.update(
+                getattr(owner, leaf), gradients[i], trainer.m[i],
+                trainer.v[i], *settings)
+            setattr(owner, leaf, weight)
+
+
+def vector(arrays, names):
+    """Arrays by name as one vector in float64, in the order of names."""
+    return np.concatenate([
+        np.asarray(arrays[name], np.float64).ravel() for name in names])
+
+
+@functools.cache
+def prepared(preset):
+    """The config of a preset, its float32 weights, and a batch.
+
+    A ReLU's gradient jumps where rounding decides the sign of its input, and in
+    16 bits it always does somewhere, so that the activation is smooth here.
+    """
+    config = training_runs.configured(cases.test_size(preset)).replace(
+        activation="silu")
+    return config, {
+        name: rounding.rounded(array, "float32")
+        for name, array in golden.shipped(preset).items()}, \
+        cases.padded_batch(config)
+
+
+def measured(bench, target, work, preset):
+    """What a TargetCell needs of a port in a tier; a text if it has none."""
+    if target.device not in bench.engine.devices():
+        return f"{bench.engine.NAME} has no device {target.device} here"
+    theirs = ports.mixed(bench.engine.NAME)
+    if reason := theirs.missing(target.dtype, target.device):
+        return reason
+    engine = theirs.MixedEngine(mixed.short_of(target.dtype), target.dtype)
+    start = time.perf_counter()
+    differences, own = COMPARED[work](engine, theirs.KIND, target, preset)
+    whole = {"forward": "output", "gradients": "all weights",
+             "training": f"step {STEPS} movement"}[work]
+    return {"differences": differences, "seconds": None,
+            "beside": beside(differences, own, whole),
+            "preparing": time.perf_counter() - start}
+
+
+def beside(differences, own, name):
+    """An error over that of the reference in the same dtype, if it has one."""
+    if not own.get(name) or differences[name].error is None:
+        return None
+    return float(differences[name].error / own[name])
+
+
+class Comparison:
+    """Differences in a tier, and the reference's own errors, by name."""
+
+    def __init__(self, tier):
+        self.tier, self.short = tier, mixed.short_of(tier)
+        self.differences, self.own = {}, {}
+
+    def add(self, name, array, truth, low):
+        """Compare an array with the truth; its limit is from ``low``'s error.
+        """
+        truth = np.asarray(truth)
+        if truth.dtype.kind in "biu":
+            self.differences[name] = compare(array, truth, 0.0)
+            return
+        own = own_error(np.asarray(low), truth)
+        self.own[name] = own
+        self.differences[name] = compare(
+            np.asarray(array).astype(np.float64), truth,
+            tolerances.tier_limit(self.tier, own))
+
+    def diverge(self, name, reason):
+        """Note what no number shows."""
+        self.differences[name] = Difference(None, 0.0, DIVERGENCE, reason)
+
+    def hold(self, name, array, long):
+        """Check that an array holds 16 bits, or more than those."""
+        if not self.short or mixed.holds_no_more(array, self.short) != long:
+            return
+        self.diverge(name, f"it holds no more than {self.short}" if long else
+                     f"it was not computed in {self.short}")
+
+
+def compared_steps(engine, kind, target, preset):
+    """Every step of a forward pass."""
+    config, arrays, batch = prepared(preset)
+    inputs = cases.model_case(batch).inputs
+    check_inputs(config, *inputs)
+    model = Runner(engine, config, arrays, "float32", target.device).model
+    steps = engine.run(model, *inputs)
+    truth = Emulated(config, arrays).run(inputs)
+    low = Emulated(config, arrays, target.dtype, kind).run(inputs)
+    found = Comparison(target.dtype)
+    for name in dict.fromkeys([*steps, *truth]):
+        if name not in truth or name not in steps:
+            found.diverge(name, "the reference has no such step"
+                          if name in steps else "the port has no such step")
+            continue
+        found.add(name, steps[name], truth[name], low[name])
+        if (kind == mixed.PRODUCTS and found.short
+                and mixed.is_long(low[name])
+                and not mixed.holds_no_more(low[name], found.short)):
+            found.hold(name, steps[name], True)
+    if found.short:
+        found.hold("output", steps["output"], False)
+    return found.differences, found.own
+
+
+def compared_gradients(engine, kind, target, preset):
+    """The loss, and its gradient by all weights."""
+    config, arrays, batch = prepared(preset)
+    *inputs, labels = cases.gradients_case(batch, config.pad_id).inputs
+    model = Runner(engine, config, arrays, "float32", target.device).model
+    loss, gradients = engine.gradients(model, *inputs, labels)
+    exact, low = (Emulated(config, arrays, *how).loss_and_gradients(
+        inputs, labels, {}, scale) for how, scale in (
+            ((), 1.0), ((target.dtype, kind), 1024.0)))
+    found = Comparison(target.dtype)
+    found.add("loss", loss, np.asarray(exact[0]), low[0])
+    found.hold("loss", loss, True)
+    found.add("all weights", *(vector(each, arrays) for each in (
+        gradients, exact[1], low[1])))
+    return found.differences, found.own
+
+
+def compared_training(engine, kind, target, preset):
+    """Some steps of training: losses, norms, scales and how weights moved."""
+    config, arrays, _ = prepared(preset)
+    trainer = engine.trainer(engine.build(
+        "transformer", config, arrays, "float32", target.device), TRAINING)
+    exact, low = (EmulatedTrainer(Emulated(config, arrays, *how), TRAINING)
+                  for how in ((), (target.dtype, kind)))
+    found, first = Comparison(target.dtype), vector(arrays, arrays)
+    for number in range(1, STEPS + 1):
+        pairs = [ids[:1] for ids in training_runs.batches(config, number)]
+        numbers = engine.train_step(trainer, *pairs)
+        scale = low.scale.value
+        theirs, skipped = low.step(*(ids[0] for ids in pairs))
+        truth, _ = exact.step(*(ids[0] for ids in pairs), skipped)
+        step = f"step {number}"
+        if numbers["scale"] != scale:
+            found.diverge(f"{step} scale", f"{numbers['scale']:g}, and not "
+                          f"{scale:g}")
+        weights = vector(engine.export(trainer.model), arrays)
+        if np.isfinite(theirs["loss"]):
+            found.add(f"{step} loss", numbers["loss"], truth["loss"],
+                      theirs["loss"])
+        if skipped:
+            if not np.array_equal(weights, first):
+                found.diverge(f"{step} weights", "a step that overflows moved "
+                              "them")
+            continue
+        found.add(f"{step} norm", numbers["norm"], truth["norm"],
+                  theirs["norm"])
+        found.add(f"{step} movement", weights - first, *(
+            vector(each["weights"], arrays) - first
+            for each in (truth, theirs)))
+        found.hold(f"{step} weights", weights, True)
+        moments = engine.moments(trainer)
+        for moment in ("m", "v"):
+            found.hold(f"{step} {moment}", vector(moments, [
+                f"{moment}.{name}" for name in arrays]), True)
+    return found.differences, found.own
+
+
+#: What a tier is asked for a work.
+COMPARED = {"forward": compared_steps, "gradients": compared_gradients,
+            "training": compared_training}
+

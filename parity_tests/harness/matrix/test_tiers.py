@@ -1,0 +1,144 @@
+"""Precision tiers: ports match, and what such tiers hide is seen."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from parity import ports
+from parity.check import workers
+from parity.matrix import cells, measuring, tiers
+from parity.numerics import mixed, tolerances
+from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.numerics.dtypes import EPS, MIXED, TIERS
+from parity.targets import Target
+
+EVERY = pytest.mark.parametrize(
+    "engine", ["torch", "keras", "jax"], indirect=True)
+
+
+def cell(engine, tier, work):
+    """The TargetCell of a port in a tier, measured in this process."""
+    target = Target(engine.NAME, dtype=tier)
+    found = measuring.measured(
+        workers.Workbench(engine), target, work, "lesson")
+    if isinstance(found, str):
+        return cells.left_out(target, work, found)
+    return cells.cell_of(target, work, found)
+
+
+@EVERY
+@pytest.mark.parametrize("tier", MIXED)
+def test_a_forward_pass_matches(engine, tier):
+    found = cell(engine, tier, "forward")
+    assert found.verdict == MATCH, found
+    assert found.compared > 100
+    assert .3 < found.beside < 3
+
+
+@pytest.mark.parametrize("engine", ["torch"], indirect=True)
+@pytest.mark.parametrize("tier", MIXED)
+@pytest.mark.parametrize("work", ["gradients", "training"])
+def test_torch_trains(engine, tier, work):
+    found = cell(engine, tier, work)
+    assert found.verdict == MATCH, found
+    assert .3 < found.beside < 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["keras", "jax"], indirect=True)
+@pytest.mark.parametrize("tier", MIXED)
+@pytest.mark.parametrize("work", ["gradients", "training"])
+def test_a_port_trains(engine, tier, work):
+    found = cell(engine, tier, work)
+    assert found.verdict == MATCH, found
+    assert .3 < found.beside < 3
+
+
+FAULTS = {
+    "a norm in 16 bits": "it holds no more than bfloat16",
+    "residual sums in 16 bits": "it holds no more than bfloat16",
+    "nothing in 16 bits": "it was not computed in bfloat16",
+    "the other 16 bits": "it was not computed in bfloat16",
+    "a loss in 16 bits": "it holds no more than bfloat16",
+    "a lost master copy": "",
+    "first moments in 16 bits": "step 1 m: it holds no more than bfloat16",
+    "second moments in 16 bits": "step 1 v: it holds no more than bfloat16",
+    "a loss scale off by one step": "",
+    "clipped before it is unscaled": "norm",
+    "an overflow that moves weights": "a step that overflows moved them",
+    "an overflow that counts as a step": "step 2",
+    "a scale that grows a step late": "scale",
+}
+
+
+@pytest.mark.parametrize("engine", ["torch"], indirect=True)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_a_tier_hides_is_seen(engine, fault):
+    from parity_tests.support import tiers as planted
+    work, tier, put = planted.FAULTS[fault]
+    with put():
+        found = cell(engine, tier, work)
+    assert found.verdict == DIVERGENCE, found
+    assert FAULTS[fault] in found.reason
+    assert set(FAULTS) == set(planted.FAULTS)
+
+
+@pytest.mark.parametrize("engine", ["torch"], indirect=True)
+@pytest.mark.parametrize("tier, products, verdict", [
+    ("tf32", "tf32", MATCH), ("tf32", "bfloat16", DIVERGENCE),
+    ("tf32", "bfloat16x3", MATCH),
+    ("bfloat16x3", "bfloat16x3", MATCH), ("bfloat16x3", "tf32", DIVERGENCE)])
+def test_products_of_a_device_are_judged(engine, tier, products, verdict):
+    """By a stand-in of a GPU: torch with NumPy's rounding of operands."""
+    from parity_tests.support import tiers as planted
+    theirs = ports.mixed("torch")
+    with mock.patch.object(theirs, "missing", lambda tier, device: ""), \
+            mock.patch.object(theirs, "products", lambda tier: (
+                planted.Products(planted.PRODUCTS[products]))):
+        found = cell(engine, tier, "forward")
+    assert found.verdict == verdict, found
+    if products == tier == "tf32":  # it is no float32
+        assert found.error > tolerances.fixed_limit("float32")
+
+
+@EVERY
+def test_a_processor_has_no_other_products(engine):
+    for tier in TIERS:
+        if tier not in MIXED:
+            assert cell(engine, tier, "forward").verdict == cells.NOT_CHECKED
+
+
+def test_tf32_keeps_ten_bits():
+    ones = np.float32(1) + np.float32(2)**-np.arange(1, 24, dtype=np.float32)
+    rounded = mixed.to_tf32(ones)
+    assert (rounded[:10] == ones[:10]).all()
+    assert (rounded[10:] == 1).all()  # half of the last bit goes to the even
+    assert mixed.to_tf32(np.float32([1 + 3 * 2.0**-11])) == 1 + 2.0**-9
+    assert (mixed.to_tf32(-ones) == -rounded).all()
+
+
+def test_three_products_are_nearly_float32():
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(64, 64)).astype("f4") for _ in range(2))
+    truth = a.astype("f8") @ b
+
+    def error(product):
+        return np.linalg.norm(product - truth) / np.linalg.norm(truth)
+
+    assert error(mixed.in_tf32(a, b)) < TIERS["tf32"].eps
+    assert error(mixed.in_three(a, b)) < TIERS["bfloat16x3"].eps
+    assert error(a @ b) < 4 * EPS["float32"] < error(mixed.in_three(a, b)) < (
+        error(mixed.in_tf32(a, b)))
+
+
+def test_what_16_bits_hold():
+    assert mixed.holds_no_more(np.float32([1, .5, 3]), "bfloat16")
+    assert not mixed.holds_no_more(np.float32([1, 1 / 3]), "bfloat16")
+    assert mixed.holds_no_more(np.float32([2.0**-24]), "float16")
+    assert not mixed.holds_no_more(np.float32([2.0**-25]), "float16")
+
+
+def test_the_works_of_a_tier():
+    assert all(set(dtypes) >= set(MIXED) for dtypes in cells.WORKS.values())
+    assert tiers.COMPARED.keys() == cells.WORKS.keys()
