@@ -184,7 +184,7 @@ def beside(differences, own, name):
     return float(differences[name].error / own[name])
 
 
-class Comparison:
+class TierFindings:
     """Differences in a tier, and the reference's own errors, by name."""
 
     def __init__(self, tier):
@@ -225,7 +225,7 @@ def compared_steps(engine, kind, target, preset):
     steps = engine.run(model, *inputs)
     truth = Emulated(config, arrays).run(inputs)
     low = Emulated(config, arrays, target.dtype, kind).run(inputs)
-    found = Comparison(target.dtype)
+    found = TierFindings(target.dtype)
     for name in dict.fromkeys([*steps, *truth]):
         if name not in truth or name not in steps:
             found.diverge(name, "the reference has no such step"
@@ -250,7 +250,7 @@ def compared_gradients(engine, kind, target, preset):
     exact, low = (Emulated(config, arrays, *how).loss_and_gradients(
         inputs, labels, {}, scale) for how, scale in (
             ((), 1.0), ((target.dtype, kind), 1024.0)))
-    found = Comparison(target.dtype)
+    found = TierFindings(target.dtype)
     found.add("loss", loss, np.asarray(exact[0]), low[0])
     found.hold("loss", loss, True)
     found.add("all weights", *(vector(each, arrays) for each in (
@@ -265,7 +265,7 @@ def compared_training(engine, kind, target, preset):
         "transformer", config, arrays, "float32", target.device), TRAINING)
     exact, low = (EmulatedTrainer(Emulated(config, arrays, *how), TRAINING)
                   for how in ((), (target.dtype, kind)))
-    found, first = Comparison(target.dtype), vector(arrays, arrays)
+    found, first = TierFindings(target.dtype), vector(arrays, arrays)
     for number in range(1, STEPS + 1):
         pairs = [ids[:1] for ids in training_runs.batches(config, number)]
         numbers = engine.train_step(trainer, *pairs)
