@@ -20,8 +20,9 @@ MOST = 80
 #: prepares itself for each shape does so seldom.
 LENGTHS = (16, 32, 64)
 
-#: How many texts may wait, and how many answers are kept.
-WAITING, KEPT = 200, 100
+#: How many texts may wait; and how many answers are kept: more, so that none
+#: is gone when the page of a text asks for it again.
+WAITING, KEPT = 200, 250
 
 
 class FullError(Exception):

@@ -33,8 +33,9 @@ READ, BREAK = "/read-attention", "/break-it"
 CONNECTIONS, BACKLOG, SECONDS = 128, 512, 10
 
 #: How long a reader's text is waited for before its place in line is told, and
-#: after how long the page then asks again; in seconds.
-PATIENCE, AGAIN = 1, 2
+#: after how long the page then asks again, at least; in seconds. About so many
+#: texts are read in a second: who is far behind asks less often.
+PATIENCE, AGAIN, PACE = 1, 2, 10
 
 HEADERS = {
     "Content-Security-Policy":
@@ -108,7 +109,7 @@ class Reading:
             page, place = self.line.ask((path, text, fault), PATIENCE)
             if place:
                 status = http.HTTPStatus.ACCEPTED
-                headers["Refresh"] = str(AGAIN)
+                headers["Refresh"] = str(max(AGAIN, place // PACE))
                 page = self.page(path, text, fault, place=place)
         except InputError as error:
             status = http.HTTPStatus.BAD_REQUEST

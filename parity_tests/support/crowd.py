@@ -11,6 +11,7 @@ prints what the page docs/robustness.md says of the server.
 import asyncio
 import collections
 import contextlib
+import re
 import sys
 import time
 
@@ -41,8 +42,9 @@ async def crowd(port, count):
                       for each, many in sorted(kinds.items())))
 
     async def read(target):
-        while status((await answer(port, target))[0]) != 200:
-            await asyncio.sleep(serving.AGAIN)
+        while status(content := (await answer(port, target))[0]) != 200:
+            await asyncio.sleep(int(re.search(
+                rb"Refresh: (\d+)", content)[1]))
     await asyncio.gather(*map(read, targets[::2]))
     print(f"every text read after {time.monotonic() - start:.0f} s")
 
