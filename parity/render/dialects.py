@@ -76,8 +76,16 @@ def proofs(findings):
     for (dialect, kind), row in errors.items():
         table.add_row(dialect, str(models[dialect]), kind, *(
             "" if port not in row else "divergence" if row[port] is None
-            else number(row[port]) for port in ports))
+            else number(row[port]) + _fewer(findings, dialect, port)
+            for port in ports))
     return table
+
+
+def _fewer(findings, dialect, port):
+    """How many models a port was compared on, where others had more; or ""."""
+    own, every = (len({one.seed for one in findings if one.dialect == dialect
+                       and which in ("", one.port)}) for which in (port, ""))
+    return f" ({own})" if own < every else ""
 
 
 #: What is said of a dialect's searches, before a column a port.
@@ -156,7 +164,7 @@ def write(path, findings=(), searches=()):
         lines += [
             f"| {dialect} | {models[dialect]} | {kind} | " + " | ".join(
                 "" if row.get(port) is None else f"{row[port]:.0e}"
-                for port in ports) + " |"
+                + _fewer(findings, dialect, port) for port in ports) + " |"
             for (dialect, kind), row in errors.items()]
     if searches:
         cells, ports = search_rows(searches)
@@ -188,16 +196,18 @@ of random sizes and weights; `parity dialects --prove` measures it. T5 and Llama
 cast to float32 inside, whatever the model is in: here those casts are taken
 out, and with them a stored answer is held to the limit of float32. Whisper is
 replayed from stored answers alone, of the tutorial a published model answers,
-and the others are read, not run."""
+and the others are read, not run. Behind an error stands how many models a port
+was compared on, where they were fewer."""
 
 SEARCHES = """\
 Tokens of greedy search and of beams of 2 to 8, all W hypotheses, against
 transformers' `generate()`, under each `early_stopping` and two length
-penalties, over models of random sizes and weights whose answers end early. A
-search is one input in one beam. Keras and JAX are compared in a sample of them.
-Scores are float32 in transformers: their largest error stands beside. Where two
-candidates are nearer than 1e-5 the row is left out, as near a tie. Of T5 and
-Llama the casts to float32 are taken out here too, so that 1e-10 is near. Each
-dialect's search is said below; T2T's, Flax's and fairseq's are read, not run.
-Of fairseq the forced end is left to the caller, and of T2T that it stops at the
-best finished hypothesis, which changes no best answer."""
+penalties, over models of random sizes and weights whose answers end early.
+T5 and Llama end by any of three ids, BART lets no two or three tokens stand
+twice. A search is one input in one beam. Keras and JAX are compared in a sample
+of them. Scores are float32 in transformers: their largest error stands beside.
+Where two candidates are nearer than 1e-5 the row is left out, as near a tie. Of
+T5 and Llama the casts to float32 are taken out here too, so that 1e-10 is near.
+Each dialect's search is said below; T2T's, Flax's and fairseq's are read, not
+run. Of fairseq the forced end is left to the caller, and of T2T that it stops
+at the best finished hypothesis, which changes no best answer."""

@@ -36,7 +36,7 @@ def test_a_dialect_is_what_its_original_computes(name, seed):
 
 
 @pytest.mark.parametrize("port", ["keras", "jax"])
-def test_every_port_is_proved(port):
+def test_every_port_is_proved(port, tmp_path):
     findings, left_out = run.proved(
         ["torch_nn"], [0], ["numpy", usable(port).NAME])
     assert left_out == [] and {one.port for one in findings} == {
@@ -44,6 +44,11 @@ def test_every_port_is_proved(port):
     assert all(one.matches for one in findings)
     errors, models = tables.worst(findings)
     assert models == {"torch_nn": 1}
+    one_more = [dataclasses.replace(one, seed=1) for one in findings
+                if one.port == "numpy"]
+    tables.write(tmp_path / "page.md", [*findings, *one_more])
+    page = (tmp_path / "page.md").read_text()
+    assert page.count("| torch_nn | 2 |") == page.count(" (1) |") == 4
     assert {kind for _, kind in errors} == set(KINDS)
 
 
