@@ -1,13 +1,19 @@
 """What is told of one comparison, and in which order."""
 
+import functools
 import re
+
+import numpy as np
 
 from parity.causes.cause import PRECISION
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.formulas.narrow import ROUGH
 from parity.comparison.result import GRADIENT, INHERITED, INPUT, OUTPUT
 from parity.numerics.comparator import MATCH, ZERO
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import model_limits
 from parity.numerics.words import number
+from parity.tracing.trace import is_float
 
 
 class Findings:
@@ -56,7 +62,8 @@ class Findings:
 
     def lose(self, pair, row, known):
         """Put down that a row's cause is not identified."""
-        what = f"the input {row.a_name} of " if row.part == INPUT else ""
+        name = "" if row.a_name == "input" else f" {row.a_name}"
+        what = f"the input{name} of " if row.part == INPUT else ""
         self.lost.append((row, Explanation(
             pair.a, pair.b, UNIDENTIFIED, known=known,
             sentence=f"Why {what}{pair.a} differs is not identified.")))
@@ -105,8 +112,11 @@ class Findings:
         if row is not None and not self.told():
             size = "" if row.error is None else (
                 f" It is an error of {number(row.error)}.")
-            self.lose(row, row, [
-                f"It is not shown to be float32's rounding inside.{size}"])
+            why = "It is not shown to be float32's rounding inside."
+            if self.a.dtype not in ("float64", ""):
+                why = (f"{self.a.dtype} may hide what it is: give smaller "
+                       "inputs, or both models in float64.")
+            self.lose(row, row, [why + size])
 
     def note_gradients(self):
         """Say of gradients what is not shown of them."""
@@ -132,19 +142,42 @@ def doing_the_same(rows):
 def following(rows, a, b):
     """A function of a row: whether it differs by what came in alone.
 
-    Its step, or one around it, does the same where b's has a's inputs.
+    Its step, or one around it, does the same where b's has a's inputs; and run
+    again, it gives what was traced, so that this tells of the traced run. In
+    lower precision a step may hide in its model.
     """
-    around = [[(step.began, step.ended) for step in (a.step(one), b.step(two))]
-              for one, two in doing_the_same(rows)]
+    around = [(two, [(step.began, step.ended)
+                     for step in (a.step(one), b.step(two))])
+              for one, two in doing_the_same(rows)
+              if a.dtype in ("float64", "")]
+
+    @functools.cache
+    def reproduced(path):
+        return gives_again(b, path)
 
     def follows(row):
         if row.part == OUTPUT and row.origin == INHERITED:
-            return True
+            return reproduced(row.b)
         steps = a.step(row.a), b.step(row.b)
         return any(all(
             began < step.began and step.ended < ended
-            for step, (began, ended) in zip(steps, both)) for both in around)
+            for step, (began, ended) in zip(steps, both)) and reproduced(path)
+            for path, both in around)
     return follows
+
+
+def gives_again(trace, path):
+    """Whether a step, run again on its own inputs, gives what was traced."""
+    try:
+        again = trace.rerun(path, {})
+    except Exception:  # a foreign module may refuse
+        return False
+    return all(
+        name in again and again[name].shape == array.shape and (
+            not array.size or strict_distance(again[name], array)
+            <= model_limits(array.dtype.name)[1] if is_float(array)
+            else np.array_equal(again[name], array))
+        for name, array in trace.step(path).outputs.items())
 
 
 def told_alike(new, old):

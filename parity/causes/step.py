@@ -10,7 +10,7 @@ from parity.causes.explanation import (
 from parity.causes.fit import (
     FAMILIES, changes, fields_of, fits, misfit)
 from parity.causes.formulas.family import rounded
-from parity.causes.formulas.narrow import NARROW, ROUGH
+from parity.causes.formulas.narrow import NARROW, ROUGH, UNIT
 from parity.causes.hint import MOST_SEARCHED, Hint, held
 from parity.numerics.distance import strict_distance
 from parity.numerics.dtypes import EPS
@@ -127,6 +127,7 @@ class StepSearch:
             self.known.append(
                 "What accounts for b's numbers is too near to what does not.")
             return []
+        candidates = plainest(candidates, self.known)
         shared = set.intersection(*map(set, candidates))
         if len(candidates) > 1 and shared:
             mine, other, evidence = next(iter(candidates.values()))
@@ -145,7 +146,7 @@ class StepSearch:
         """An Explanation of each [(Change, error without it)]."""
         explanations = [self.explanation(
             change.setting, *in_words_apart(change.in_a, change.in_b),
-            {"a": mine.error, "b": other.error, "without": gap})
+            {"a": mine.error, "b": other.error, "without": gap}, self.known)
             for change, gap in evidence]
         family = other.family
         held_a, held_b = ({name: family.word(name, value)
@@ -224,7 +225,11 @@ class StepSearch:
                          change.settings) * side.limit
             if gap <= side.limit:
                 continue  # without it b's numbers come out as well
-            if gap < CLEARLY * max(other.error, EPS.get(side.dtype, 0)):
+            own = EPS.get(side.dtype, 0)
+            if NARROW in other.settings and (
+                    change.parameters is other.parameters):
+                own = UNIT  # of what no parameter shows
+            if gap < CLEARLY * max(other.error, own):
                 return None
             if change.setting in mine.settings and misfit(
                     mine.family, self.sides[0], mine.parameters,
@@ -233,6 +238,41 @@ class StepSearch:
                 continue
             evidence.append((change, gap))
         return evidence if evidence or not unsure else None
+
+
+def plainest(candidates, known):
+    """Of causes that differ in one number of b's, that of the fewest digits.
+
+    Args:
+        candidates: {causes as they are told: whatever}.
+        known: the others are added to it, in a sentence.
+
+    Returns:
+        The candidates that are left.
+    """
+    first = next(iter(candidates))
+    if len(candidates) < 2 or {len(key) for key in candidates} != {len(first)}:
+        return candidates
+    for place, (setting, _, _) in enumerate(first):
+        numbers = {key: decimals(key[place][2]) for key in candidates}
+        rest = {(*key[:place], key[place][:2], *key[place + 1:])
+                for key in candidates}
+        if len(rest) > 1 or None in numbers.values():
+            continue
+        one, *more = sorted(numbers, key=numbers.get)
+        if numbers[one] < numbers[more[0]]:
+            values = ", ".join(key[place][2] for key in more)
+            known.append(f"With {setting} {values} they come out as well.")
+            return {one: candidates[one]}
+    return candidates
+
+
+def decimals(text):
+    """How many digits a number in words has; None if it is none."""
+    try:
+        return len(f"{float(text):.9e}".partition("e")[0].rstrip("0"))
+    except ValueError:
+        return None
 
 
 def _said(entry):

@@ -13,13 +13,16 @@ from parity.tracing.trace import is_float
 #: Larger arrays are measured piece by piece, which takes less memory.
 CHUNK = 1 << 22
 
+#: What is noted of two arrays that are alike and prove nothing.
+NOT_FINITE = "NaN or infinite everywhere in both"
+
 
 def compare_values(actual, expected, limit, dtype):
     """Compare two arrays, as comparator.compare, with four exceptions.
 
-    Integers may differ in width; two arrays that are zero everywhere, or
-    empty, are ZERO, for they prove nothing and are no fault; equality is
-    checked first; complex numbers are compared as pairs.
+    Integers may differ in width; two arrays that are alike and zero, NaN or
+    infinite everywhere, or empty, are ZERO, for they prove nothing and are no
+    fault; equality is checked first; complex numbers are compared as pairs.
 
     Returns:
         A Difference, and a note or "".
@@ -41,6 +44,9 @@ def compare_values(actual, expected, limit, dtype):
             return Difference(None, limit, DIVERGENCE, f"dtype "
                               f"{actual.dtype}, not {expected.dtype}"), ""
         return compare(actual, expected, limit, dtype), ""
+    if not np.isfinite(expected).any() and np.array_equal(
+            actual, expected, equal_nan=True):
+        return Difference(0.0, limit, ZERO), NOT_FINITE
     note = ""
     holes = int(np.isnan(expected).sum())
     if holes and np.isnan(actual).any():

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from contract.errors import InputError, one_of
-from parity.comparison.arrays import compare_values
+from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
 from parity.comparison.outputs import differing, not_compared
@@ -253,7 +253,10 @@ class _Comparing:
                 mine.ended))
         elif pair.a == pair.b == WHOLE:
             outputs += differing(pair, mine, other, self.forward, kind)
-            self.left_out = [*not_compared(pair, mine, other)]
+            self.left_out = [
+                *(f"{row.a_name}, which is {row.note}" for row in outputs
+                  if row.note == NOT_FINITE),
+                *not_compared(pair, mine, other)]
         if local and other.source == MODULE and outputs:
             self.local(pair, mine, other, outputs)
         for row in outputs:

@@ -225,7 +225,7 @@ class Attention(Family):
 
     def is_own(self, name):
         """Whether a setting tells how this module's own arrays are meant."""
-        return name in self.own or name.startswith("mask ")
+        return super().is_own(name) or name.startswith("mask ")
 
     def mask(self, seen, settings, shape):
         """What is kept, [batch, 1, query, key], and what is added or None."""

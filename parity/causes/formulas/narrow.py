@@ -35,6 +35,9 @@ TINY = 1e-30
 #: to it than to float64's by so much.
 ALIKENESS, CERTAIN, NEARER = 0.7, 25.0, 0.88
 
+#: How many units of a row such a replay may leave.
+LEFT = 2.0
+
 
 def single(x):
     """Numbers rounded to float32."""
@@ -49,14 +52,21 @@ def neighbour(x, steps):
         return (bits + np.int32(steps)).view(np.float32).astype(np.float64)
 
 
-def leans(off, spread=0.0):
+def distinct(x):
+    """The places of the rows of [… D] that are no repetition of others."""
+    return [*{row.tobytes(): place for place, row in enumerate(
+        np.ascontiguousarray(x).reshape(-1, x.shape[-1]))}.values()]
+
+
+def leans(off, x, spread=0.7):
     """Whether rows err to one side by more than one constant's rounding.
 
     Args:
-        off: errors in units, [… D].
+        off: the error of each row in units, [… 1].
+        x: what the rows were computed of, [… D]; equal ones count once.
         spread: by how many units rows may differ, at least.
     """
-    rows = off.reshape(-1, off.shape[-1]).mean(-1)
+    rows = off.reshape(-1)[distinct(x)]
     spread = max(rows.std(), spread)
     return bool(abs(rows.mean()) > ALIKE + 5 * spread / len(rows)**0.5)
 
@@ -65,8 +75,8 @@ def nearest(candidates, seen, axis):
     """The nearest to what was observed, for each row or each column.
 
     Args:
-        candidates: yields an array, and a number or an array that broadcasts
-            to it, which says which one it is.
+        candidates: yields an array, and a number or an array that says which
+            one it is; beside that axis it broadcasts to the first.
         seen: what was observed.
         axis: -1 or -2, along which one candidate holds throughout.
 
@@ -113,7 +123,7 @@ def near_softmax(scores, seen):
         np.array_equal(single(seen), seen)
         and np.array_equal(seen == 0, exact == 0)
         and np.abs(off).max(initial=0) <= UNITS and abs(trend) <= 6
-        and not leans(which, 0.7)) else exact
+        and not leans(which, scores)) else exact
 
 
 def is_softmax(seen, wide, candidates):
@@ -121,7 +131,8 @@ def is_softmax(seen, wide, candidates):
 
     A row of each head may be larger or smaller as a whole, as its sum's last
     bits have it. What is left beside that must be the replay's own rounding:
-    it correlates with it, and is smaller once that is taken away.
+    it correlates with it, and is smaller once that is taken away. In no row
+    may more be left than a few units.
 
     Args:
         seen, wide: [B H T K], as observed, and as computed in float64.
@@ -143,8 +154,13 @@ def is_softmax(seen, wide, candidates):
         one, two, three = (np.sqrt((part * part).sum())
                            for part in (errors, roundings, left))
         alike = (errors * roundings).sum() / (one * two)
-    count = rows.shape[0] * rows.shape[2]
+        worst = np.sqrt((left * left).sum(-1, keepdims=True) / np.maximum(
+            size, size.mean())).max() / UNIT
+    different = len(distinct(wide))
+    count = max(different / wide.shape[1], 1)  # of each head
     return bool(
-        alike >= ALIKENESS and alike * alike * errors.size >= CERTAIN
-        and three <= NEARER * two and np.abs(rows).max() <= 2 * UNITS
+        alike >= ALIKENESS
+        and alike * alike * different * wide.shape[-1] >= CERTAIN
+        and three <= NEARER * two and worst <= LEFT
+        and np.abs(rows).max() <= UNITS
         and np.abs(rows.mean((0, 2, 3))).max() <= ALIKE + 3 / count**0.5)

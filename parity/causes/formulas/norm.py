@@ -5,14 +5,15 @@ import numpy as np
 from parity.causes.formulas import narrow
 from parity.causes.formulas.family import Family, by_role
 from parity.causes.formulas.narrow import (
-    NARROW, NORMALISED, ROOT, UNIT, UNITS, neighbour, single)
+    NARROW, NORMALISED, ROOT, TINY, UNIT, UNITS, neighbour, single)
+from parity.numerics.dtypes import EPS
 
 SCALES = {"scale": ("weight", "scale", "gamma", "a_2", "alpha", "g", "w",
                     "weight_g"),
           "bias": ("bias", "beta", "b_2", "b")}
 
-#: How many float32 numbers off a mean or a root may be.
-STEPS = range(-UNITS, UNITS + 1)
+#: How many float32 numbers off a root may be.
+STEPS = sorted(range(-UNITS, UNITS + 1), key=abs)
 
 AXES = {"last": -1, "last two": (-2, -1), "second": 1}
 
@@ -116,35 +117,107 @@ class Norm(Family):
 
         The mean and the root of each row are float32 numbers within UNITS of
         the exact ones; with them every number is settled.
+
+        Args:
+            seen: a Seen of [… D].
+            parameters, settings: of the norm.
+            exact: [… D], as computed in float64.
+
+        Returns:
+            [… D]
         """
         if settings["axes"] != "last" or settings["variance"].startswith(
                 "mean(x²)"):
             return exact
         scale, bias = parameters["scale"], parameters["bias"]
-        x = single(seen.x)
-        values = steps(x, scale, bias, settings)
-        means = [0.0] if settings["mean"] == "ignored" else [
-            neighbour(values["mean"], step) for step in STEPS]
+        values = steps(single(seen.x), scale, bias, settings)
+        y, doubt = unscaled(seen.output, scale, bias, settings)
         result, off = narrow.nearest((
-            (affine(y, scale, bias, settings), off) for mean in means
-            for y, off in products(x, seen.x, mean, values, settings)),
-            seen.output, -1)
-        return exact if narrow.leans(off, 0.7) else result
+            (affine(y, scale, bias, settings), off) for y, off in products(
+                seen.x, y, doubt, values, settings)), seen.output, -1)
+        leaning = any(narrow.leans(each, seen.x) for each in (
+            off[..., :1], off[..., 1:]))
+        return exact if leaning or np.abs(off[..., 1:]).max(
+            initial=0) > UNITS else result
 
 
-def products(x, wide, mean, values, settings):
-    """Yield rows over a root in float32, and by how many units that is off.
+def unscaled(output, scale, bias, settings):
+    """What affine made an output of, [… D], and how far that may be off."""
+    zero = 0.0 if settings.get("bias") != "used" else bias
+    factor = 1.0 if settings.get("scale", "ignored") == "ignored" else (
+        scale + (settings["scale"] != "used"))
+    with np.errstate(all="ignore"):
+        return (output - zero) / factor, 4 * EPS["float64"] * (
+            np.abs(output) + np.abs(zero)) / np.abs(factor)
 
+
+def differences_of(y, times, over):
+    """The least and largest float32 number that gives y, [… D], float32 too.
+
+    A row's differences from its mean were multiplied, or divided; NaN where
+    no number gives what was observed.
+    """
+    near = [neighbour(y * over / times, step) for step in (-2, -1, 0, 1, 2)]
+    giving = np.stack([np.where(single(c * times / over) == y, c, np.nan)
+                       for c in near])
+    return np.fmin.reduce(giving), np.fmax.reduce(giving)
+
+
+def halfway(x, towards):
+    """Numbers halfway from float32 numbers to their next ones."""
+    return (x + np.nextafter(x.astype(np.float32), np.float32(towards))) / 2
+
+
+def means_of(x, least, most):
+    """Yield float32 means [… 1] of rows x that leave least to most, [… D].
+
+    Each number says between which two its row's mean is; where they are the
+    two ends of one step, either may be it.
+    """
+    known = np.isfinite(least) & np.isfinite(most)
+    low = np.where(known, x - most, -np.inf).max(-1, keepdims=True)
+    high = np.where(known, x - least, np.inf).min(-1, keepdims=True)
+    for step in (0, -1, 1):
+        yield neighbour((low + high) / 2, step)
+
+
+def products(x, seen, doubt, values, settings):
+    """Yield rows [… D] over a root in float32, and what is off, [… 2].
+
+    That is the root in units, and the mean in units of its row's size.
     Libraries multiply by a reciprocal, or divide.
+
+    Args:
+        x: the input, [… D].
+        seen, doubt: the rows as they were observed, and how far they may be
+            off, [… D].
+        values: what ``steps`` gives of x in float32.
+        settings: of the norm.
     """
     eps = settings["epsilon"]
     root = (np.sqrt(values["variance"] + eps)
             if settings["epsilon's place"] == "inside the root"
             else values["std"] + eps)
     whole = settings[NARROW] == NORMALISED
-    c = single(x - mean) if whole else wide - mean
+    subtracted = settings["mean"] == "subtracted"
+    if whole:
+        x, seen = single(x), single(seen)
+    size = np.sqrt((x * x).mean(-1, keepdims=True)) + TINY
     for step in STEPS:
         inverse, divisor = neighbour(1 / root, step), neighbour(root, step)
-        for y, off in ((c * inverse, inverse * root), (
-                c / divisor, root / divisor)):
-            yield single(y) if whole else y, (off - 1) / UNIT
+        for times, over, off in ((inverse, 1.0, inverse * root),
+                                 (1.0, divisor, root / divisor)):
+            means = [0.0]
+            if subtracted and whole:
+                least, most = differences_of(seen, times, over)
+                means = means_of(x, halfway(least, -np.inf),
+                                 halfway(most, np.inf))
+            elif subtracted:
+                c, doubts = seen * over / times, doubt * over / times
+                means = means_of(x, c - doubts, c + doubts)
+            for mean in means:
+                c = single(x - mean) if whole else x - mean
+                y = c * times / over
+                away = (mean - values["mean"]) / size * subtracted
+                yield single(y) if whole else y, np.concatenate(
+                    np.broadcast_arrays((off - 1) / UNIT, away / UNIT), -1)

@@ -6,6 +6,7 @@ import pytest
 from parity.causes import explain as explaining
 from parity.causes.cause import PRECISION
 from parity.causes.explain import explain
+from parity.causes.formulas.narrow import leans
 from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE
@@ -143,8 +144,91 @@ def test_roots_that_err_to_one_side_are_no_rounding():
     assert comparison.verdict == DIVERGENCE
 
 
-def attention(torch, change=None, dtype=None, leak=None):
-    """Attention whose weights nobody sees, with something about its scores.
+def scaled_root(factor):
+    """rms, its root times a factor."""
+    def function(self, x):
+        square = x.float().pow(2).mean(-1, keepdim=True)
+        return self.weight * (x * ((square + 1e-5).rsqrt() * factor))
+    return function
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+@pytest.mark.parametrize("rows, excess", [(1, 5e-7), (3, 2e-7), (64, 1e-7)])
+def test_what_a_root_may_be_off(rows, excess, live):
+    """docs/porting.md has the size that so many rows can tell."""
+    comparison = explained(
+        layer("RMSNorm", rms_float64),
+        layer("RMSNorm", scaled_root(1 + excess)), x(rows), live=live)
+    assert comparison.verdict == DIVERGENCE
+    assert comparison.explanations[0].cause == "not identified"
+
+
+def layer_norm_inside(excess=0.0, narrow=True):
+    """A layer norm in float32, its mean times 1 + excess."""
+    def function(self, x):
+        y = x.float() if narrow else x
+        centred = y - y.mean(-1, keepdim=True) * (1 + excess)
+        root = ((centred**2).mean(-1, keepdim=True) + 1e-5).rsqrt()
+        return self.weight * (centred * root).double() + self.bias
+    return function
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+@pytest.mark.parametrize("rows", [9, 64])
+@pytest.mark.parametrize("mean", [0.0, 0.3, 30.0, 300.0])
+def test_a_mean_in_float32_is_shown(mean, rows, live):
+    right = layer("LayerNorm", layer_norm_inside(narrow=False))
+    sound = explained(right, layer("LayerNorm", layer_norm_inside()),
+                      x(rows) + mean, live=live)
+    assert sound.verdict == FLOAT32
+    if mean >= 30:
+        wrong = explained(right, layer("LayerNorm", layer_norm_inside(1e-7)),
+                          x(rows) + mean, live=live)
+        assert wrong.verdict == DIVERGENCE
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_rows_count_once(torch, seed, live):
+    row = torch.from_numpy(np.random.default_rng(seed).normal(
+        size=(1, 1, W))).repeat(1, 64, 1)
+    comparison = explained(layer("RMSNorm", rms_float64),
+                           layer("RMSNorm", rms), row, live=live)
+    assert comparison.verdict == FLOAT32
+
+
+def test_equal_rows_are_one_row():
+    """Each err by three units, and there is one, or there are many."""
+    off, rows = np.full((64, 1), 3.0), np.random.default_rng(0).normal(
+        size=(64, W))
+    assert leans(off, rows) and not leans(off, rows[:1].repeat(64, 0))
+
+
+def test_a_step_that_gives_something_else_again_shows_nothing(torch):
+    """Its local error is that of another call than the traced one."""
+    from torch import nn
+
+    class Once(nn.Linear):
+        called = 0
+
+        def forward(self, x):
+            self.called += 1
+            return super().forward(x) * (1 + 1e-5 * (self.called == 1))
+
+    def model(function, kind):
+        norm = type("RMSNorm", (nn.RMSNorm,), {"forward": function})
+        return drawn(nn.Sequential(norm(W), nn.Linear(W, W), kind(W, W)))
+    comparison = explained(
+        model(rms_float64, nn.Linear), model(rms, Once), x(9))
+    assert comparison.verdict == DIVERGENCE
+    assert comparison.first.a == "2"
+    assert explained(model(rms_float64, nn.Linear),
+                     model(rms, nn.Linear), x(9)).verdict == FLOAT32
+
+
+def attention(torch, change=None, dtype=None, leak=None, after=None):
+    """Attention whose weights nobody sees, with something about its scores,
+    or about the weights.
     """
     from torch import nn
 
@@ -163,7 +247,7 @@ def attention(torch, change=None, dtype=None, leak=None):
             scores = (change or (lambda s: s))(scores)
             scores = scores.masked_fill(hidden, leak or -1e9)
             weights = torch.softmax(scores, -1, dtype=dtype).double()
-            y = weights @ v
+            y = (after or (lambda w: w))(weights) @ v
             return self.out_proj(y.transpose(1, 2).reshape(x.shape))
     return drawn(Attention())
 
@@ -183,6 +267,47 @@ def test_a_fault_of_scores_is_not_rounding(torch, wrong, dtype):
     comparison = explained(attention(torch), attention(
         torch, dtype=getattr(torch, dtype), **wrong), x(9) / 2)
     assert comparison.verdict == DIVERGENCE
+
+
+@pytest.mark.parametrize("rows", [9, 64])
+def test_a_fault_of_one_row_is_not_rounding(torch, rows):
+    def larger(weights):
+        return weights * (1 + 4e-7 * (torch.arange(rows) == 5)[:, None])
+
+    def leaking_weight(weights):
+        next_key = torch.zeros(rows, rows, dtype=torch.float64)
+        next_key[5, 6] = 8e-7
+        return weights + next_key
+
+    def shown(**wrong):
+        return explained(attention(torch), attention(
+            torch, dtype=torch.float32, **wrong), x(rows) / 2).verdict
+    assert shown() == FLOAT32
+    assert shown(after=larger) == DIVERGENCE
+    assert shown(after=leaking_weight) == DIVERGENCE
+
+
+def test_what_is_in_float32_is_no_cause(torch):
+    """One has the softmax in it, and the other the scale."""
+    scale = float(np.float32((W // H)**-0.5)) / (W // H)**-0.5
+    comparison = explained(
+        attention(torch, dtype=torch.float32),
+        attention(torch, lambda scores: scores * scale), x(9) / 2)
+    assert comparison.verdict == FLOAT32
+    assert {each.cause for each in comparison.explanations} == {PRECISION}
+
+
+def test_an_epsilon_that_float32_blurs_is_named(torch):
+    """Of 9.7e-07, 9.9e-07 and 1e-06, which give the same numbers."""
+    def model(eps):
+        torch.manual_seed(0)
+        return torch.nn.Sequential(torch.nn.LayerNorm(W, eps=eps),
+                                   torch.nn.Linear(W, W))
+    comparison = explained(model(1e-5), model(1e-6), x(9).float())
+    only, = comparison.explanations
+    assert (only.cause, only.in_b) == ("epsilon", "1e-06")
+    assert only.known == ["With epsilon 9.7e-07, 9.9e-07 they come out as "
+                          "well."]
 
 
 def test_an_approximate_erf_is_not_rounding(torch):

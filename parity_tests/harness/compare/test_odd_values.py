@@ -16,6 +16,8 @@ GIVES = {
     "nothing": lambda h: h[:0],
     "nothing of each row": lambda h: h[..., :0],
     "some NaN": lambda h: h.log(),
+    "NaN alone": lambda h: h * float("nan"),
+    "infinity alone": lambda h: h.abs() * float("inf"),
 }
 
 
@@ -82,7 +84,28 @@ def test_an_empty_batch(torch, shape):
 
 def test_an_input_of_nan_is_the_same_in_both(torch):
     x = torch.ones(2, 3, 4).double() * float("nan")
-    assert compared(model(lambda h: h), model(lambda h: h), x)
+    comparison = compared(model(lambda h: h), model(lambda h: h), x)
+    assert comparison.verdict == "incomplete" and not comparison.explanations
+
+
+def test_nan_alone_beside_what_matches_is_said(torch):
+    class Model(torch.nn.Linear):
+        def forward(self, x):
+            y = super().forward(x)
+            return y * float("nan"), y
+    torch.manual_seed(0)
+    layer = Model(4, 4).double()
+    comparison = compared(layer, layer, torch.ones(2, 3, 4).double())
+    assert comparison.verdict == "incomplete"
+    assert comparison.left_out == [
+        "output.0, which is NaN or infinite everywhere in both"]
+
+
+def test_nan_alone_and_other_numbers_differ(torch):
+    x = torch.ones(2, 3, 4).double()
+    for other in ("some NaN", "infinity alone"):
+        assert compared(model(GIVES["NaN alone"]), model(GIVES[other]),
+                        x).verdict == "divergence"
 
 
 def test_a_mask_of_other_sizes_is_refused():
