@@ -19,7 +19,7 @@ from parity.causes.core_side import core_side
 from parity.causes.explanation import Explanation, give_names
 from parity.causes.expressions import in_words, made_of
 from parity.causes.findings import Findings, following
-from parity.causes.fit import ATTENTION, CORE, LINEAR, side_of
+from parity.causes.fit import ATTENTION, CORE, LINEAR, misfit, side_of
 from parity.causes.formulas.family import exact
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
@@ -284,7 +284,34 @@ class Explaining:
             self.findings.add(explanations)
         if search.same:
             self.account_for_weights(search)
+            self.exchanged(search)
         return bool(explanations) or search.same
+
+    def exchanged(self, search):
+        """Explain that attention was given projections in other places."""
+        one, two = search.sides
+        mine, other = one.seen[0].floats, two.seen[0].floats
+
+        def near(name, source):
+            return mine[source].shape == other[name].shape and (
+                strict_distance(other[name], mine[source]) <= NEAR)
+        places = {name: next((source for source in (name, *mine)
+                              if near(name, source)), None) for name in other}
+        moved = [name for name, source in places.items() if name != source]
+        if not moved or {*moved} != {places[name] for name in moved}:
+            return
+        *names, last = moved
+        cause = f"{', '.join(names)} and {last}"
+        word = "swapped" if len(moved) == 2 else "in another order"
+        fit = search.fits[1]
+        as_in_a = dataclasses.replace(two, seen=[dataclasses.replace(
+            two.seen[0], floats={name: mine[name] for name in other})])
+        each = search.explanation(cause, "as they are", word, {
+            "a": search.fits[0].error, "b": fit.error,
+            "without": misfit(fit.family, as_in_a, fit.parameters,
+                              fit.settings) * two.limit})
+        give_names([each], ATTENTION.name, {}, {cause: word})
+        self.findings.add([each])
 
     def account_for_weights(self, search):
         """Put down attention's weights that a replay gives, if they are seen.

@@ -14,6 +14,7 @@ import typing
 import numpy as np
 
 from parity.causes import fit
+from parity.causes.formulas.activation import ROUNDED
 from parity.causes.formulas.family import exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.rearrangement import probes
@@ -49,6 +50,7 @@ class Made:
             rest's factor, or the settings of sinusoids.
         error: how near it comes.
         twins: activations that give the same.
+        inside: whether an activation's constant is in float32.
     """
 
     form: str
@@ -56,6 +58,7 @@ class Made:
     what: typing.Any
     error: float
     twins: list = dataclasses.field(default_factory=list)
+    inside: bool = False
 
 
 def earlier(trace, step, part):
@@ -148,11 +151,12 @@ class Expressions:
             gap = np.abs(candidates + rest - self.good).max(-1)
         return np.flatnonzero(gap <= 64 * self.limit * self.scale)
 
-    def take(self, form, sources, what, array):
+    def take(self, form, sources, what, array, inside=False):
         """Keep an expression if it gives the whole."""
         error = strict_distance(array, self.x)
         if error <= self.limit:
-            self.results.append(Made(form, sources, what, error))
+            self.results.append(Made(form, sources, what, error,
+                                     inside=inside))
 
     def add(self, *terms, factor=""):
         """Keep a sum of values, the first one times a factor."""
@@ -185,6 +189,11 @@ class Expressions:
                         self.take("function", [value], word,
                                   function(value.array))
             self.join_twins(before)
+            for word, function in ROUNDED.items():
+                if len(self.results) == before and len(
+                        self.near(function(row)[None])):
+                    self.take("function", [value], word,
+                              function(value.array), inside=True)
 
     def join_twins(self, before):
         """Keep one of the results from ``before`` on, with the others' words.

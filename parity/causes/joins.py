@@ -6,7 +6,7 @@ import typing
 import numpy as np
 
 from parity.causes import fit
-from parity.causes.cause import OTHER
+from parity.causes.cause import OTHER, PRECISION
 from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
@@ -60,6 +60,13 @@ def holds(trace, path):
     return step.source == MODULE and any(
         name.startswith(f"{step.module}.") for first in trace.trainable
         for name in (first, *paths_of(trace, first)))
+
+
+def is_container(trace, path):
+    """Whether other steps are within a step."""
+    step = trace.step(path)
+    return any(step.began < each.began and each.ended < step.ended
+               for each in trace.steps)
 
 
 def paths_of(trace, parameter):
@@ -282,6 +289,7 @@ class Joins:
         within = any(trace.step(path).began < ended and holds(trace, path)
                      for path in inputs)
         embeds = any(is_kind(trace, path, "embed", "position")
+                     and not is_container(trace, path)
                      for value in expression.sources
                      for what, path, _ in value.places if what == "output")
         return ("residual connection"
@@ -294,7 +302,9 @@ class Joins:
                     mine.sources[0], other.sources[0]):
             return told("gate", "as it is", "exchanged")
         if (mine.form, mine.what) == (other.form, other.what):
-            return None
+            return None if mine.inside == other.inside else told(PRECISION, *(
+                "in float32" if each.inside else "in float64"
+                for each in (mine, other)))
         forms = {mine.form, other.form}
         if forms == {"positions"}:
             # Two at once are too many to be told in a word.

@@ -41,11 +41,11 @@ def gelu(x):
     return x * erfc(-x / math.sqrt(2)) / 2
 
 
-def gelu_tanh(x):
+def gelu_tanh(x, factor=0.044715):
     """GELU's approximation by tanh."""
     with np.errstate(over="ignore"):
         return x / 2 * (1 + np.tanh(
-            math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+            math.sqrt(2 / math.pi) * (x + factor * x**3)))
 
 
 def gelu_sigmoid(x):
@@ -72,6 +72,14 @@ def along_another_axis(function):
 #: What a port may be meant to have; the catalogue adds what else it may.
 SOUND = {"none": lambda x: x, "relu": lambda x: np.maximum(x, 0)}
 
+#: The same with a constant in float32, as TensorFlow has them.
+ROUNDED = {
+    "gelu": lambda x: x * erfc(-x * float(np.float32(math.sqrt(0.5)))) / 2,
+    "gelu by tanh": lambda x: gelu_tanh(x, float(np.float32(0.044715)))}
+
+#: What of an activation that is.
+CONSTANT = "a constant"
+
 #: How a model calls what is known by another name.
 ALIASES = {"linear": "none", "identity": "none", "swish": "silu"}
 
@@ -84,6 +92,7 @@ class Activation(Family):
     """
 
     name = "activation"
+    narrow = (CONSTANT,)
 
     def __init__(self, functions):
         self.functions = functions
@@ -113,3 +122,9 @@ class Activation(Family):
         with np.errstate(all="ignore"):
             return settings["factor"] * self.functions()[
                 settings["activation"]](seen.x)
+
+    def narrowed(self, seen, parameters, settings, exact):
+        """The same with its constant in float32."""
+        function = ROUNDED.get(settings["activation"])
+        return exact if function is None else settings["factor"] * function(
+            seen.x)

@@ -18,6 +18,7 @@ class Linear(Family):
     """
 
     name = "linear"
+    narrow = (activation.CONSTANT,)
 
     def __init__(self, functions):
         self.functions = functions
@@ -66,6 +67,16 @@ class Linear(Family):
 
     def compute(self, seen, parameters, settings):
         """factor · activation(x W + b)."""
+        return self.activated(seen, parameters, settings, self.functions())
+
+    def narrowed(self, seen, parameters, settings, exact):
+        """The same with its activation's constant in float32."""
+        return self.activated(seen, parameters, settings,
+                              self.functions() | activation.ROUNDED)
+
+    @staticmethod
+    def activated(seen, parameters, settings, functions):
+        """The same with these activations."""
         x, kernel = seen.x, parameters["kernel"]
         if settings["product"] != "exact":
             x, kernel = (rounded(v, settings["product"]) for v in (x, kernel))
@@ -73,8 +84,7 @@ class Linear(Family):
         if settings.get("bias") == "used":
             y = y + parameters["bias"]
         y = y.reshape(seen.output.shape)
-        return settings["factor"] * self.functions()[
-            settings["activation"]](y)
+        return settings["factor"] * functions[settings["activation"]](y)
 
 
 def _tails(shape):

@@ -49,6 +49,18 @@ def half_table(table):
     return table
 
 
+def base_of(cosines, sines):
+    """The base of a table, [… T R/2] each, to three digits; None if unknown.
+    """
+    z = (cosines + 1j * sines).reshape(-1, *cosines.shape[-2:])[0]
+    if min(z.shape) < 2:
+        return None
+    angle = np.angle(z[1] / z[0])
+    if not angle[:2].min() > 0:
+        return None
+    return float(f"{(angle[0] / angle[1])**z.shape[-1]:.3g}")
+
+
 class RotaryTable(Family):
     """A module that gives cosines or sines of positions."""
 

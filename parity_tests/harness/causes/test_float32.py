@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.porting import hugging_face as porting
+from benchmarks.porting.formulas import (
+    in_float64, leaking, mixed, norm, rescaled, unbiased)
+from benchmarks.porting.ways import patched, weights, wrapped
 from parity.causes import explain as explaining
 from parity.causes.cause import PRECISION
 from parity.causes.explain import explain
@@ -11,11 +15,7 @@ from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import trace
-from parity_tests.support import porting
 from parity_tests.support.engines import usable
-from parity_tests.support.planted import (
-    in_float64, leaking, mixed, norm, rescaled, unbiased)
-from parity_tests.support.porting import patched, weights, wrapped
 
 W, H = 24, 4
 

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from benchmarks.porting import hugging_face as porting
+from benchmarks.porting.every import faults
+from benchmarks.porting.planted import RIGHT, outcome_of
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
 from parity.tracing.trace import trace
-from parity_tests.support import porting
 from parity_tests.support.engines import usable
-from parity_tests.support.planted import FAULTS, NOT_YET
 
 
 @pytest.fixture(autouse=True)
@@ -19,26 +20,25 @@ def hugging_face():
     usable("torch")
 
 
+ALL = faults()
+
 #: Those whose norms are in float32; the bench has the other families too.
 FAMILIES = "llama", "t5"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "planted", [each for each in FAULTS if each.family in FAMILIES],
+    "planted", [each for each in ALL if each.family in FAMILIES],
     ids=lambda planted: f"{planted.family}: {planted.name}")
 def test_planted(planted):
-    result = porting.result_of(planted)
-    expected = {porting.RIGHT}
-    if (planted.family, planted.name) in NOT_YET:
-        expected.add(porting.UNKNOWN)
-    assert result.verdict in expected, result.told
+    outcome = outcome_of(planted)
+    assert outcome.verdict == RIGHT, outcome.told
 
 
 def llama(of, **config):
     """Its traces with float32 inside and in float64, the other with a fault.
     """
-    planted = next(each for each in FAULTS if (each.family, each.name) == (
+    planted = next(each for each in ALL if (each.family, each.name) == (
         "llama", "norms in float64"))
     a, b = porting.made(of), porting.made(of, **config)
     planted.change(b)

@@ -1,0 +1,1 @@
+"""Faults that people make in ports, planted, and whether they are named."""

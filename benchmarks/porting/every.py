@@ -1,0 +1,14 @@
+"""Every planted fault."""
+
+from benchmarks.porting.across import across, within
+from benchmarks.porting.encoders import encoders
+from benchmarks.porting.kernels import kernels, whisper
+from benchmarks.porting.llama import llama
+from benchmarks.porting.small import small
+from benchmarks.porting.t5 import gpt2, t5
+
+
+def faults():
+    """A list of Planted."""
+    return [*llama(), *t5(), *encoders(), *gpt2(), *small(),
+            *whisper(), *kernels(), *within(), *across()]
