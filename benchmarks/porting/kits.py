@@ -9,7 +9,7 @@ import functools
 import numpy as np
 
 
-class Torch:
+class TorchKit:
     """PyTorch."""
 
     call = "forward"
@@ -86,7 +86,7 @@ class Torch:
         return self.xp.cat(arrays, -1)
 
 
-class Nnx(Torch):
+class NnxKit(TorchKit):
     """JAX, by Flax NNX."""
 
     call = "__call__"
@@ -148,7 +148,7 @@ class Nnx(Torch):
         return self.xp.concatenate(arrays, -1)
 
 
-class Keras(Torch):
+class KerasKit(TorchKit):
     """Keras, on the backend that it runs on."""
 
     call = "call"
@@ -216,7 +216,7 @@ class Keras(Torch):
         return self.xp.concatenate(arrays, -1)
 
 
-KITS = {"torch": Torch, "nnx": Nnx, "keras": Keras}
+KITS = {"torch": TorchKit, "nnx": NnxKit, "keras": KerasKit}
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from benchmarks.porting import hugging_face as porting
 from benchmarks.porting.every import faults
 from benchmarks.porting.planted import RIGHT, outcome_of
 from parity.causes.explain import explain
+from parity.causes.formulas.activation import erfc
 from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
 from parity.tracing.trace import trace
@@ -33,6 +34,45 @@ FAMILIES = "llama", "t5"
 def test_planted(planted):
     outcome = outcome_of(planted)
     assert outcome.verdict == RIGHT, outcome.told
+
+
+@pytest.mark.parametrize("family, name", [
+    ("Llama to torch", "θ 500000"), ("Llama to torch", "equal"),
+    ("BERT to torch", "query and key exchanged"),
+    ("BERT to torch", "no residual")])
+def test_planted_across(family, name):
+    """A table beside a formula, and what was paired by its values."""
+    outcome = outcome_of(next(each for each in ALL if (
+        each.family, each.name) == (family, name)))
+    assert outcome.verdict == RIGHT, outcome.told
+
+
+@pytest.mark.parametrize("inside", [
+    lambda x: x * erfc(-x * float(np.float32(0.5**0.5))) / 2,
+    lambda x: x * erfc(-x * 0.5**0.5 * (1 + 3e-8)) / 2],
+    ids=["float32", "another number"])
+def test_a_constant_in_float32_is_shown(inside):
+    """Another constant that is as near is no rounding."""
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self, act):
+            super().__init__()
+            torch.manual_seed(0)
+            self.inner, self.outer = (torch.nn.Linear(8, 8) for _ in "12")
+            self.act = act
+
+        def forward(self, x):
+            return self.outer(self.act(self.inner(x)))
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 8)))
+    traces = [trace(Model(act).double().eval(), x) for act in (
+        torch.nn.functional.gelu,
+        lambda x: torch.from_numpy(inside(x.detach().numpy())))]
+    comparison = compare(*traces)
+    explain(comparison, *traces)
+    number = float(np.float32(0.5**0.5))
+    sound = np.allclose(inside(np.ones(1)), erfc(-number) / 2, 0, 1e-15)
+    assert (comparison.verdict == FLOAT32) == sound
 
 
 def llama(of, **config):
