@@ -11,6 +11,7 @@ from parity.causes import catalogue
 from parity.check import golden
 from parity.reading import (
     breaking, curves, lessons, pages, serving, sources, values)
+from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
 
 #: From a telephone, or a page enlarged four times, to a wide screen; 1024 is a
@@ -472,6 +473,18 @@ def test_the_picture_leads_to_the_code(opened):
                                   "training-curves", "slides",
                                   "lesson-01-tokens"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", page_pictures.PICTURES)
+def test_a_picture_of_the_documents_can_be_taken(opened, name):
+    page, act, (width, height) = page_pictures.PICTURES[name]
+    one = opened(page, width=width, height=height)
+    if act:
+        act(one.page)
+    assert one.errors == []
+    shown = (sources.ROOT / "docs" / "pages.md").read_text(encoding="utf-8")
+    assert f"]({name}.png)" in shown
+    assert (sources.ROOT / "docs" / f"{name}.png").is_file()
+
+
 def test_axe_finds_nothing(opened, name, scheme):
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright",

@@ -12,29 +12,66 @@ from parity_tests.support.browser import Opened, chromium
 COLOURS = 128
 
 
+def attention(page):
+    """Two steps of attention, in four columns."""
+    together(page, ["#tools", "#scaled_dot_product_attention-1",
+                    "#scaled_dot_product_attention-2"])
+    return page.locator("#picture")
+
+
+def break_it(page):
+    """A fault, and where it shows."""
+    page.select_option("#fault", "no causal mask")
+
+
+def heads(page):
+    """One layer of one attention, large."""
+    for value in ("encoder-self_attention", "decoder-self_attention",
+                  "layer-1", "head-3", "head-4"):
+        page.uncheck(f"#heads [value={value}]")
+    page.locator("#s0-decoder-1-cross_attention").scroll_into_view_if_needed()
+
+
+def search(page):
+    """What a search finds."""
+    page.keyboard.press("/")
+    page.keyboard.type("causal mask")
+    page.wait_for_selector("[role=option]")
+
+
+def slides(page):
+    """A slide, as a class sees it."""
+    page.focus("#show-slides")
+    page.keyboard.press("Enter")
+
+
+#: A picture's name -> the page it shows, what is done there, the window.
+PICTURES = {
+    "attention": ("attention.html", attention, (2000, 1200)),
+    "front": ("index.html", None, (1400, 860)),
+    "break": ("break.html", break_it, (1400, 860)),
+    "heads": ("attention-maps.html", heads, (1400, 860)),
+    "lens": ("training-curves.html", None, (1400, 860)),
+    "search": ("rulings.html", search, (1400, 700)),
+    "dialect": ("dialect-llama.html", None, (1400, 860)),
+    "slide": ("slides.html#slide-6", slides, (1024, 640)),
+}
+
+
 def take(site, docs):
     """Take each picture of a site's folder into another folder."""
     site, docs = pathlib.Path(site).resolve(), pathlib.Path(docs)
     with chromium() as browser:
-        def page(name, **more):
-            return Opened(browser, (site / name).as_uri(), **more).page
-
-        one = page("attention.html", width=2000, height=1200)
-        save(one, docs / "attention.png", [
-            "#tools", "#scaled_dot_product_attention-1",
-            "#scaled_dot_product_attention-2"])
-
-        one = page("index.html", height=860)
-        one.screenshot(path=docs / "front.png")
-        one = page("break.html", height=860)
-        one.select_option("#fault", "no causal mask")
-        one.screenshot(path=docs / "break.png")
-    for name in ("attention", "front", "break"):
-        reduce(docs / f"{name}.png")
+        for name, (page, act, (width, height)) in PICTURES.items():
+            address = (site / "x").as_uri()[:-1] + page
+            with Opened(browser, address, width, height) as one:
+                part = act(one.page) if act else None
+                (part or one.page).screenshot(path=docs / f"{name}.png")
+            reduce(docs / f"{name}.png")
 
 
-def save(page, path, parts):
-    """Take a picture of some parts of a page, and nothing between them."""
+def together(page, parts):
+    """Leave some parts of a page, and nothing between them."""
     page.evaluate("""parts => {
         const box = document.createElement("div");
         box.id = "picture";
@@ -44,7 +81,6 @@ def save(page, path, parts):
         document.body.replaceChildren(box);
         document.body.style.display = "block";
     }""", parts)
-    page.locator("#picture").screenshot(path=path)
 
 
 def reduce(path):
