@@ -91,6 +91,12 @@ def prose(text):
     return Markup("\n").join(parts)
 
 
+def broken_code(html):
+    """HTML whose long names may be broken so, and nowhere else."""
+    return Markup(re.sub(r"(?<=<code>)[^<]*(?=</code>)", lambda name: re.sub(
+        r"([._:]+)(?=\w)", r"\1<wbr>", name[0]), str(html)))
+
+
 def equation(line):
     """A line of a formula; its number goes below it where there is no room."""
     formula, number = re.fullmatch(
@@ -143,7 +149,7 @@ class Site:
         self.environment = markup.environment(
             number=pictures.number, linked=linked, prose=prose,
             error=pictures.error, title=sources.title, broken=broken,
-            outline=self.outline, pairs=teaching.pairs)
+            broken_code=broken_code, outline=self.outline, pairs=teaching.pairs)
         self.environment.globals.update(
             columns=sources.columns(), files=self.files,
             parts=navigation.parts(self.files, dict(articles.PAGES), [
