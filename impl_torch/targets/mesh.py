@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import (
+    fully_shard, register_fsdp_forward_method)
 from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor.parallel import (
     ColwiseParallel, RowwiseParallel, parallelize_module)
 from torch.nn.parallel import DistributedDataParallel
 
-from contract.batch import check_inputs, check_pairs
+from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.errors import InputError
 from contract.sharding import divided_axis
@@ -130,6 +131,8 @@ class MeshEngine:
             for layer in (*model.encoder.layers, *model.decoder.layers):
                 fully_shard(layer, mesh=self.data)
             fully_shard(model, mesh=self.data)
+            for method in ("encode", "decode", "project"):
+                register_fsdp_forward_method(model, method)
         return model
 
     def divide(self, model):
@@ -181,13 +184,26 @@ class MeshEngine:
         """A Transformer's output alone: [B T V]."""
         check_inputs(model.config, *inputs)
         with torch.no_grad():
-            output = self.run(model, *self.rows(
-                *(to_native(value, model.home) for value in inputs)))
-            parts = [torch.empty_like(output)
-                     for _ in range(self.data.size())]
-            distributed.all_gather(
-                parts, output.contiguous(), group=self.data.get_group())
+            return self.together(self.run(model, *self.rows(
+                *(to_native(value, model.home) for value in inputs))))
+
+    def together(self, rows):
+        """All ranks' rows of a tensor, as an array."""
+        parts = [torch.empty_like(rows) for _ in range(self.data.size())]
+        distributed.all_gather(
+            parts, rows.contiguous(), group=self.data.get_group())
         return to_numpy(torch.cat(parts))
+
+    def generate(self, model, source, settings, rows=None):
+        """Find targets of sources; no rank keeps keys and values."""
+        rows = check_search(model.config, source, settings, rows)
+        settings = settings.replace(cached=False)
+        with torch.no_grad():
+            tokens, scores = engine.SEARCHES[settings.method](
+                model, *self.rows(to_native(source, model.home)), settings,
+                own(torch.from_numpy(rows), 0, self.data).numpy()).run()
+            return {"tokens": self.together(tokens),
+                    "scores": self.together(scores)}
 
     def forward(self, model, *inputs, key=None):
         """The output, as the only step that is seen."""

@@ -119,12 +119,14 @@ def check(
         exit_if_missing(set(required) - set(names))
         if mesh:
             alone("--mesh goes with one --preset, --port, --dtype, "
-                  "--gradients, --train, --require and --json",
-                  given | {"preset": preset and len(presets) > 1,
-                           "gradients": False, "train": 0}, seeds)
+                  "--gradients, --train, --generate, --require and --json",
+                  given | {"preset": preset and len(presets) > 1, "train": 0,
+                           "gradients": False, "generate": False}, seeds)
             exit_if_missing(required)
-            check_on_meshes(presets[0] if preset else "lesson", names, dtypes,
-                            mesh, gradients, train, json_file)
+            check_on_meshes(
+                presets[0] if preset else "lesson", names, dtypes, mesh,
+                {"gradients": gradients, "training": train,
+                 "generation": generate}, json_file)
         out = terminal.console()
         with contextlib.ExitStack() as stack:
             with terminal.progress(out) as progress:

@@ -112,18 +112,20 @@ def shown(preset, wanted, earlier=()):
     return result
 
 
-def check_on_meshes(preset, names, dtypes, given, gradients, train, json_file):
-    """What ``parity check --mesh`` does: it ends with an exit status."""
+def check_on_meshes(preset, names, dtypes, given, asked, json_file):
+    """What ``parity check --mesh`` does: it ends with an exit status.
+
+    Args:
+        asked: {work: whether it is asked for, or how many steps}.
+    """
     from parity.matrix import run
     meshes = mesh_list(given)
     if "" in meshes and "all" not in given:
         raise InputError("one is one device, and no mesh; leave --mesh out.")
     result = shown(preset, run.Wanted(
         ports=tuple(names), dtypes=tuple(dtypes),
-        meshes=tuple(filter(None, meshes)), steps=train, works=tuple(
-            work for work, asked in (
-                ("forward", True), ("gradients", gradients),
-                ("training", train)) if asked)))
+        meshes=tuple(filter(None, meshes)), steps=asked["training"], works=(
+            "forward", *(work for work, what in asked.items() if what))))
     if json_file:
         write_json(json_file, result.as_json())
     raise typer.Exit(result.status)

@@ -17,6 +17,7 @@ WORKS = {
     "forward": (*DTYPES, *TIERS),
     "gradients": (*BOTH, *MIXED),
     "training": ("float64", *MIXED),
+    "generation": ("float64",),
 }
 
 #: What is known of some cells beside their error.

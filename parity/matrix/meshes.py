@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from contract.batch import Batch
+from contract.generation import GenerationConfig
 from contract.sharding import copies
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
@@ -18,8 +19,8 @@ from parity import ports
 from parity.check import cases, lockstep, training_runs
 from parity.check.runners import Runner, compare_steps
 from parity.matrix import measuring, mesh_causes
-from parity.numerics import rounding
-from parity.numerics.comparator import DIVERGENCE
+from parity.numerics import rounding, tolerances
+from parity.numerics.comparator import DIVERGENCE, compare
 from parity.targets import SHARDED, mesh_axes
 
 #: The meshes of the whole matrix.
@@ -31,6 +32,10 @@ ROWS, SOURCE_VOCAB, TARGET_VOCAB, STEPS = 8, 40, 48, 20
 
 #: What gradients drop values by.
 KEY = (3, 1415926535)
+
+#: What is searched with.
+SEARCHES = (GenerationConfig(max_tokens=10),
+            GenerationConfig(method="beam", beam=3, max_tokens=10))
 
 TRAINING = TrainingConfig(warmup_steps=400, clip_norm=1.0)
 
@@ -217,5 +222,26 @@ def compared_training(engine, preset, steps, rank):
     return differences, cause
 
 
+def compared_generation(engine, target, preset, rank):
+    """The Differences of what searches found; it has no known causes."""
+    ours, case, _ = reference(preset, target.dtype, "forward")
+    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    differences = undivided(engine, target, runner)
+    for settings in SEARCHES:
+        found = engine.generate(runner.model, case.inputs[0], settings)
+        if rank.number:
+            continue
+        truth = ours.exact.engine.generate(
+            ours.exact.model, case.inputs[0], settings)
+        differences |= {
+            f"{settings.method} tokens": compare(
+                found["tokens"], truth["tokens"], 0.0),
+            f"{settings.method} scores": compare(
+                found["scores"], truth["scores"],
+                tolerances.score_limit(target.dtype, 0.0))}
+    return differences, ""
+
+
 #: What a mesh is asked for a work that is no training.
-COMPARED = {"forward": compared_outputs, "gradients": compared_gradients}
+COMPARED = {"forward": compared_outputs, "gradients": compared_gradients,
+            "generation": compared_generation}

@@ -180,7 +180,8 @@ def targets(usual, modes, wanted):
 def works_of(rows, wanted):
     """Yield (Target, work) of every cell of these rows.
 
-    Precision tiers are of ports as they are, on one device.
+    Precision tiers are of ports as they are, on one device; searches are of
+    meshes, for ``parity check --generate`` compares them elsewhere.
     """
     for target in rows:
         plain = target.row == dataclasses.replace(
@@ -189,7 +190,8 @@ def works_of(rows, wanted):
         for work, dtypes in WORKS.items():
             for dtype in dtypes:
                 if work in wanted.works and dtype in wanted.dtypes and (
-                        plain or dtype not in TIERS):
+                        plain or dtype not in TIERS) and (
+                        target.mesh or work != "generation"):
                     yield dataclasses.replace(target, dtype=dtype), work
 
 

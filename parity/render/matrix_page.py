@@ -86,7 +86,8 @@ LEGEND = """\
 *forward* compares every step, of what is compiled or exported the output;
 *gradients* the loss, and its gradient by every weight, where it is eager by
 every step as well; *training* {steps} steps in lockstep, on a mesh {more}:
-losses, norms, weights and moments. [Meshes](meshes.md) have a batch and
+losses, norms, weights and moments; *generation* the tokens and scores of a
+greedy search and of a beam. [Meshes](meshes.md) have a batch and
 vocabularies of their own. Limits stand as everywhere: 1e-12 in float64 (1e-10
 for the gradient of one weight and for training), and below that what NumPy's
 own error in that dtype allows. The nearest to its limit is {nearest}."""

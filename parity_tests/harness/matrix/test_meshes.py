@@ -82,6 +82,26 @@ def test_jax_matches_on_four(work, processes):
     assert found.verdict == MATCH, found
 
 
+@pytest.mark.parametrize("target", [
+    Target("torch", mode="DDP", mesh=TWO),
+    Target("torch", mode="FSDP2", mesh=TWO),
+    Target("torch", mode="TP", mesh=HALVES),
+    pytest.param(Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
+                 marks=pytest.mark.long),
+    pytest.param(Target("jax", mode="jit", mesh="data=2,model=2"),
+                 marks=pytest.mark.long)], ids=str)
+def test_a_mesh_finds_the_same_tokens(target, processes):
+    found = cell(processes, target, "generation")
+    assert (found.verdict, found.compared) == (MATCH, 4), found
+
+
+def test_tokens_of_exchanged_rows_are_others(processes):
+    found = cell(processes, Target("torch", mode="DDP", mesh=TWO),
+                 "generation", "rows exchanged")
+    assert found.verdict == DIVERGENCE
+    assert found.reason.startswith("greedy tokens")
+
+
 @pytest.mark.parametrize("mode, mesh, work, fault, words", [
     ("DDP", TWO, "gradients", "mean of means", "a mean of means"),
     ("FSDP2", TWO, "gradients", "mean of means", "a mean of means"),
@@ -196,7 +216,7 @@ def test_a_mesh_that_does_not_fit_is_refused(words, said):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["--mesh", "data=2", "--generate"], "--mesh goes with"),
+    (["--mesh", "data=2", "--wide"], "--mesh goes with"),
     (["--mesh", "data=3"], "does not divide"),
     (["--mesh", "data=2", "--seeds", "1"], "leave the other options out"),
     (["--mesh", "data=2", "--list"], "leave the other options out"),
