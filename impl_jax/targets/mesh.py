@@ -9,11 +9,10 @@ import numpy as np
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from contract.batch import check_inputs, check_pairs, check_search
+from contract.batch import check_inputs, check_pairs
 from contract.dropping import dropping
 from contract.errors import InputError
 from contract.sharding import divided_axis
-from impl_jax import engine as readable
 from impl_jax.engine import drawn, export, to_numpy
 from impl_jax.fast import engine, train
 from impl_jax.loss import cross_entropy
@@ -106,14 +105,6 @@ class MeshEngine:
     def forward(self, model, *inputs, key=None):
         """The output, as the only step that is seen."""
         return {"output": self.predict(model, *inputs)}
-
-    def generate(self, model, source, settings, rows=None):
-        """Find targets of sources; keys and values are not kept."""
-        rows = check_search(model.config, source, settings, rows)
-        settings = settings.replace(cached=False)
-        tokens, scores = readable.SEARCHES[settings.method](
-            model, *self.rows([source]), settings, rows).run()
-        return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
     def gradients(self, model, source, target, source_mask, target_mask,
                   labels, key=None):

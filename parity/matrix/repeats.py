@@ -16,6 +16,9 @@ from parity.check import workers
 #: How often the same is asked, and how many batches cost is measured with.
 TIMES, BATCHES = 10, 60
 
+#: The mode with a runtime of its own.
+ONNX = "ONNX Runtime"
+
 #: Those whose threads a process can set later; others read them at the start.
 POOLS = ("numpy", "torch", "keras on torch")
 
@@ -30,16 +33,17 @@ def measured(predictor_of, inputs, target):
     """
     predict = predictor_of(inputs)
     first = np.copy(predict())
-    threads = None
-    if target.implementation in POOLS and target.mode != "ONNX Runtime":
+    threads = alone = None
+    if target.mode != ONNX:  # its exporter traces no batch of one row
+        alone = distance(first[:1], predictor_of(
+            [array[:1] for array in inputs])())
+    if target.implementation in POOLS and target.mode != ONNX:
         with threadpool_limits(2):
             threads = distance(first, predict())
     again = max(distance(first, predict()) for _ in range(TIMES - 1))
-    alone = predictor_of([array[:1] for array in inputs])()
     large, memory = cost(predictor_of([
         np.concatenate([array] * BATCHES) for array in inputs]))
-    return {"again": again, "threads": threads,
-            "alone": distance(first[:1], alone),
+    return {"again": again, "threads": threads, "alone": alone,
             "large": large, "memory": memory}
 
 

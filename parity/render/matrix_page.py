@@ -47,8 +47,8 @@ rounds less often than what is run step by step.
 
 How far an output in float32 is from itself, as a share of its size: asked ten
 times, by one thread and by two, and about a row alone and among others. *equal*
-is to the bit; a dash is not measured, since that runtime has threads of its own
-from its start. No framework promises any of it, and none of it is a divergence;
+is to the bit; a dash is not measured: a runtime has threads of its own from its
+start, or an exporter traces no single row. No framework promises any of it, and none of it is a divergence;
 what is compared by its bits must be asked in one way.
 
 {again}
@@ -167,22 +167,22 @@ def ratio(value, usual):
 
 def where_words(matrix):
     """Where and when cells were measured, a paragraph for each place."""
-    used = {cell.place for cell in matrix.cells}
+    counts = {}
+    for cell in matrix.cells:
+        words = place_words(matrix.places[cell.place])
+        counts[words] = counts.get(words, 0) + 1
     return "\n\n".join([
         f"Preset `{matrix.preset}` at the size of a test. {summary(matrix)}.",
-        *(place_words(place, sum(cell.place == number
-                                 for cell in matrix.cells))
-          for number, place in enumerate(matrix.places) if number in used)])
+        *(f"{count} cells: {words}" for words, count in counts.items())])
 
 
-def place_words(place, count):
-    """A place in words, and how many cells are of it."""
+def place_words(place):
+    """A place in words."""
     versions = ", ".join(f"{name} {version}" for name, version
-                         in place["versions"].items())
+                         in sorted(place["versions"].items()))
     return plain(
-        f"{count} cells: {place['when']}, {place['processor']}, "
-        f"{place['cores']} cores, {place['platform']}, Python "
-        f"{place['python']}; {versions}.")
+        f"{place['when']}, {place['processor']}, {place['cores']} cores, "
+        f"{place['platform']}, Python {place['python']}; {versions}.")
 
 
 def write(path, matrix):

@@ -87,8 +87,6 @@ def test_jax_matches_on_four(work, processes):
     Target("torch", mode="FSDP2", mesh=TWO),
     Target("torch", mode="TP", mesh=HALVES),
     pytest.param(Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
-                 marks=pytest.mark.long),
-    pytest.param(Target("jax", mode="jit", mesh="data=2,model=2"),
                  marks=pytest.mark.long)], ids=str)
 def test_a_mesh_finds_the_same_tokens(target, processes):
     found = cell(processes, target, "generation")
@@ -246,6 +244,13 @@ def test_a_port_without_an_engine_is_not_checked():
     assert [one.reason for one in found] == [
         "it has no engine for meshes",
         "meshes are compared in float64 and float32"]
+
+
+def test_searches_of_jax_on_a_mesh_are_not_checked():
+    (found,) = run.cells_on_mesh("jax", TWO, "lesson", run.Wanted(
+        ("jax",), works=("generation",), dtypes=("float64",)),
+        cells.Matrix("lesson"))
+    assert found.reason == "searches on a mesh are compared in torch alone"
 
 
 def test_a_mesh_of_gpus_is_not_checked():
