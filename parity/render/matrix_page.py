@@ -48,8 +48,9 @@ rounds less often than what is run step by step.
 How far an output in float32 is from itself, as a share of its size: asked ten
 times, by one thread and by two, and about a row alone and among others. *equal*
 is to the bit; a dash is not measured: a runtime has threads of its own from its
-start, or an exporter traces no single row. No framework promises any of it, and none of it is a divergence;
-what is compared by its bits must be asked in one way.
+start, or an exporter traces no single row. No framework promises any of it, and
+none of it is a divergence; what is compared by its bits must be asked in one
+way.
 
 {again}
 
