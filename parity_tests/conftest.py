@@ -19,7 +19,7 @@ from parity_tests.support.engines import usable
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Of the cases of a test marked long, a sample takes one in so many.
-SHARE = 24
+SHARE = 48
 
 #: Where JAX keeps what it has compiled.
 KEPT = "JAX_COMPILATION_CACHE_DIR"
