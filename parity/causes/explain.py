@@ -60,7 +60,10 @@ class Explaining:
         rows = [row for row in self.comparison.rows if row.diverges
                 and row.part in (INPUT, OUTPUT) and self.has_arrays(row)]
         rows.sort(key=lambda row: row.order)
-        first = nonfinite.told_first(rows, self.a, self.b)
+        every = self.comparison.rows
+        first = nonfinite.told_first(
+            every if any(row.diverges for row in every) else [],
+            self.a, self.b)
         if first:  # the others follow from it
             rows = [row for row in rows if not nonfinite.is_reason(row)]
         follows = following(self.comparison.rows, self.a, self.b)

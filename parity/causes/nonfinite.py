@@ -16,6 +16,7 @@ from parity.causes.expressions import MOST, Value, earlier, label
 from parity.causes.fit import FAMILIES, fields_of, side_of
 from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.family import exact
+from parity.comparison.arrays import NOT_FINITE
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, WHOLE, is_float
@@ -59,7 +60,7 @@ class Origin:
 
 def is_reason(row):
     """Whether a PairRow diverges because something is not finite."""
-    return row.reason.startswith(REASONS) or (
+    return row.note == NOT_FINITE or row.reason.startswith(REASONS) or (
         row.local_reason.startswith(REASONS))
 
 
