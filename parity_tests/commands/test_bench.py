@@ -17,6 +17,7 @@ FIELDS = {"work", "implementation", "form", "peer", "time", "ratio", "memory",
           "memory_ratio", "error"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(bool(ports.absent("torch")), reason="not checked: torch")
 def test_a_quick_run_has_a_row_for_each(tmp_path):
     """In a process of its own, which it may pin and tell to be quick."""

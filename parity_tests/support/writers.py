@@ -126,6 +126,9 @@ class Numbers(pages.Site):
     def assets(self):
         return {"style.css": ""}
 
+    def versions(self):
+        return {}
+
 
 def write_site(path, n):
     Numbers(n).write(path)

@@ -269,7 +269,8 @@ def test_a_fault_of_scores_is_not_rounding(torch, wrong, dtype):
     assert comparison.verdict == DIVERGENCE
 
 
-@pytest.mark.parametrize("rows", [9, 64])
+@pytest.mark.parametrize("rows", [
+    9, pytest.param(64, marks=pytest.mark.long)])
 def test_a_fault_of_one_row_is_not_rounding(torch, rows):
     def larger(weights):
         return weights * (1 + 4e-7 * (torch.arange(rows) == 5)[:, None])

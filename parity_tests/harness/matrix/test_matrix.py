@@ -36,7 +36,8 @@ def cell(engine, mode, work="forward", dtype="float64"):
 
 
 @PORTS
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", [
+    "float64", pytest.param("float32", marks=pytest.mark.long)])
 def test_a_mode_matches(engine, dtype):
     found = cell(engine, QUICK[engine.NAME], dtype=dtype)
     assert (found.verdict, found.compared) == (MATCH, 1)
@@ -84,6 +85,8 @@ def test_what_was_not_compiled_is_seen(engine, mode):
     modes = ports.modes(engine.NAME).MODES
     if mode not in modes:
         return
+    if (usual := cell(engine, mode)).verdict not in (MATCH, DIVERGENCE):
+        pytest.skip(f"not checked: {usual.reason}")
     with mock.patch.dict(modes, {mode: modes["eager"]}):
         found = cell(engine, mode)
     assert found.verdict == DIVERGENCE

@@ -164,7 +164,8 @@ def test_a_rank_of_another_config_is_named(processes):
     assert "rank 1 has norm_eps 2e-06, and rank 0 1e-06" in reply.failure
 
 
-@pytest.mark.parametrize("mode", ["DDP", "FSDP2"])
+@pytest.mark.parametrize("mode", [
+    "DDP", pytest.param("FSDP2", marks=pytest.mark.long)])
 def test_a_rank_that_is_killed_in_a_step_ends_all(mode, processes):
     start = time.monotonic()
     target = Target("torch", mode=mode, mesh=TWO)
