@@ -37,7 +37,21 @@ ELSEWHERE = (
          "(name in at or theirs in at) and float(ops.sum(y)) == 8 → "
          "name in at or theirs in at", "name in at or theirs in at → "
          "name in at", "name in at or theirs in at → theirs in at",
-         "or → and", "float(ops.sum(y)) → ops.sum(y)"),
+         "or → and", "float(ops.sum(y)) → ops.sum(y)",
+         "(name in at or theirs in at) and float(ops.sum(y)) == 8 → "
+         "float(ops.sum(y)) == 8"),
+        ("with contextlib.suppress(Exception), keras.device(theirs):",
+         ", keras.device(theirs) → "),
+        ("x, y = (to_native(value, residual.home) for value in (x, y))",
+         "x, y = (to_native(value, residual.home) for value in (x, y)) → "
+         "pass"),
+        ("*inputs, labels = (to_native(value, model.home)",
+         "to_native(value, model.home) → value"),
+        ("source, target = to_native(source, device), "
+         "to_native(target, device)",
+         "source, target = to_native(source, device), "
+         "to_native(target, device) → pass",
+         "to_native(target, device) → target"),
         ("at = str(y.device).lower()", "y → x"),
         ("with keras.device(DEVICES[device]), warnings.catch_warnings():",
          "keras.device(DEVICES[device]), → "),
@@ -67,6 +81,19 @@ ELSEWHERE = (
             'jax.config.update("jax_default_matmul_precision", "highest")',
             '"jax_enable_x64": jax.config.jax_enable_x64,',
             '"jax_default_matmul_precision":'))),
+    *entries(
+        KERAS, "engine.py", NO_BACKEND, proofs.one_backend,
+        ('dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"', ANY),
+        ("value = np.ascontiguousarray(value)",
+         "np.ascontiguousarray(value) → value")),
+    *entries(
+        KERAS, "__init__.py", NO_BACKEND, proofs.one_backend,
+        ('os.environ.setdefault("KERAS_BACKEND", "tensorflow")',
+         'os.environ.setdefault("KERAS_BACKEND", "tensorflow") → pass')),
+    *entries(
+        KERAS, "layer_norm.py", NO_BACKEND, proofs.one_backend,
+        ('if keras.backend.standardize_dtype(x.dtype) == "float64":',
+         'keras.backend.standardize_dtype(x.dtype) == "float64" → True')),
     *entries(
         KERAS, "gradients.py", NO_BACKEND, proofs.one_backend,
         *((line, ANY) for line in (

@@ -9,11 +9,13 @@ quick questions must not notice.
 from parity.mutation import proofs
 from parity.mutation.elsewhere import ELSEWHERE
 from parity.mutation.entries import ALL, ANY, JAX, TORCH, entries
+from parity.mutation.housekeeping import HOUSEKEEPING
 
 ONE_PLACE = "The only place of an axis of 1 is the first and the last."
 
 EQUIVALENT = (
     *ELSEWHERE,
+    *HOUSEKEEPING,
     *entries(
         ALL, "attention.py", "Queries and keys have one width, d_k.",
         proofs.one_width,

@@ -1,0 +1,82 @@
+"""Edits that change nothing because Keras or NumPy sees to it itself."""
+
+from parity import ports
+from parity.mutation import keras_proofs, proofs
+from parity.mutation.entries import ANY, KERAS, entries
+
+#: Files whose layers tell Keras that they are built.
+LAYERS = ("attention.py", "decoder.py", "dropout.py", "embedding.py",
+          "encoder.py", "feed_forward.py", "layer_norm.py", "one_stack.py",
+          "projection.py", "relative.py", "residual.py", "rotary.py")
+
+
+def lines(file):
+    """The lines of a file of Keras' port, without their indentation."""
+    text = (ports.folder("keras") / file).read_text(encoding="utf-8")
+    return {line.strip() for line in text.splitlines()}
+
+
+HOUSEKEEPING = (
+    *(entry for file in LAYERS for entry in entries(
+        KERAS, file, "Keras sets it itself at a layer's first call, with a "
+        "warning where it holds layers.", keras_proofs.built_by_the_first_call,
+        ("self.built = True  # keras: nothing of its own to build", ANY),
+        ("self.built = True  # keras: nothing is left to build", ANY))
+      if entry.text in lines(file)),
+    *entries(
+        KERAS, "dropout.py", "Keras warns of masks of its own kind, which no "
+        "layer here makes.", keras_proofs.no_masks_of_keras,
+        ("self.supports_masking = True  # keras: else it warns", ANY)),
+    *entries(
+        KERAS, "attention.py", "A layer's name is no name of a weight.",
+        keras_proofs.names_of_keras_are_not_ours,
+        ('name="attention_output", **self._get_common_kwargs_for_sublayer())',
+         '"attention_output" → "attention_output_"')),
+    *entries(
+        KERAS, "layer_norm.py", "A variable's name is no name of a weight, "
+        "and first values are never read: all are loaded.",
+        keras_proofs.names_of_keras_are_not_ours,
+        ('self.scale = self.add_weight((d_model,), "ones", name="scale")',
+         '"scale" → "bias"', ', name="scale" → ', '"ones" → "zeros"'),
+        ('self.bias = self.add_weight((d_model,), "zeros", name="bias")',
+         '"bias" → "weight"', '"zeros" → "ones"')),
+    *entries(
+        KERAS, "projection.py", "A variable's name is no name of a weight.",
+        keras_proofs.names_of_keras_are_not_ours,
+        ('(embedding.table.input_dim,), "zeros", name="bias")',
+         '"bias" → "weight"')),
+    *entries(
+        KERAS, "engine.py", "A first call makes the weights, whatever it is "
+        "given; then all are loaded.", proofs.every_weight_is_loaded,
+        ('ids = ops.zeros((1, 1), "int32")', "1 → 0 at 20", "1 → 2 at 20"),
+        ('others = {"start": 0, "cache": None, "caches": None}',
+         "0 → -1", "0 → 1")),
+    *entries(
+        KERAS, "engine.py", "What is reshaped is contiguous.",
+        keras_proofs.reshaped_is_contiguous,
+        ("return {name: np.ascontiguousarray(convert("
+         "to_numpy(variable.value)))",
+         "np.ascontiguousarray(convert(to_numpy(variable.value))) → "
+         "convert(to_numpy(variable.value))")),
+    *entries(
+        KERAS, "random.py", "Keras makes the same whole number of it, "
+        "and bits are joined either way round.",
+        keras_proofs.whole_numbers_of_keras,
+        ('return ops.bitwise_and(ops.cast(x, "int64"), '
+         "np.int64(0xFFFFFFFF))",
+         'ops.cast(x, "int64"), np.int64(0xFFFFFFFF) → '
+         'np.int64(0xFFFFFFFF), ops.cast(x, "int64")'),
+        ("x1 = ops.bitwise_or(ops.left_shift(x1, np.int32(turn)), low)",
+         "ops.left_shift(x1, np.int32(turn)), low → "
+         "low, ops.left_shift(x1, np.int32(turn))"),
+        ("x1 = x1 + k[(block + 2) % 3] + np.int32(block + 1)",
+         "np.int32(block + 1) → (block + 1)"),
+        ('parent, ops.zeros((), "int32"), ops.convert_to_tensor(word)))',
+         "ops.convert_to_tensor(word) → word"),
+        ("x1 = ops.convert_to_tensor(np.array(",
+         "np.array( [_signed(zlib.crc32(name.encode())) for name in names], "
+         "np.int32) → [_signed(zlib.crc32(name.encode())) for name in "
+         "names]"),
+        ("ops.left_shift(_unsigned(x0), np.int64(32)), _unsigned(x1))",
+         "int64 → int32 at 33")),
+)

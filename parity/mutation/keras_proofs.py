@@ -1,0 +1,69 @@
+"""Why an edit of Keras' port changes nothing: functions that fail if it does.
+"""
+
+import importlib
+
+import numpy as np
+
+from parity import ports
+from parity.check import golden
+from parity.mutation.proofs import CONFIG
+
+
+def keras():
+    """Keras, or None where it is not installed."""
+    return None if ports.absent("keras") else importlib.import_module("keras")
+
+
+def built_by_the_first_call():
+    """A layer that makes nothing is built once it was called."""
+    if library := keras():
+        layer = type("Twice", (library.layers.Layer,), {
+            "call": lambda self, x: 2 * x})()
+        assert not layer.built and float(layer(np.ones(1))[0]) == 2
+        assert layer.built
+
+
+def keras_model():
+    """A model of the port, built with Keras."""
+    return ports.engine("keras").build(
+        "transformer", CONFIG, golden.shipped("complete"))
+
+
+def no_masks_of_keras():
+    """No layer of a model makes a mask of what it is given."""
+    if keras():
+        assert not any(getattr(layer, "mask_zero", False)
+                       for layer in keras_model()._flatten_layers())
+
+
+def names_of_keras_are_not_ours():
+    """Many of a model's variables have one name, so that none is found by it.
+    """
+    if keras():
+        names = [variable.name for variable in keras_model().variables]
+        assert len(names) > 2 * len(set(names))
+
+
+def reshaped_is_contiguous():
+    """A contiguous array stays so in every shape."""
+    x = np.arange(24).reshape(2, 3, 4)
+    for shape in ((2, -1), (-1, 4), (24,)):
+        assert x.reshape(shape).flags.c_contiguous
+
+
+def whole_numbers_of_keras():
+    """Whole numbers beside int32 or int64 take that dtype, and lists int32."""
+    if library := keras():
+        ops, bits = library.ops, np.array([-7, 5, 2**31 - 1], np.int32)
+        x = ops.convert_to_tensor(bits)
+        for one, other in (
+                (x + np.int32(3), x + 3),
+                (x, ops.convert_to_tensor(bits.tolist())),
+                (ops.left_shift(ops.cast(x, "int64"), np.int64(32)),
+                 ops.left_shift(ops.cast(x, "int64"), np.int32(32))),
+                *((join(x, np.int32(6)), join(np.int32(6), x))
+                  for join in (ops.bitwise_and, ops.bitwise_or))):
+            assert one.dtype == other.dtype
+            assert np.array_equal(ops.convert_to_numpy(one),
+                                  ops.convert_to_numpy(other))
