@@ -54,6 +54,7 @@ class Explaining:
         self.findings = Findings(comparison, a)
         self.seen, self.known = set(), []
         self.weights = []  # of attention, that a replay gives
+        self.rounding = set()  # pairs of arrays shown to differ by it alone
 
     def run(self):
         """Every Explanation."""
@@ -71,6 +72,7 @@ class Explaining:
         for row in rows:
             row.rounding = follows(row)
             if row.rounding:
+                self.rounding.add(self.key(row))
                 continue
             if looked_into == MOST_ROWS:
                 left_out += 1
@@ -78,11 +80,24 @@ class Explaining:
             before = self.findings.told()
             same = self.row(row, row is rows[0])
             row.rounding = same and self.findings.told() == before
+            if row.rounding:
+                self.rounding.add(self.key(row))
             looked_into += not row.rounding
         if left_out:
             self.findings.note(
                 f"{left_out} more rows diverge, and why was not asked.")
         return [*first, *self.findings.finished(rows)]
+
+    def arrays(self, row):
+        """Both arrays of a row."""
+        return [(step.inputs if row.part == INPUT else step.outputs)[name]
+                for step, name in ((self.a.step(row.a), row.a_name),
+                                   (self.b.step(row.b), row.b_name))]
+
+    def key(self, row):
+        """What two rows share only if both compare the same two arrays."""
+        one, two = self.arrays(row)
+        return self.a.hash_of(one), self.b.hash_of(two)
 
     def has_arrays(self, row):
         """Whether both sides of a row are arrays, and no plain values."""
@@ -115,6 +130,8 @@ class Explaining:
         if not is_float(array) or not array.size:
             return None
         if not self.fair(pair, row):
+            if self.key(row) in self.rounding:
+                return True  # both hand on, to the bit, what was shown before
             return self.findings.lose(pair, row, [
                 "Whether the two modules are each other's counterparts is not "
                 "sure."]) if row is self.comparison.first else None
@@ -165,12 +182,10 @@ class Explaining:
         Returns whether that is known, also where it is the same in both.
         """
         steps = self.a.step(row.a), self.b.step(row.b)
-        part = row.part
-        arrays = [(step.inputs if part == INPUT else step.outputs)[name]
-                  for step, name in zip(steps, (row.a_name, row.b_name))]
+        part, arrays = row.part, self.arrays(row)
         if arrays[0].dtype.kind in "iu" and arrays[1].dtype.kind in "iu":
             return self.whole(row, arrays)
-        key = self.a.hash_of(arrays[0]), self.b.hash_of(arrays[1])
+        key = self.key(row)
         if key in self.seen:
             return True
         expressions = [made_of(trace, step, part, name,

@@ -5,11 +5,14 @@ import pytest
 
 from benchmarks.porting import hugging_face as porting
 from benchmarks.porting.every import faults
+from benchmarks.porting.kits import kit
 from benchmarks.porting.planted import RIGHT, outcome_of
+from parity.causes.cause import PRECISION
 from parity.causes.explain import explain
-from parity.causes.formulas.activation import erfc
+from parity.causes.formulas.activation import ROUNDED, erfc
 from parity.comparison.compare import compare
 from parity.comparison.result import FLOAT32
+from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
@@ -73,6 +76,37 @@ def test_a_constant_in_float32_is_shown(inside):
     number = float(np.float32(0.5**0.5))
     sound = np.allclose(inside(np.ones(1)), erfc(-number) / 2, 0, 1e-15)
     assert (comparison.verdict == FLOAT32) == sound
+
+
+def times(path, factor):
+    """A change of a torch model: what one module gives, times a factor."""
+    def change(model):
+        module = model.get_submodule(path)
+        forward = module.forward
+        module.forward = lambda *given: forward(*given) * factor
+    return change
+
+
+@pytest.mark.parametrize("excess", [0.0, 1e-6, 1e-9])
+@pytest.mark.parametrize("path", [
+    "layers.1.attention", "layers.1.attention.o_proj", "layers.1.outer",
+    "layers.0.attention"])
+def test_what_is_handed_on_is_no_further_difference(path, excess, monkeypatch):
+    """A dropout hands on in one what attention gives in the other."""
+    import torch
+
+    def gelu(x):
+        return torch.from_numpy(ROUNDED["gelu"](x.detach().numpy()))
+    monkeypatch.setitem(kit("torch").act, "gelu", gelu)
+    planted = next(each for each in ALL if (each.family, each.name) == (
+        "BERT to torch", "equal"))
+    (a, ids, named), (b, theirs, _) = planted.models(planted)
+    times(path, 1 + excess)(b)
+    traces = trace(a, *ids, **named), trace(b, *theirs)
+    comparison = compare(*traces)
+    told = explain(comparison, *traces)
+    assert comparison.verdict == (DIVERGENCE if excess else FLOAT32)
+    assert (told[0].cause == PRECISION) == (not excess)
 
 
 def llama(of, **config):
