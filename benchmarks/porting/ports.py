@@ -37,6 +37,8 @@ def attend(kit, q, k, v, s, kept):
 def encoder(kit, arrays, layers, wrong):
     """A model of (x or ids, mask or None).
 
+    An argument called mask Keras would fill itself.
+
     Args:
         kit: of kits.
         arrays: {"0.q": (weight, bias), …, "tok": table, …}.
@@ -56,12 +58,12 @@ def encoder(kit, arrays, layers, wrong):
         for name in "qkvo":
             setattr(self, f"{name}_proj", kit.linear(*arrays[f"{i}.{name}"]))
 
-    def call_attention(self, x, mask=None):
+    def call_attention(self, x, seen=None):
         q, k, v = (split(part(x)) for part in (
             self.q_proj, self.k_proj, self.v_proj))
         length, kept = x.shape[1], None
-        if mask is not None and s["mask"]:
-            kept = s["mask"](mask)[:, None, None]
+        if seen is not None and s["mask"]:
+            kept = s["mask"](seen)[:, None, None]
         if s["causal"]:
             kept = kit.array(np.tri(length, dtype=bool))[None, None]
         y = kit.transpose(attend(kit, q, k, v, s, kept), 0, 2, 1, 3)
@@ -75,13 +77,13 @@ def encoder(kit, arrays, layers, wrong):
         self.inner, self.outer = (
             kit.linear(*arrays[f"{i}.{name}"]) for name in ("inner", "outer"))
 
-    def call_layer(self, x, mask=None):
+    def call_layer(self, x, seen=None):
         def network(x):
             return self.outer(kit.act[s["act"]](self.inner(x)))
         if s["pre"]:
-            x = x + self.attention(self.norm1(x), mask)
+            x = x + self.attention(self.norm1(x), seen)
             return x + network(self.norm2(x))
-        y = self.attention(x, mask)
+        y = self.attention(x, seen)
         x = self.norm1(x + y if s["residual"] else y)
         return self.norm2(x + network(x))
     block = layer(kit, "Layer", make_layer, call_layer)
@@ -93,7 +95,7 @@ def encoder(kit, arrays, layers, wrong):
             self.norm0 = kit.norm(*arrays["norm0"], s["eps0"])
         self.layers = kit.several([block(i) for i in range(layers)])
 
-    def call(self, x, mask=None):
+    def call(self, x, seen=None):
         if "tok" in arrays:
             places = np.arange(x.shape[1])[None] + s["first"]
             y = self.tok(x) * s["factor"]
@@ -101,7 +103,7 @@ def encoder(kit, arrays, layers, wrong):
                 y = y + self.seg(x * 0)
             x = self.norm0(y + self.pos(kit.array(places)))
         for each in self.layers:
-            x = each(x, mask)
+            x = each(x, seen)
         return x
     return layer(kit, "Encoder", make, call)()
 
