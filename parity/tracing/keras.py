@@ -176,6 +176,16 @@ def modules(model):
                               layer))
 
 
+def _name_of(variable, layer):
+    """A weight's name; the layer's attribute where it is Keras' default."""
+    name = variable.name.rpartition("/")[2]
+    if not re.fullmatch(r"variable(_\d+)?", name):
+        return name
+    held = (attribute.lstrip("_") for attribute, value in vars(layer).items()
+            if value is variable)
+    return next(filter(None, held), name)
+
+
 def named_variables(model):
     """Every weight: {path: variable}, and {path of a layer: its own paths}.
 
@@ -184,12 +194,12 @@ def named_variables(model):
     deepest, variables = {}, {}
     for path, layer in modules(model):
         for variable in layer.weights:
-            deepest[id(variable)] = path
+            deepest[id(variable)] = path, layer
             variables[id(variable)] = variable
     by_path, own = {}, {}
     for key, variable in variables.items():
-        path = deepest[key]
-        name = variable.name.rpartition("/")[2]
+        path, layer = deepest[key]
+        name = _name_of(variable, layer)
         full = name if path == WHOLE else f"{path}.{name}"
         count = 2
         while full in by_path:

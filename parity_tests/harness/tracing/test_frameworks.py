@@ -175,6 +175,28 @@ def test_keras_unbuilt_and_functional():
         step.path for step in found.steps}
 
 
+def test_keras_weights_without_a_name():
+    """The attribute's stands for Keras' own, which counts through the run."""
+    usable("keras")
+    import keras
+
+    class Norm(keras.layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.weight = keras.Variable(np.ones(3, np.float32))
+            self._shift = self.add_weight(shape=(3,))
+            self.both = [self.add_weight(shape=(3,), name="given")]
+
+        def call(self, x):
+            return x * self.weight + self._shift + self.both[0]
+
+    found = trace(keras.Sequential([Norm(), Norm()]),
+                  np.ones((2, 3), np.float32))
+    assert list(found.parameters) == [
+        f"layers.{i}.{name}" for i in range(2)
+        for name in ("weight", "shift", "given")]
+
+
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_bfloat16(name, tmp_path):
     port = usable(name)
