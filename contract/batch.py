@@ -133,3 +133,11 @@ def check_search(config, source, settings, rows):
             f"the rows are {rows.dtype} of shape {list(rows.shape)}; give a "
             f"whole number for each of the {len(source)} sources.")
     return rows
+
+
+def check_one_batch(sources):
+    """Raise InputError unless these ids [A B S] are those of one batch."""
+    if len(sources) != 1:
+        raise checks.InputError(
+            f"a step in mixed precision has one batch, and not {len(sources)}; "
+            "give one, or accumulate in float32.")

@@ -44,8 +44,8 @@ class GenerationConfig:
             that has finished, once none can be better at its present length,
             or at any length; "none", 1.
         alpha: α.
-        finishing: which of the 2W best candidates of a step may finish with
-            an eos: "all"; or "top", the best W, as in Hugging Face and
+        finishing: which of a step's best candidates (2W where one id ends) may
+            finish: "all"; or "top", the best W, as in Hugging Face and
             fairseq.
         unfinished: what becomes of hypotheses alive at the greatest length:
             "compete", they finish there as they are; "fallback", they are

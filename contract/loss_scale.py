@@ -9,6 +9,10 @@ overflows changes nothing but the scale.
 class LossScale:
     """A scale that falls where a step overflows and else grows, in its turn.
 
+    It begins far too large, falls at once and grows soon, so that a run of six
+    steps has all of it; PyTorch begins with 2¹⁶, halves, and doubles after
+    2,000 steps.
+
     Attributes:
         value: what the loss of the next step is multiplied by.
         backoff, growth: what it is multiplied by after an overflow, and after
@@ -19,13 +23,13 @@ class LossScale:
                  interval=2):
         self.value, self.backoff = value, backoff
         self.growth, self.interval = growth, interval
-        self.sound = 0
+        self.finite_steps = 0
 
     def update(self, finite):
         """Note whether a step's gradients were finite."""
-        self.sound = self.sound + 1 if finite else 0
+        self.finite_steps = self.finite_steps + 1 if finite else 0
         if not finite:
             self.value *= self.backoff
-        elif self.sound == self.interval:
+        elif self.finite_steps == self.interval:
             self.value *= self.growth
-            self.sound = 0
+            self.finite_steps = 0

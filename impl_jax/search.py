@@ -145,7 +145,7 @@ class Beam(Search):
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
             ).reshape(b, -1))
-            # [3] scores [B *]: the best candidates', twice as many as the beam
+            # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
             scores, which = self.top(candidates, count)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens

@@ -201,11 +201,6 @@ def split_words(values, allowed, what):
     return list(dict.fromkeys(one_of(w, allowed, what) for w in words))
 
 
-def mixed(name):
-    """What runs a port's models in 16 bits: its ``targets/mixed.py``."""
-    return importlib.import_module(f"{package(name)}.targets.mixed")
-
-
-def part(name, module):
-    """A module of a port, or of the reference, by name."""
-    return importlib.import_module(f"{package(name)}.{module}")
+def module_of(name, file):
+    """A module of a port, or of the reference, by its file's name."""
+    return importlib.import_module(f"{package(name)}.{file}")

@@ -3,7 +3,8 @@
 A word starts as its characters. Training counts which two adjacent pieces are
 most frequent, merges them everywhere, and repeats; it learns the order of these
 merges. Encoding makes the same merges in the same order. The ``tokenizers``
-library, which everything else here uses, does the same, faster.
+library, which everything else here uses, does the same, faster. It stands in
+the reference alone: the ports are given ids, and no framework has a part in it.
 """
 
 import collections

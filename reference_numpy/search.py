@@ -157,12 +157,12 @@ class Beam(Search):
     """Beam search: the W best hypotheses at once.
 
     Wu et al. 2016, section 7; the paper's section 6.1. In each step the best
-    continuations of all hypotheses alive are chosen, twice as many as the beam
-    is wide, since half of them may finish. Those that finish compete with those
+    continuations of all hypotheses alive are chosen, W more than may finish:
+    (1 + the number of ends) · W. Those that finish compete with those
     finished before, by log p over the length rule's penalty; the best of the
     others stay alive. A row that is done no longer changes. Who of the chosen
     may finish, and whether hypotheses alive at the greatest length do, are
-    settings (R33, R34).
+    settings (R33, R34, R56).
     """
 
     def run(self):
@@ -193,7 +193,7 @@ class Beam(Search):
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
             ).reshape(b, -1))
-            # [3] scores [B *]: the best candidates', twice as many as the beam
+            # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
             scores, which = self.top(candidates, count)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens

@@ -144,6 +144,6 @@ def _suppressed(given, eos_ids, undone):
     for word in given.get("bad_words_ids", ()):
         if len(word) > 1:
             undone.append(f"bad_words_ids {word}")
-        elif word[0] not in eos_ids:
+        elif word and word[0] not in eos_ids:
             ids += word
     return tuple(ids)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from contract.batch import check_inputs, check_pairs
+from contract.batch import check_inputs, check_one_batch, check_pairs
 from contract.dropping import dropping, places
 from contract.loss_scale import LossScale
 from impl_jax import engine, random, train
@@ -50,7 +50,8 @@ class MixedEngine:
     FUSED = {"gradients"}
 
     def __init__(self, short, tier):
-        self.short, self.tier, self.compiled = short, tier, None
+        self.short, self.tier = short, tier
+        self.compiled = {}
 
     def __getattr__(self, name):
         return getattr(engine, name)
@@ -71,17 +72,20 @@ class MixedEngine:
         with products(self.tier):
             return engine.run(self.short_model(model), *inputs)
 
-    def predict(self, model, *inputs):
-        """A Transformer's output alone: [B T V]."""
-        return engine.predict(self.short_model(model), *inputs)
-
     def loss_and_gradients(self, model, inputs, labels, drawn, scale):
-        """The loss, and its gradient by every weight, in float32."""
+        """The loss, and its gradient by every weight, in float32.
+
+        Args:
+            inputs: source [B S], target [B T] and their masks, native.
+            labels: int [B T].
+            drawn: what dropout keeps, by name.
+            scale: what the loss is multiplied by, and its gradients divided.
+        """
         graph, weights = nnx.split(model)
-        if self.compiled is None:
-            self.compiled = jax.jit(jax.value_and_grad(
+        if (graph, model.config) not in self.compiled:
+            self.compiled[graph, model.config] = jax.jit(jax.value_and_grad(
                 self.scaled_loss(graph, model.config), has_aux=True))
-        (_, loss), gradients = self.compiled(
+        (_, loss), gradients = self.compiled[graph, model.config](
             weights, inputs, labels, drawn, jnp.float32(scale))
         return loss, jax.tree.map(
             lambda g: g / jnp.float32(scale), gradients)
@@ -100,7 +104,11 @@ class MixedEngine:
 
     def gradients(self, model, source, target, source_mask, target_mask,
                   labels, key=None, scale=1024.0):
-        """The loss and its gradient by every weight."""
+        """The loss and its gradient by every weight; see the engine's.
+
+        Args:
+            scale: of the loss, a power of 2.
+        """
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
         loss, gradients = self.loss_and_gradients(
@@ -115,8 +123,13 @@ class MixedEngine:
         return MixedTrainer(self, model, training)
 
     def train_step(self, trainer, sources, targets):
-        """Make one step on a batch: the loss, the norm and the scale."""
+        """Make one step on one batch [1 B ·]: loss, norm and scale.
+
+        Raises:
+            InputError: there are more batches, or the ids do not fit.
+        """
         check_pairs(trainer.model.config, sources, targets)
+        check_one_batch(sources)
         home = trainer.model.home
         return trainer.train_step(
             to_native(sources, home), to_native(targets, home))

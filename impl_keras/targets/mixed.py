@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from contract.batch import check_inputs, check_pairs
+from contract.batch import check_inputs, check_one_batch, check_pairs
 from contract.dropping import dropping, places
 from contract.loss_scale import LossScale
 from impl_keras import engine, random, train
@@ -79,7 +79,14 @@ class MixedEngine:
             return engine.run(model, *inputs)
 
     def loss_and_gradients(self, model, inputs, labels, drawn, scale):
-        """The loss, and its gradient by every weight, in float32."""
+        """The loss, and its gradient by every weight, in float32.
+
+        Args:
+            inputs: source [B S], target [B T] and their masks, native.
+            labels: int [B T].
+            drawn: what dropout keeps, by name.
+            scale: what the loss is multiplied by, and its gradients divided.
+        """
         config = model.config
 
         def scaled_loss():
@@ -95,7 +102,11 @@ class MixedEngine:
 
     def gradients(self, model, source, target, source_mask, target_mask,
                   labels, key=None, scale=1024.0):
-        """The loss and its gradient by every weight."""
+        """The loss and its gradient by every weight; see the engine's.
+
+        Args:
+            scale: of the loss, a power of 2.
+        """
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
         with on(model.home):
@@ -113,8 +124,13 @@ class MixedEngine:
             return MixedTrainer(self, model, training)
 
     def train_step(self, trainer, sources, targets):
-        """Make one step on a batch: the loss, the norm and the scale."""
+        """Make one step on one batch [1 B ·]: loss, norm and scale.
+
+        Raises:
+            InputError: there are more batches, or the ids do not fit.
+        """
         check_pairs(trainer.model.config, sources, targets)
+        check_one_batch(sources)
         home = trainer.model.home
         with on(home):
             return trainer.train_step(
@@ -131,7 +147,7 @@ class MixedTrainer(train.Trainer):
     def train_step(self, sources, targets):
         """Make one step on one batch [1 B ·]."""
         training, config = self.training, self.model.config
-        source, target = sources[0], targets[0]
+        (source,), (target,) = sources, targets
         read, labels = target[:, :-1], target[:, 1:]
         inputs = (source, read, padding_mask(source, config.pad_id),
                   padding_mask(read, config.pad_id)

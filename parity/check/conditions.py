@@ -286,8 +286,8 @@ def search_conditions():
             one[1].width == width and one[1].method == "beam")
            for width in (1, 2, 4)},
         "a beam of more than 8": lambda one: one[1].width > 8,
-        "twice the beam above the vocabulary": lambda one: (
-            one[1].width < one[0].config.target_vocab < 2 * one[1].width),
+        "more candidates than the vocabulary has": lambda one: (
+            one[1].width < one[0].config.target_vocab < one[1].candidates),
         "a beam wider than the vocabulary": lambda one: (
             one[1].width > one[0].config.target_vocab),
         **{f"length rule {rule}, exponent {alpha}":

@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from parity.check import workers
+from parity.numerics.distance import finite_distance
 
 #: How often the same is asked, and how many batches cost is measured with.
 TIMES, BATCHES = 10, 60
@@ -35,22 +36,17 @@ def measured(predictor_of, inputs, target):
     first = np.copy(predict())
     threads = alone = None
     if target.mode != ONNX:  # its exporter traces no batch of one row
-        alone = distance(first[:1], predictor_of(
-            [array[:1] for array in inputs])())
+        alone = finite_distance(predictor_of(
+            [array[:1] for array in inputs])(), first[:1])
     if target.implementation in POOLS and target.mode != ONNX:
         with threadpool_limits(2):
-            threads = distance(first, predict())
-    again = max(distance(first, predict()) for _ in range(TIMES - 1))
+            threads = finite_distance(predict(), first)
+    again = max(finite_distance(predict(), first)
+                for _ in range(TIMES - 1))
     large, memory = cost(predictor_of([
         np.concatenate([array] * BATCHES) for array in inputs]))
     return {"again": again, "threads": threads, "alone": alone,
             "large": large, "memory": memory}
-
-
-def distance(ours, theirs):
-    """‖a - b‖ / ‖a‖ of outputs; 0 if they are equal to the bit."""
-    ours, theirs = (np.asarray(x, np.float64) for x in (ours, theirs))
-    return float(np.linalg.norm(ours - theirs) / np.linalg.norm(ours))
 
 
 def cost(predict):

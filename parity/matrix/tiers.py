@@ -46,7 +46,7 @@ class Emulated:
     def __init__(self, config, arrays, tier="", kind=mixed.PRODUCTS):
         self.config, self.tier, self.kind = config, tier, kind
         self.engine = ports.engine("numpy")
-        self.parameters = ports.part("numpy", "parameters")
+        self.parameters = ports.module_of("numpy", "parameters")
         self.dtype = "float32" if tier else "float64"
         self.model = self.engine.build(
             "transformer", config, arrays, self.dtype)
@@ -73,7 +73,7 @@ class Emulated:
 
     def loss_and_gradients(self, inputs, labels, drawn, scale):
         """The loss, and its gradient by every weight."""
-        loss = ports.part("numpy", "loss")
+        loss = ports.module_of("numpy", "loss")
         config, scale = self.config, np.dtype(self.dtype).type(scale)
         convention = config.pad_id, config.label_smoothing, config.smoothing
         with (self.cast(), np.errstate(over="ignore", invalid="ignore"),
@@ -104,8 +104,8 @@ class EmulatedTrainer:
             skipped: whether it is to be; by default if it overflows.
         """
         trainer, config = self.trainer, self.emulated.config
-        random = ports.part("numpy", "random")
-        optimizer = ports.part("numpy", "optimizer")
+        random = ports.module_of("numpy", "random")
+        optimizer = ports.module_of("numpy", "optimizer")
         read, labels = target[:, :-1], target[:, 1:]
         inputs = (source, read, *self.emulated.engine.masks(
             source, read, config.pad_id).values())
@@ -164,7 +164,7 @@ def measured(bench, target, work, preset):
     """What a TargetCell needs of a port in a tier; a text if it has none."""
     if target.device not in bench.engine.devices():
         return f"{bench.engine.NAME} has no device {target.device} here"
-    theirs = ports.mixed(bench.engine.NAME)
+    theirs = ports.module_of(bench.engine.NAME, "targets.mixed")
     if reason := theirs.missing(target.dtype, target.device):
         return reason
     engine = theirs.MixedEngine(mixed.short_of(target.dtype), target.dtype)

@@ -427,7 +427,7 @@ def test_a_decoder_counts_its_prompt():
     fields, undone = searches.fields(SYSTEMS["gpt2"], {}, {
         "eos_token_id": 7, "max_new_tokens": 3, "min_new_tokens": 2,
         "no_repeat_ngram_size": 2,
-        "do_sample": True, "top_p": 0.5, "bad_words_ids": [[1, 2], [7]]}, 5)
+        "do_sample": True, "top_p": 0.5, "bad_words_ids": [[], [1, 2], [7]]}, 5)
     assert fields["max_tokens"] == 3 and fields["min_tokens"] == 3
     assert (fields["method"], fields["top_k"], fields["top_p"]) == (
         "sample", 50, 0.5)

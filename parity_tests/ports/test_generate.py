@@ -509,6 +509,13 @@ def read_so_far(engine, source, target):
         np.exp(output - highest).sum(-1, keepdims=True))
 
 
+def test_w_candidates_stay_whatever_ends():
+    """(1 + the number of ends) · W: each may end in every way (R56)."""
+    for more, count in (((), 8), ((5,), 12), ((5, 7, 5, 6), 16)):
+        assert GenerationConfig(
+            beam=4, eos_id=6, more_eos_ids=more).candidates == count
+
+
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_any_of_several_ids_ends(engine_of_each_form, method):
     """Padding stands behind the first, and none comes too soon."""
@@ -527,6 +534,20 @@ def test_any_of_several_ids_ends(engine_of_each_form, method):
             assert places[0] >= 2 and not any(row[places[0] + 1:])
             met.add(row[places[0]])
     assert met - {END}
+
+
+@pytest.mark.parametrize("cached", (False, True))
+@pytest.mark.parametrize("n", (1, 2))
+def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
+    """Nothing else is suppressed, so that no other rule calls for it."""
+    tokens = engine_of_each_form.generate(
+        _kept(engine_of_each_form), SOURCE, GenerationConfig(
+            method="beam", beam=4, bos_id=3, eos_id=6, max_tokens=MOST,
+            no_repeat_ngram=n, cached=cached))["tokens"]
+    for row in tokens.reshape(-1, tokens.shape[-1]).tolist():
+        written = row[:row.index(6) + 1] if 6 in row else row
+        parts = [tuple(written[i:i + n]) for i in range(len(written) - n + 1)]
+        assert len(set(parts)) == len(parts)
 
 
 @pytest.mark.parametrize("cached", (False, True))

@@ -6,7 +6,6 @@ port's own arrays are carried over and back.
 """
 
 import contextlib
-import importlib
 import inspect
 import sys
 import textwrap
@@ -16,14 +15,10 @@ import numpy as np
 
 from contract.trace import tap
 from parity import ports
+from parity.ports import module_of
 
 #: How a framework calls a module's own method.
 CALLS = {"numpy": "forward", "torch": "forward", "keras": "call"}
-
-
-def module_of(port, file):
-    """A module of a port, or of the reference, by its file's name."""
-    return importlib.import_module(f"{ports.package(port)}.{file}")
 
 
 def replaced(file, name, make):

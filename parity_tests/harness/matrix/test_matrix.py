@@ -2,16 +2,18 @@
 
 import json
 import os
+import pathlib
 import re
 import time
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from parity import ports
 from parity.check import workers
 from parity.commands.matrix import mode_words
-from parity.matrix import cells, measuring, run
+from parity.matrix import cells, measuring, repeats, run
 from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
@@ -77,14 +79,13 @@ def test_what_a_mode_adds_is_seen(engine):
     assert found.error == pytest.approx(1e-11, rel=1e-3)
 
 
-@PORTS
-@pytest.mark.parametrize("mode", ["aot_eager", "tf.function", "XLA", "jit",
-                                  "export", "ONNX Runtime", "SavedModel"])
+@pytest.mark.parametrize("engine, mode", [
+    ("torch", "aot_eager"), ("torch", "export"), ("torch", "ONNX Runtime"),
+    ("keras", "tf.function"), ("keras", "XLA"), ("keras", "SavedModel"),
+    ("jax", "jit"), ("jax", "export")], indirect=["engine"])
 def test_what_was_not_compiled_is_seen(engine, mode):
     """The eager model in place of what a mode makes of it matches no mode."""
     modes = ports.modes(engine.NAME).MODES
-    if mode not in modes:
-        return
     if (usual := cell(engine, mode)).verdict not in (MATCH, DIVERGENCE):
         pytest.skip(f"not checked: {usual.reason}")
     with mock.patch.dict(modes, {mode: modes["eager"]}):
@@ -307,3 +308,24 @@ def test_every_cell_is_a_number_or_a_reason():
     assert tables.reasons(matrix) == {
         "it rains": ["torch (forward in float64)"]}
     assert tables.shown(matrix.cells[1]) == "DIVERGES"
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/clear_refs").exists(),
+                    reason="not checked: this system tells no peak of memory")
+def test_repeats_and_costs_are_measured():
+    """A model that drifts, whose rows depend on others, and that needs room."""
+    asked = iter(range(100))
+
+    def predictor_of(inputs):
+        def predict():
+            room = np.ones((len(inputs[0]), 2**15))
+            return (room[:, :3] + len(inputs[0])) * (1 + next(asked) * 1e-3)
+        return predict
+
+    found = repeats.measured(
+        predictor_of, [np.ones((2, 4))], Target("jax"))
+    assert found["again"] == pytest.approx(10e-3, rel=1e-6)
+    assert found["alone"] == pytest.approx(1 - 2 * 1.001 / 3, rel=1e-6)
+    assert found["threads"] is None and found["large"] > 0
+    rows = 2 * repeats.BATCHES
+    assert rows * 2**18 <= found["memory"] < 2 * rows * 2**18

@@ -5,8 +5,11 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from contract.config import PRESETS, at_test_size
+from contract.errors import InputError
+from contract.training import TrainingConfig
 from parity import ports
-from parity.check import workers
+from parity.check import golden, workers
 from parity.matrix import cells, measuring, tiers
 from parity.numerics import mixed, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH
@@ -36,17 +39,9 @@ def test_a_forward_pass_matches(engine, tier):
     assert .3 < found.beside < 3
 
 
-@pytest.mark.parametrize("engine", ["torch"], indirect=True)
-@pytest.mark.parametrize("tier", MIXED)
-@pytest.mark.parametrize("work", ["gradients", "training"])
-def test_torch_trains(engine, tier, work):
-    found = cell(engine, tier, work)
-    assert found.verdict == MATCH, found
-    assert .3 < found.beside < 3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["keras", "jax"], indirect=True)
+@pytest.mark.parametrize("engine", ["torch", *(
+    pytest.param(port, marks=pytest.mark.long) for port in ("keras", "jax"))],
+    indirect=True)
 @pytest.mark.parametrize("tier", MIXED)
 @pytest.mark.parametrize("work", ["gradients", "training"])
 def test_a_port_trains(engine, tier, work):
@@ -141,3 +136,23 @@ def test_what_16_bits_hold():
 
 def test_the_works_of_a_tier():
     assert all(set(cells.WORKS[work]) >= set(MIXED) for work in tiers.COMPARED)
+
+
+@EVERY
+def test_a_step_has_one_batch_and_each_model_its_own_loss(engine):
+    """Two batches are refused; a second model is not taken for the first."""
+    mixed_engine = ports.module_of(engine.NAME, "targets.mixed").MixedEngine(
+        "bfloat16", "mixed-bfloat16")
+    losses = []
+    for smoothing in (0.0, 0.5):
+        config = at_test_size(PRESETS["lesson"]).replace(
+            label_smoothing=smoothing, dropout=0.0)
+        trainer = mixed_engine.trainer(mixed_engine.build(
+            "transformer", config, golden.shipped("lesson"), "float32"),
+            TrainingConfig())
+        ids = np.array([[[1, 5, 6, 2]]])
+        with pytest.raises(InputError, match="one batch, and not 2"):
+            mixed_engine.train_step(trainer, *[np.repeat(ids, 2, 0)] * 2)
+        losses.append(float(mixed_engine.train_step(
+            trainer, ids, ids)["loss"]))
+    assert abs(losses[1] - losses[0]) > 1e-3
