@@ -141,7 +141,8 @@ def broken(values, name, text):
         return Breaking(values, (name,), (text,), batch, tokens[:, 1:]).page()
     except Exception as error:
         raise InputError(
-            f"with {name!r} this model stops: {type(error).__name__}."
+            f"{name!r} cannot be put into this model "
+            f"({type(error).__name__}); choose another fault."
         ) from None
 
 

@@ -20,7 +20,7 @@ PAGE = """\
 
 `parity matrix --markdown docs/matrix.md` writes this page. Each cell is the
 largest error of any tensor as a share of its limit, so that below 1 is a match;
-a dash is *not checked*, and says why below.
+a dash is *not checked*, and says why below, or is no cell of that row.
 
 {where}
 

@@ -454,7 +454,7 @@ def test_every_fault_can_be_asked_for(found, fault):
     try:
         page = live.broken(found, fault, "3. Mai 1999")
     except InputError as error:
-        assert "this model stops" in str(error)
+        assert "cannot be put into this model" in str(error)
     else:
         assert len(page["faults"]) == 1 and page["answers"] == ["1999-05-03"]
 

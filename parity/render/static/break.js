@@ -56,9 +56,9 @@
     if (!fault && dtype === "float64") words = "Nothing is broken, and float64 is what the others are held against: no step is off. Choose a fault.";
     const same = fault && fault.errors.every((e) => e !== null && e <= LOW);
     if (same) {
-      words = fault.gradients ? "Every step is as it was." : "Here it changes nothing: this model has no use for what it breaks.";
+      words = fault.gradients ? "Every step is as it was." : "Here it changes nothing: on this text, this model gives the same numbers with it.";
     } else if (fault && count) {
-      words = `It shows first at ${data.steps[first]}, and then in ${count} of ${data.steps.length} steps.`;
+      words = `It shows first at ${data.steps[first]}, and is in ${count} of ${data.steps.length} steps.`;
       if (fault.hides.length) words += ` In ${fault.hides.join(", ").replace(/, (?=[^,]*$)/, " and ")} it would stay below every limit.`;
       else words += " It stays unseen in no precision.";
     } else if (fault) {

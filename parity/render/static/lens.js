@@ -33,7 +33,7 @@
       draw(svg, "path", { class: "grid", d: `M${LEFT} ${y(value)}H${RIGHT}` });
       draw(svg, "text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, text);
     }
-    for (const step of across) draw(svg, "text", { x: x(step), y: BOTTOM + 18, "text-anchor": "middle" }, String(step));
+    for (const step of across) draw(svg, "text", { x: x(step), y: BOTTOM + 18, "text-anchor": step === across.at(-1) ? "end" : "middle" }, String(step));
     at(id).replaceChildren(svg);
     return { svg, x, y };
   };
