@@ -35,7 +35,7 @@ class Sample(Greedy):
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
         # [7] rank [B]: of the token into whose part of the sum it falls
         rank = jnp.sum(reached <= draw[:, None], axis=-1)
-        rank = jnp.minimum(rank, jnp.sum(kept, axis=-1) - 1)
+        rank = jnp.minimum(rank, jnp.maximum(jnp.sum(kept, axis=-1), 1) - 1)
         rank = tap(self, "rank", rank)
         return jnp.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 

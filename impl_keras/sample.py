@@ -35,7 +35,7 @@ class Sample(Greedy):
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
         # [7] rank [B]: of the token into whose part of the sum it falls
         rank = ops.sum(reached <= draw[:, None], axis=-1)
-        rank = ops.minimum(rank, ops.sum(kept, axis=-1) - 1)
+        rank = ops.minimum(rank, ops.maximum(ops.sum(kept, axis=-1), 1) - 1)
         rank = tap(self, "rank", rank)
         return ops.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 

@@ -35,7 +35,7 @@ class Sample(Greedy):
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
         # [7] rank [B]: of the token into whose part of the sum it falls
         rank = torch.sum(reached <= draw[:, None], dim=-1)
-        rank = torch.minimum(rank, torch.sum(kept, dim=-1) - 1)
+        rank = torch.minimum(rank, torch.clamp(torch.sum(kept, dim=-1), 1) - 1)
         rank = tap(self, "rank", rank)
         return torch.gather(which, -1, rank[:, None])[:, 0]
 

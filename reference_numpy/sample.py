@@ -20,6 +20,7 @@ class Sample(Greedy):
         super().__init__(model, source, settings, rows)
         self.draws = uniforms(settings.seed, rows, self.length)
 
+    @np.errstate(invalid="ignore")  # -∞ less -∞, where nothing may follow
     def choose(self, log_probs, written):
         """A token for each row of log_probs [B V], drawn by p: [B].
 
@@ -45,7 +46,7 @@ class Sample(Greedy):
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
         # [7] rank [B]: of the token into whose part of the sum it falls
         rank = np.sum(reached <= draw[:, None], axis=-1)
-        rank = np.minimum(rank, np.sum(kept, axis=-1) - 1)
+        rank = np.minimum(rank, np.maximum(np.sum(kept, axis=-1), 1) - 1)
         rank = tap(self, "rank", rank)
         return np.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 

@@ -144,7 +144,7 @@ def sampled(log_probs, numbers, draw):
             & (reached - p < numbers.top_p))
     whole = jnp.max(jnp.where(kept, reached, 0), axis=-1, keepdims=True)
     rank = jnp.sum(kept & (reached <= draw[:, None] * whole), axis=-1)
-    rank = jnp.minimum(rank, jnp.sum(kept, axis=-1) - 1)
+    rank = jnp.minimum(rank, jnp.maximum(jnp.sum(kept, axis=-1), 1) - 1)
     return jnp.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 
 

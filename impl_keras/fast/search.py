@@ -200,7 +200,7 @@ class Sample(Greedy):
         reached = ops.cumsum(ops.where(kept, p, 0), axis=-1)
         draw = ops.take(numbers.draws, written, axis=1) * reached[:, -1]
         rank = _count(reached <= draw[:, None])
-        rank = ops.minimum(rank, _count(kept) - 1)
+        rank = ops.minimum(rank, ops.maximum(_count(kept), 1) - 1)
         return ops.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 
 

@@ -13,6 +13,7 @@ from parity import ports
 from parity.commands.options import Json, Require, Words, exit_if_missing
 from parity.commands.shell import told_plainly
 from parity.matrix.cells import WORKS, Matrix
+from parity.numerics.dtypes import TIERS
 from parity.render import terminal
 from parity.targets import BACKENDS, mesh_axes, mesh_words
 
@@ -122,10 +123,16 @@ def check_on_meshes(preset, names, dtypes, given, asked, json_file):
     meshes = mesh_list(given)
     if "" in meshes and "all" not in given:
         raise InputError("one is one device, and no mesh; leave --mesh out.")
+    works = "forward", *(work for work, what in asked.items() if what)
+    for work in works:
+        fitting = [dtype for dtype in WORKS[work] if dtype not in TIERS]
+        if not set(dtypes) & set(fitting):
+            raise InputError(
+                f"{work} has a limit in {', '.join(fitting)} alone; give that "
+                f"as --dtype, or leave {work} out.")
     result = shown(preset, run.Wanted(
-        ports=tuple(names), dtypes=tuple(dtypes),
-        meshes=tuple(filter(None, meshes)), steps=asked["training"], works=(
-            "forward", *(work for work, what in asked.items() if what))))
+        ports=tuple(names), dtypes=tuple(dtypes), works=works,
+        meshes=tuple(filter(None, meshes)), steps=asked["training"]))
     if json_file:
         write_json(json_file, result.as_json())
     raise typer.Exit(result.status)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 
 from contract.checkpoints.folder import read_json
 from contract.errors import InputError, is_whole
@@ -258,4 +259,4 @@ def is_amount(value):
     """Whether a value is a number that is finite and not below 0, or None."""
     return value is None or (
         isinstance(value, (int, float)) and not isinstance(value, bool)
-        and 0 <= value < math.inf)
+        and 0 <= value <= sys.float_info.max)

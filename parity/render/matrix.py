@@ -93,7 +93,7 @@ def show(out, matrix):
     """Print a matrix, what diverges, what is not checked, and the verdict."""
     if not matrix.cells:
         say(out, "Nothing was compared: no work that was asked for has a limit "
-            "in a dtype that was.")
+            "in a dtype, form and mode that were.")
         return
     for tiers in (False, True):
         if titles(matrix.cells, tiers):

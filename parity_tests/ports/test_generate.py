@@ -536,6 +536,16 @@ def test_any_of_several_ids_ends(engine_of_each_form, method):
     assert met - {END}
 
 
+@pytest.mark.parametrize("method", ("greedy", "sample"))
+def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
+    found = engine_of_each_form.generate(
+        _kept(engine_of_each_form), SOURCE, GenerationConfig(
+            method=method, bos_id=3, eos_id=6, max_tokens=5,
+            suppress_tokens=tuple(range(CONFIG.target_vocab))))
+    assert not found["tokens"][..., 1:].any()
+    assert np.isneginf(found["scores"]).all()
+
+
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2))
 def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):

@@ -107,15 +107,39 @@ def other_dtype(old):
     return cast
 
 
+def output_alone(old):
+    """A pass in float32, of which what comes out is rounded."""
+    def run(self, model, *inputs):
+        steps = mixed.engine.run(model, *inputs)
+        return steps | {"output": mixed.to_numpy(
+            torch.from_numpy(steps["output"]).to(torch.bfloat16))}
+    return run
+
+
+def short_gradients(old):
+    def loss_and_gradients(*given):
+        loss, gradients = old(*given)
+        return loss, [half(gradient) for gradient in gradients]
+    return loss_and_gradients
+
+
+UNCAST = around(mixed.MixedEngine, "cast", lambda old: (
+    lambda self, model: contextlib.nullcontext()))
+
 #: Fault -> the work and the tier in which it is looked for, what puts it in.
 FAULTS = {
     "a norm in 16 bits": ("forward", "mixed-bfloat16", around(
         layer_norm.StdLayerNorm, "forward", norm_in_half)),
     "residual sums in 16 bits": ("forward", "mixed-bfloat16", around(
         residual.PreNorm, "after", sum_in_half)),
-    "nothing in 16 bits": ("forward", "mixed-bfloat16", around(
-        mixed.MixedEngine, "cast", lambda old: (
-            lambda self, model: contextlib.nullcontext()))),
+    "nothing in 16 bits": ("forward", "mixed-bfloat16", UNCAST),
+    "gradients with nothing in 16 bits": (
+        "gradients", "mixed-bfloat16", UNCAST),
+    "training with nothing in 16 bits": ("training", "mixed-bfloat16", UNCAST),
+    "the output alone in 16 bits": ("forward", "mixed-bfloat16", around(
+        mixed.MixedEngine, "run", output_alone)),
+    "gradients in 16 bits": ("gradients", "mixed-bfloat16", around(
+        mixed.MixedEngine, "loss_and_gradients", short_gradients)),
     "the other 16 bits": ("forward", "mixed-bfloat16", around(
         mixed.MixedEngine, "cast", other_dtype)),
     "a loss in 16 bits": ("gradients", "mixed-bfloat16", around(

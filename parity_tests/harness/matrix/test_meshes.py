@@ -220,7 +220,9 @@ def test_a_mesh_that_does_not_fit_is_refused(words, said):
     (["--mesh", "data=2", "--seeds", "1"], "leave the other options out"),
     (["--mesh", "data=2", "--list"], "leave the other options out"),
     (["--mesh", "data=2", "--preset", "lesson,practical"], "one --preset"),
-    (["--mesh", "one"], "is one device, and no mesh")])
+    (["--mesh", "one"], "is one device, and no mesh"),
+    (["--mesh", "data=2", "--train", "2", "--dtype", "float32"],
+     "training has a limit in float64 alone")])
 def test_check_refuses_what_a_mesh_has_not(words, said):
     result = invoke("check", "--port", "jax", *words)
     assert result.exit_code == 2

@@ -54,6 +54,10 @@ FAULTS = {
     "a norm in 16 bits": "it holds no more than bfloat16",
     "residual sums in 16 bits": "it holds no more than bfloat16",
     "nothing in 16 bits": "it was not computed in bfloat16",
+    "gradients with nothing in 16 bits": "it was not computed so",
+    "training with nothing in 16 bits": "it was not computed so",
+    "the output alone in 16 bits": "it was not computed in bfloat16",
+    "gradients in 16 bits": "it holds no more than bfloat16",
     "the other 16 bits": "it was not computed in bfloat16",
     "a loss in 16 bits": "it holds no more than bfloat16",
     "a lost master copy": "",
@@ -87,7 +91,7 @@ def test_what_a_tier_hides_is_seen(engine, fault):
 def test_products_of_a_device_are_judged(engine, tier, products, verdict):
     """By a stand-in of a GPU: torch with NumPy's rounding of operands."""
     from parity_tests.support import tiers as planted
-    theirs = ports.mixed("torch")
+    theirs = ports.module_of("torch", "targets.mixed")
     with mock.patch.object(theirs, "missing", lambda tier, device: ""), \
             mock.patch.object(theirs, "products", lambda tier: (
                 planted.Products(planted.PRODUCTS[products]))):
