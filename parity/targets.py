@@ -42,7 +42,7 @@ MODES: dict[str, tuple] = {
 }
 
 #: A number of devices along an axis.
-DEVICES = re.compile("[1-9][0-9]{0,5}")
+COUNT = re.compile("[1-9][0-9]{0,5}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ def mesh_axes(words):
     for part in words.replace(" ", ",").split(","):
         name, _, size = part.partition("=")
         one_of(name, AXES, "axis of a mesh")
-        if name in axes or not DEVICES.fullmatch(size):
+        if name in axes or not COUNT.fullmatch(size):
             raise InputError(
                 f"{words[:60]!r} is not a mesh; write data=2,model=2, each "
                 "axis once and a whole number of devices.")

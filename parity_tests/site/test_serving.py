@@ -1,7 +1,6 @@
 """The server of the pages: a class at once, slow and broken connections."""
 
 import asyncio
-import contextlib
 import socket
 import threading
 import time
@@ -10,7 +9,8 @@ import pytest
 
 from contract.errors import InputError
 from parity.reading import live, serving
-from parity_tests.support.serving import asked, request, started, status
+from parity_tests.support.serving import (
+    asked, hanging, request, started, status)
 
 #: As many as ask at the same moment.
 CLASS = 300
@@ -36,22 +36,9 @@ def test_a_class_is_answered_at_once(running):
 
 def test_slow_connections_are_ended_and_others_answered(running):
     """As many as there is room for say nothing, or a byte now and then."""
-    async def slow(kind):
-        reader, writer = await asyncio.open_connection(
-            *running.server_address)
-        start = time.monotonic()
-        answer = asyncio.create_task(reader.read())
-        with contextlib.suppress(ConnectionError):
-            while kind and not answer.done():
-                writer.write(b"G")
-                await writer.drain()
-                await asyncio.sleep(0.1)
-            await answer
-        writer.close()
-        return time.monotonic() - start
-
     async def everybody():
-        holding = [asyncio.create_task(slow(i % 2)) for i in range(
+        holding = [asyncio.create_task(hanging(
+            running.server_address, i % 2)) for i in range(
             serving.CONNECTIONS)]
         await asyncio.sleep(0.3)
         answer = await asked(running, request("/"))

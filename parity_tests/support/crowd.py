@@ -10,13 +10,12 @@ prints what the page docs/robustness.md says of the server.
 
 import asyncio
 import collections
-import contextlib
 import re
 import sys
 import time
 
 from parity.reading import serving
-from parity_tests.support.serving import request, status
+from parity_tests.support.serving import hanging, request, status
 
 
 async def answer(port, target):
@@ -49,24 +48,9 @@ async def crowd(port, count):
     print(f"every text read after {time.monotonic() - start:.0f} s")
 
 
-async def hanging(port, slow):
-    """The seconds until the server ends one that is silent, or slow."""
-    reader, writer = await asyncio.open_connection(serving.ADDRESS, port)
-    start = time.monotonic()
-    end = asyncio.create_task(reader.read())
-    with contextlib.suppress(ConnectionError):
-        while slow and not end.done():
-            writer.write(b"G")
-            await writer.drain()
-            await asyncio.sleep(0.5)
-        await end
-    writer.close()
-    return time.monotonic() - start
-
-
 async def behind(port):
     """One who asks while every connection is held."""
-    held = [asyncio.create_task(hanging(port, i % 2))
+    held = [asyncio.create_task(hanging((serving.ADDRESS, port), i % 2))
             for i in range(serving.CONNECTIONS)]
     await asyncio.sleep(1)
     content, seconds = await answer(port, "/")

@@ -76,6 +76,21 @@ async def asked(server, content, end=False):
     return b""
 
 
+async def hanging(address, slow):
+    """The seconds until the server ends one who is silent, or slow."""
+    reader, writer = await asyncio.open_connection(*address)
+    start = time.monotonic()
+    end = asyncio.create_task(reader.read())
+    with contextlib.suppress(ConnectionError):
+        while slow and not end.done():
+            writer.write(b"G")
+            await writer.drain()
+            await asyncio.sleep(0.1)
+        await end
+    writer.close()
+    return time.monotonic() - start
+
+
 def request(target):
     """A request as a browser sends it."""
     return f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()

@@ -248,7 +248,8 @@ def earlier(tmp_path, target=None, **changed):
 
 @pytest.mark.parametrize("changed", [
     {"verdict": "fine"}, {"verdict": None}, {"error": None}, {"limit": None},
-    {"error": "x"}, {"error": float("nan")}, {"error": 10**400}, {"limit": 1.0}, {"limit": -1.0},
+    {"error": "x"}, {"error": float("nan")}, {"error": 10**400},
+    {"limit": 1.0}, {"limit": -1.0},
     {"compared": -5}, {"compared": 0}, {"compared": True}, {"work": "dance"},
     {"work": ["forward"]}, {"work": "training", "target": {
         "dtype": "float16"}}, {"reason": None, "verdict": "divergence"},
