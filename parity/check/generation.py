@@ -27,6 +27,12 @@ GUARD = 64
 
 BEAMS = (1, 4, 8)
 
+#: By what a search may be asked to end, and not to repeat (R56): two more ids
+#: that end a target, and how many tokens may not stand twice. Of 2W candidates,
+#: where there should be 4W, fewer than W go on.
+RULED = "beam 4, three ends, no 2 tokens twice"
+RULES = {"more_eos_ids": (24, 6), "no_repeat_ngram": 2}
+
 #: The batch sizes in which the same sources are searched for.
 BATCHES = (1, 3, 8)
 
@@ -52,7 +58,10 @@ class Search:
 
 
 def every_search(bos_id, eos_id, max_tokens):
-    """Greedy search, beams of each width under each rule, and samples."""
+    """Greedy search, beams of each width under each rule, and samples.
+
+    One beam has rules of its own.
+    """
     base = GenerationConfig(
         bos_id=bos_id, eos_id=eos_id, max_tokens=max_tokens)
     yield Search("greedy", base)
@@ -60,13 +69,14 @@ def every_search(bos_id, eos_id, max_tokens):
         for rule in CHOICES["length_rule"]:
             yield Search(f"beam {beam}, {rule}", base.replace(
                 method="beam", beam=beam, length_rule=rule))
+    yield Search(RULED, base.replace(method="beam", **RULES), BOTH[:1])
     for name, changes, dtypes in SAMPLES:
         yield Search(name, base.replace(method="sample", **changes), dtypes)
 
 
 def some_searches(bos_id, eos_id, max_tokens):
-    """One search of each method."""
-    names = {"greedy", "beam 4, paper", SAMPLES[0][0]}
+    """One search of each method, and one with rules."""
+    names = {"greedy", "beam 4, paper", RULED, SAMPLES[0][0]}
     return [search for search in every_search(bos_id, eos_id, max_tokens)
             if search.name in names]
 

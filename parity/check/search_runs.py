@@ -139,6 +139,10 @@ def ruled(greedy):
     for field, values in ASKED.items():
         yield Search(f"beam 4, {field} {values[1]}", beam.replace(
             length_rule="hf_false", **{field: values[1]}), EXACT)
+    yield Search("beam 4, no word twice", beam.replace(no_repeat_ngram=1),
+                 EXACT)
+    yield Search("greedy of few words, no 4 twice", greedy.replace(
+        no_repeat_ngram=4, suppress_tokens=tuple(range(6, 22))), EXACT)
     for number, words in enumerate(covering.covering(choices()), start=1):
         yield Search(f"covering {number}", beam.replace(**words), EXACT)
 

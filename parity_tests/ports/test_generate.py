@@ -25,6 +25,7 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.errors import InputError
 from contract.generation import CHOICES, GenerationConfig
+from contract.trace import recording
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, generation, golden
@@ -534,6 +535,32 @@ def test_any_of_several_ids_ends(engine_of_each_form, method):
             assert places[0] >= 2 and not any(row[places[0] + 1:])
             met.add(row[places[0]])
     assert met - {END}
+
+
+class Alive:
+    """Hears how many hypotheses of each row go on after the first step."""
+
+    def __init__(self, engine):
+        self.engine, self.counts = engine, []
+
+    def record(self, search, name, value):
+        if name == "candidates":
+            scores = self.engine.to_numpy(value)
+            scores = scores.reshape(len(scores), search.settings.beam, -1)
+            self.counts.append(np.isfinite(scores).any(axis=-1).sum(axis=-1))
+        return value
+
+
+def test_w_hypotheses_go_on_where_most_words_end(engine):
+    """2W candidates would leave fewer (R56)."""
+    settings = GenerationConfig(
+        method="beam", beam=4, eos_id=END, max_tokens=3,
+        length_rule="hf_never", alpha=3.0,
+        more_eos_ids=tuple(range(5, CONFIG.target_vocab)))
+    with recording(Alive(engine)) as heard:
+        engine.generate(_kept(engine), SOURCE, settings)
+    assert [set(counts.tolist()) for counts in heard.counts] == [
+        {1}, {4}, {4}]
 
 
 @pytest.mark.parametrize("method", ("greedy", "sample"))

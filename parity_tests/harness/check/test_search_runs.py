@@ -1,13 +1,15 @@
 """Searches that meet every condition: what they show, and that all agree."""
 
 import itertools
+import pathlib
 
 import numpy as np
 import pytest
 
 from contract.generation import CHOICES
 from parity import ports
-from parity.check import covering, generation, search_runs
+from parity.check import cases, covering, generation, golden, search_runs
+from parity.check.run import SHORT
 from parity.numerics.comparator import MATCH
 
 MODELS = {model.name: model for model in search_runs.searched_models()}
@@ -83,6 +85,57 @@ def test_what_is_asked_changes_an_answer(field):
     asked = truth(
         "babbling", f"beam 4, {field} {search_runs.ASKED[field][1]}").tokens
     assert (usual[:, :, 1:] != asked[:, :, 1:]).any()
+
+
+def searched_by(text, model, source, settings):
+    """What the reference's search answers with its file's text changed."""
+    names: dict = {}
+    exec(compile(text, "search.py", "exec"), names)
+    kind = names["Beam" if settings.method == "beam" else "Greedy"]
+    tokens, scores = kind(
+        model, source, settings.replace(cached=False),
+        np.arange(len(source))).run()
+    return tokens.tolist(), scores.tolist()
+
+
+SEARCH = pathlib.Path(ports.engine("numpy").__file__).with_name("search.py")
+ENDS, TWICE = "self.settings.eos_ids", "n = self.settings.no_repeat_ngram"
+
+
+@pytest.mark.parametrize("old, new", [
+    ("count = settings.candidates", "count = 2 * w"),
+    (ENDS, f"{ENDS}[:1]"), (ENDS, f"{ENDS}[-1:]"), (ENDS, f"{ENDS}[:2]"),
+    (TWICE, "n = 0"), (TWICE, "n = 1"), (TWICE, "n = 3"),
+    ("range(n - 1, written)", "range(n - 1, n)"),
+    ("range(n - 1, written)", "range(written - 1, written)"),
+    ("range(n - 1, written)", "range(n, written)"),
+    ("same[:, None] &", "same[:1, None] &")])
+def test_a_plain_check_sees_what_ends_and_what_stands_twice(old, new):
+    """Without --wide, of one preset: some_searches is what it searches."""
+    config = cases.test_size("lesson")
+    engine, source = ports.engine("numpy"), cases.padded_batch(config).source
+    model = engine.build("transformer", config, golden.shipped("lesson"))
+    text = SEARCH.read_text(encoding="utf-8")
+    settings = next(one.settings for one in generation.some_searches(
+        1, 2, SHORT) if one.name == generation.RULED)
+    assert old in text
+    assert searched_by(text, model, source, settings) != searched_by(
+        text.replace(old, new), model, source, settings)
+
+
+@pytest.mark.parametrize("old, new", [
+    (TWICE, f"{TWICE} and 2"), (TWICE, f"{TWICE} and 3"),
+    ("same = np.all(", "same = np.any("),
+    ("tokens[:, end - n + 1:end]\n                == tokens[:, written - n",
+     "tokens[:, end - 1:end]\n                == tokens[:, written - 2")])
+def test_more_than_two_tokens_that_stand_twice_are_seen(old, new):
+    text = SEARCH.read_text(encoding="utf-8")
+    given = (built(ports.engine("numpy"), "babbling"),
+             MODELS["babbling"].source,
+             settings_of("babbling", "greedy of few words, no 4 twice"))
+    assert old in text
+    assert searched_by(text, *given) != searched_by(
+        text.replace(old, new), *given)
 
 
 def test_ids_differ_from_model_to_model():
