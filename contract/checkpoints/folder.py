@@ -147,8 +147,9 @@ def _npz(path):
 
 def read_json(path):
     """A dict from JSON; InputError where it is none."""
+    text = read_text(path)
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{str(path)!r} is not JSON ({str(error)[:80]}); fetch it again."

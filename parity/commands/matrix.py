@@ -12,7 +12,7 @@ from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json, Require, Words, exit_if_missing
 from parity.commands.shell import told_plainly
-from parity.matrix.cells import WORKS, Matrix
+from parity.matrix.cells import WORKS
 from parity.numerics.dtypes import TIERS
 from parity.render import terminal
 from parity.targets import BACKENDS, mesh_axes, mesh_words
@@ -60,7 +60,7 @@ def matrix(
     checked here says why. All of it takes some minutes.
     """
     from parity.check.run import DEVICES
-    from parity.matrix import run
+    from parity.matrix import run, stored
     from parity.render import matrix_page
     with told_plainly():
         one_of(preset, PRESETS, "preset")
@@ -81,7 +81,7 @@ def matrix(
         check_writable(json_file)
         check_writable(markdown)
         exit_if_missing(words(require, known[1:], "port") if require else [])
-        earlier = [Matrix.read(file) for file in add or ()]
+        earlier = [stored.read(file) for file in add or ()]
         for one in earlier:
             if one.preset != preset:
                 raise InputError(

@@ -2,13 +2,9 @@
 
 import dataclasses
 import math
-import sys
 
-from contract.checkpoints.folder import read_json
-from contract.errors import InputError, is_whole
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.dtypes import BOTH, DTYPES, MIXED, TIERS
-from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
 from parity.targets import Target, of_json
 
 NOT_CHECKED = "not checked"
@@ -26,14 +22,6 @@ MORE = "beside", "again", "threads", "alone", "large", "memory"
 
 #: What as_json writes, and the newest that is read.
 SCHEMA = 1
-
-#: What is said of a place.
-PLACE = {"when", "processor", "cores", "platform", "python", "versions"}
-
-#: The largest limit of a work in float64; others follow NumPy's own error, or
-#: what steps of training allow.
-LARGEST = {("forward", "float64"): FLOAT64_LIMIT,
-           ("gradients", "float64"): FLOAT64_GRADIENT}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,82 +169,3 @@ class Matrix:
         """The matrix as plain data."""
         return {"schema": SCHEMA, "preset": self.preset, "places": self.places,
                 "cells": [cell.as_json() for cell in self.cells]}
-
-    @classmethod
-    def read(cls, path):
-        """The Matrix that a file of as_json has.
-
-        Raises:
-            InputError: it is none, a newer version's, or says what cannot be.
-        """
-        words = read_json(path)
-        schema = words.get("schema")
-        if is_whole(schema) and schema > SCHEMA:
-            raise InputError(
-                f"{str(path)!r} is of a newer version of parity (schema "
-                f"{schema}); install that one.")
-        try:
-            cells = [TargetCell.of_json(one) for one in words["cells"]]
-            found = cls(words["preset"], cells, words["places"])
-            whole = schema == SCHEMA and is_sound(found)
-        except (KeyError, TypeError, AttributeError):
-            whole = False
-        if not whole:
-            raise InputError(
-                f"{str(path)!r} is no matrix; give what parity matrix --json "
-                "wrote.")
-        found.cells = [judged(cell) for cell in cells]
-        return found
-
-
-def judged(cell):
-    """A TargetCell that was read, its verdict worked out from its numbers."""
-    if cell.verdict == MATCH and cell.error > cell.limit:
-        return dataclasses.replace(
-            cell, verdict=DIVERGENCE, reason=f"{cell.tensor}: above its limit")
-    return cell
-
-
-def is_sound(matrix):
-    """Whether what a file says of a matrix can be.
-
-    Raises:
-        KeyError, TypeError, AttributeError: it cannot.
-    """
-    return (
-        isinstance(matrix.preset, str) and len(matrix.places) > 0
-        and all(isinstance(place, dict) and PLACE <= place.keys()
-                and isinstance(place["versions"], dict)
-                for place in matrix.places)
-        and len({(cell.target, cell.work) for cell in matrix.cells})
-        == len(matrix.cells)
-        and all(is_sound_cell(cell, len(matrix.places))
-                for cell in matrix.cells))
-
-
-def is_sound_cell(cell, places):
-    """Whether what a file says of a cell can be, of so many places."""
-    target = dataclasses.asdict(cell.target)
-    if not (all(isinstance(word, str) for word in (
-            *target.values(), cell.reason, cell.tensor, cell.cause))
-            and cell.target.dtype in WORKS[cell.work]
-            and all(is_whole(number) and number >= 0
-                    for number in (cell.compared, cell.place))
-            and cell.place < places
-            and all(is_amount(number) for number in (
-                cell.error, cell.limit, cell.seconds, cell.preparing,
-                *(getattr(cell, name) for name in MORE)))
-            and (cell.limit is None or cell.limit <= LARGEST.get(
-                (cell.work, cell.target.dtype), 1))):
-        return False
-    if cell.verdict == MATCH:
-        return None not in (cell.error, cell.limit) and cell.compared > 0
-    return cell.verdict in (DIVERGENCE, NOT_CHECKED) and bool(cell.reason) and (
-        cell.verdict == DIVERGENCE or cell.error is None)
-
-
-def is_amount(value):
-    """Whether a value is a number that is finite and not below 0, or None."""
-    return value is None or (
-        isinstance(value, (int, float)) and not isinstance(value, bool)
-        and 0 <= value <= sys.float_info.max)

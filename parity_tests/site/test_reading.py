@@ -177,6 +177,16 @@ def test_links_lead_somewhere_and_ids_are_given_once(site):
                 assert anchor in found[page or name].ids, (name, link)
 
 
+def test_no_sentence_ends_twice(site):
+    """Outside of code; a quotation has its own marks, which are none here."""
+    folder, _ = site
+    for path in folder.glob("*.html"):
+        text = re.sub(r"<(script|style|pre|code|svg)\b.*?</\1>", "_",
+                      path.read_text("utf-8"), flags=re.S)
+        text = html.unescape(re.sub("<[^>]+>", "", text))
+        assert not re.search(r"[.][”’]?[.](?!\w|[.])", text), path.name
+
+
 def test_pictures_have_words(site):
     folder, _ = site
     for name, reader in read(folder).items():

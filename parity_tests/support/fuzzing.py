@@ -1,6 +1,7 @@
 """Bad inputs for commands, and what must hold of each answer."""
 
 import os
+import re
 import time
 
 from hypothesis import HealthCheck, settings
@@ -38,4 +39,14 @@ def answered(words):
         assert lines and all(line.startswith("parity: ") for line in lines), (
             about)
         assert all(len(line) < 2100 for line in lines), about
+        assert not any(map(doubled, lines)), about
     return found
+
+
+def doubled(text):
+    """Where a sentence of ours ends twice, as in ``'a.'.`` and ``(b.);``.
+
+    What is quoted is of others, and is left out.
+    """
+    return re.search(r"""[.][.]($|\s)|[.][”’"')\]]+[.;,]|[.][)\]][.;]?$""",
+                     re.sub(r"'[^']*'", "", text))

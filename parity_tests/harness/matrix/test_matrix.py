@@ -13,7 +13,7 @@ import pytest
 from parity import ports
 from parity.check import workers
 from parity.commands.matrix import mode_words
-from parity.matrix import cells, measuring, repeats, run
+from parity.matrix import cells, measuring, repeats, run, stored
 from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
@@ -210,7 +210,7 @@ def test_an_earlier_run_is_shown_too(tmp_path):
     done = invoke(*words, second, "--dtype", "float32,float16",
                   "--add", first, "--markdown", page)
     assert done.exit_code == 0, done.output
-    matrix = cells.Matrix.read(second)
+    matrix = stored.read(second)
     assert [(one.target.dtype, one.place) for one in matrix.cells
             if one.target.form == "fast"] == [
         ("float64", 1), ("float32", 0), ("float16", 0)]
@@ -258,12 +258,40 @@ def earlier(tmp_path, target=None, **changed):
     {"cells": None}, {"cells": "abc"}, {"schema": None}, {"preset": ["lesson"]},
     {"seconds": "fast"}, {"seconds": -1.0}, {"target": {"mode": None}},
     {"target": {"mode": ["a"]}}, {"target": {"port": 7}},
-    {"target": {"dtype": "int8"}}], ids=str)
+    {"target": {"dtype": "int8"}},
+    {"target": {"port": "xyz"}}, {"target": {"form": "slow"}},
+    {"target": {"mode": "a | b"}}, {"target": {"device": "abacus"}},
+    {"target": {"backend": "torch"}}, {"target": {"port": "keras"}},
+    {"target": {"form": "fast", "mode": "jit"}},
+    {"target": {"mesh": "data=2"}}, {"target": {"mesh": "data=1,model=1"}},
+    {"target": {"mesh": "x"}}, {"target": {"mesh": "data=2,model=1"}},
+    {"target": {"dtype": "tf32", "mode": "jit"}},
+    {"work": "generation"}, {"limit": 2e-12}, {"work": "training",
+                                               "limit": .9},
+    {"limit": .9, "target": {"dtype": "float32"}}, {"compared": 10**30},
+    {"tensor": ""}, {"reason": "it rains"}, {"cause": "a fault"},
+    {"verdict": "not checked", "reason": "it rains", "error": None,
+     "limit": None, "tensor": "", "compared": 99},
+    {"verdict": "not checked", "reason": "it rains", "error": None,
+     "limit": None, "tensor": "", "compared": 0, "beside": 1.0},
+    {"verdict": "divergence", "reason": "it rains", "compared": 0},
+    {"seconds": 1e300}, {"memory": True}, {"preset": "nothing"},
+    {"places": [run.here() | {"when": "today"}]},
+    {"places": [run.here() | {"cores": "two"}]},
+    {"places": [run.here() | {"versions": {"numpy": 2}}]}], ids=str)
 def test_an_earlier_run_says_nothing_that_cannot_be(changed, tmp_path):
     with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):
         done = earlier(tmp_path, **changed)
     assert done.exit_code == 2, done.output
-    assert "is no matrix" in done.output + done.stderr
+    assert "is no matrix (" in done.stderr
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith("wrote.\n")
+
+
+def test_an_earlier_run_that_is_not_there_is_told_in_a_sentence():
+    done = invoke("matrix", "--port", "numpy", "--add", "/nope")
+    assert done.exit_code == 2
+    assert done.stderr == ("parity: '/nope' cannot be read (No such file or "
+                           "directory); check the path.\n")
 
 
 def test_an_earlier_run_of_a_newer_version_is_refused(tmp_path):
@@ -279,17 +307,18 @@ def test_an_earlier_match_above_its_limit_is_none(tmp_path):
 
 
 @pytest.mark.parametrize("changed", [
-    {"verdict": "divergence", "error": None, "cause": "[/x]"},
-    {"verdict": "not checked", "error": None},
-    {"target": {"mode": "a | b"}}], ids=str)
+    {"verdict": "divergence", "cause": "[/b]"},
+    {"verdict": "not checked", "error": None, "limit": None, "tensor": "",
+     "compared": 0},
+    {"places": [run.here() | {
+        "processor": "[/b] | a\n\n# title"}], "reason": ""}], ids=str)
 def test_foreign_words_are_no_markup(changed, tmp_path):
     """Brackets in a terminal, and bars and new lines in Markdown."""
     words = "[/__w/gloo/pair.cc:534] closed :boom: | a\n\n# title"
-    done = earlier(tmp_path, **{
-        "target": {"port": "[/b]"}, "reason": words} | changed)
+    done = earlier(tmp_path, **{"reason": words} | changed)
     assert done.exit_code == int("cause" in changed), done.output
-    if "target" not in changed:
-        assert "[/b]" in done.output
+    assert ("[/b]" in done.output) == ("cause" in changed)
+    if "places" not in changed:
         assert "[/__w/gloo/pair.cc:534] closed :boom: | a" in done.output
     page = (tmp_path / "m.md").read_text("utf-8")
     assert "\n# title" not in page
