@@ -2,7 +2,9 @@
 
 For models of other people: ``parity.trace(model, *inputs)`` looks into one,
 ``parity.compare(a, b)`` says where two part, ``parity.explain(comparison, a,
-b)`` why. For their tests: ``parity.assert_parity(actual, expected)``.
+b)`` why; ``parity.invariance(model, *inputs)`` and ``parity.cache`` ask one
+again in other batches, and token by token. For their tests:
+``parity.assert_parity(actual, expected)``.
 """
 
 import importlib
@@ -15,6 +17,7 @@ CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
           "explain": "causes.explain",
+          "invariance": "invariants.batches", "cache": "invariants.caches",
           "assert_parity": "assertions.assert_parity"}
 
 

@@ -12,7 +12,8 @@ import typer
 
 from parity.commands import (
     bench, check, compare, dialects, differences, doctor, exercise, faults,
-    ledger, lesson, matrix, mutate, read, translate, vectors, weights)
+    invariance, ledger, lesson, matrix, mutate, read, translate, vectors,
+    weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -33,6 +34,7 @@ One Transformer in NumPy, PyTorch, Keras and JAX, proved to be the same. Try:
   parity read --serve                   read the four side by side, with values
   parity dump model.py:make --out a     store what your model computes; then
   parity compare a b                    say where two models diverge, and why
+  parity cache model.py:make            token by token, against all at once
   parity doctor                         what is installed here
   parity --help                         every command
 """
@@ -78,6 +80,8 @@ app.command()(lesson.lesson)
 app.command()(exercise.exercise)
 app.command()(compare.dump)
 app.command()(compare.compare)
+app.command()(invariance.invariance)
+app.command()(invariance.cache)
 app.command()(ledger.ledger)
 app.command()(doctor.doctor)
 app.command()(matrix.matrix)

@@ -1,92 +1,20 @@
 """The commands ``parity dump`` and ``parity compare``."""
 
-import importlib
 import importlib.util
 import pathlib
-import sys
-import traceback
 from typing import Annotated, Optional
 
 import typer
 
 from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
+from parity.commands.scripts import call_script, running
 from parity.commands.shell import told_plainly
 from parity.numerics.dtypes import DTYPES
 
 FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx"}
 
 File = Optional[pathlib.Path]
-
-
-def call_script(target):
-    """Call FUNCTION of SCRIPT.py.
-
-    Args:
-        target: ``SCRIPT.py:FUNCTION``.
-
-    Returns:
-        The model, its inputs as a tuple, and keywords as a dict.
-
-    Raises:
-        InputError: there is no such script or function, it fails, or it
-            returns something else.
-    """
-    path, colon, name = str(target).rpartition(":")
-    if not colon or not path or not name:
-        raise InputError(
-            f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION.")
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise InputError(f"there is no script {str(path)!r}; check the path.")
-    specification = importlib.util.spec_from_file_location(
-        "traced_script", path)
-    if specification is None:
-        raise InputError(
-            f"{str(path)!r} is no Python script; give a file that ends in "
-            ".py.")
-    module = importlib.util.module_from_spec(specification)
-    folder = str(path.resolve().parent)
-    sys.modules["traced_script"] = module
-    sys.path.insert(0, folder)
-    try:
-        try:
-            specification.loader.exec_module(module)
-        except Exception as error:
-            raise InputError(_failed(f"{str(path)!r} cannot be imported",
-                                     path, error)) from None
-        function = getattr(module, name, None)
-        if not callable(function):
-            raise InputError(
-                f"{str(path)!r} has no function {name!r}; check its name.")
-        try:
-            result = function()
-        except Exception as error:
-            raise InputError(_failed(f"{name} of {str(path)!r} failed", path,
-                                     error)) from None
-    finally:
-        sys.path.remove(folder)
-    if not isinstance(result, tuple) or len(result) not in (2, 3):
-        raise InputError(
-            f"{name} of {str(path)!r} must return (model, inputs) or (model, "
-            f"inputs, keywords); it returned a {type(result).__name__}.")
-    model, inputs, keywords = (*result, {})[:3]
-    if not isinstance(inputs, (tuple, list)):
-        inputs = (inputs,)
-    if not isinstance(keywords, dict):
-        raise InputError(
-            f"the keywords that {name} of {str(path)!r} returned must be a "
-            f"dict; they are a {type(keywords).__name__}.")
-    return model, tuple(inputs), keywords
-
-
-def _failed(what, path, error):
-    """One sentence on an exception, with the script's line."""
-    at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
-          if pathlib.Path(frame.filename).resolve() == path.resolve()]
-    where = f" at line {at[-1]}" if at else ""
-    text = " ".join(str(error).split())[:300].rstrip(".")
-    return f"{what}{where} ({type(error).__name__}: {text}); mend it."
 
 
 def dump(
@@ -116,14 +44,8 @@ def dump(
             raise InputError(
                 f"{target} returned a model of {actual}, not of {framework}; "
                 f"write --framework {actual}.")
-        try:
+        with running(target):
             recording = trace(model, *inputs, **keywords)
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(_failed(
-                f"the model of {target} failed",
-                pathlib.Path(target.rpartition(":")[0]), error)) from None
         folder.dump(recording, out)
         print(f"made {out}: {len(recording.steps)} steps, "
               f"{len(recording.parameters)} parameters, {recording.dtype}")

@@ -257,7 +257,12 @@ def distribute(recorder, by_step):
                     by_step[step.path, name])
 
 
-def capture(model, inputs, keywords, loss_of):
+def framework_for(model):
+    """JAX."""
+    return Jax()
+
+
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace an nnx.Module; see parity.tracing.trace.trace.
 
     Gradients take a second run, in which a zero is added to every output.
@@ -273,7 +278,7 @@ def capture(model, inputs, keywords, loss_of):
     loss, gradients = None, {}
     with put_back(model):
         with calls_seen(model, recorder), recorder.tapping():
-            model(*inputs, **keywords)
+            recorder.whole(model, inputs, keywords, run)
         recorder.active = False
     if loss_of:
         with put_back(model):

@@ -267,7 +267,12 @@ class Watching(Recorder):
         return super().call(module, function, args, keywords)
 
 
-def capture(model, inputs, keywords, loss_of):
+def framework_for(model):
+    """Keras, on its backend."""
+    return Keras()
+
+
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace a Keras layer or model; see parity.tracing.trace.trace."""
     framework = Keras()
     if not isinstance(model, keras.layers.Layer):
@@ -282,10 +287,10 @@ def capture(model, inputs, keywords, loss_of):
     variables, _ = named_variables(model)
     loss, gradients, by_step = None, {}, {}
 
-    def run(watch=None, recorder=None):
+    def recorded(watch=None, recorder=None):
         recorder = recorder or Watching(model, framework, watch)
         with calls_seen(recorder), recorder.tapping():
-            output = model(*inputs, **keywords)
+            output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
         return recorder, output
 
@@ -294,9 +299,9 @@ def capture(model, inputs, keywords, loss_of):
     with put_back(model):
         if loss_of:
             loss, gradients, by_step, recorder = gradients_by[backend()](
-                model, run, loss_of)
+                model, recorded, loss_of)
         else:
-            recorder, _ = run()
+            recorder, _ = recorded()
     recorder.look()
     late, _ = named_variables(model)
     parameters = {path: recorder.keep(parameters.get(path, variable.value))

@@ -163,6 +163,12 @@ class Recorder:
         self.thread = threading.get_ident()
         self.called, self.silent = set(), set()
 
+    def whole(self, model, inputs, keywords, run=None):
+        """Call the model, or instead ``run(recorder)`` as its own call."""
+        if run is None:
+            return model(*inputs, **keywords)
+        return self.call(model, lambda: run(self), (), {})
+
     def tick(self):
         """The number of the next event."""
         self.clock += 1

@@ -161,7 +161,13 @@ class Gradients:
         return tensor
 
 
-def capture(model, inputs, keywords, loss_of):
+def framework_for(model):
+    """Torch, on the device of the model's first array."""
+    arrays = [*model.parameters(), *model.buffers()]
+    return Torch(arrays[0].device if arrays else torch.device("cpu"))
+
+
+def capture(model, inputs, keywords, loss_of, run=None):
     """Trace a torch.nn.Module; see parity.tracing.trace.trace."""
     if isinstance(model, torch._dynamo.OptimizedModule):
         raise InputError(
@@ -179,8 +185,8 @@ def capture(model, inputs, keywords, loss_of):
         raise InputError(
             "the model is on the meta device, which holds no numbers; load "
             "its weights before it is traced.")
-    device = arrays[0].device if arrays else torch.device("cpu")
-    framework = Torch(device)
+    framework = framework_for(model)
+    device = framework.device
     paths = {}
     for path, module in model.named_modules():
         paths.setdefault(id(module), path or WHOLE)
@@ -206,7 +212,7 @@ def capture(model, inputs, keywords, loss_of):
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.inference_mode(False))
         with calls_seen(recorder), recorder.tapping():
-            output = model(*inputs, **keywords)
+            output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
         if loss_of:
             loss, gradients = backward(

@@ -253,10 +253,27 @@ def trace(model, *inputs, gradients=None, **keywords):
         InputError: the model is of no known framework or compiled as a whole,
             or the loss is no scalar.
     """
-    name = framework_of(model)
     if gradients is not None and not callable(gradients):
         raise InputError(
             "gradients must be a function of the model's output that returns "
             f"the loss, not a {type(gradients).__name__}.")
-    capture = importlib.import_module(f"parity.tracing.{name}")
-    return capture.capture(model, inputs, keywords, gradients)
+    return tracing_of(model).capture(model, inputs, keywords, gradients)
+
+
+def trace_run(model, run):
+    """Trace what a function does with a model, as the model's own call.
+
+    Args:
+        model: as for trace.
+        run: a function of the Recorder, whose ``clock`` is the number of the
+            present event; what it returns is the output of WHOLE.
+
+    Returns:
+        A Trace. Of a module that was called again, a call is ``PATH#2``.
+    """
+    return tracing_of(model).capture(model, (), {}, None, run)
+
+
+def tracing_of(model):
+    """The module that traces models of this framework."""
+    return importlib.import_module(f"parity.tracing.{framework_of(model)}")

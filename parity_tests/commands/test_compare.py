@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from parity.commands import compare as commands
+from parity.commands import invariance
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.engines import usable
 
@@ -181,3 +182,49 @@ def test_a_large_model_takes_little_time_and_memory(tmp_path):
     print(f"{extra} GiB, {seconds} s")
     assert float(extra) < 2, f"{extra} GiB"
     assert float(seconds) < 60, f"{seconds} s"
+
+
+def asked(command, script, *words):
+    app = typer.Typer()
+    app.command()(getattr(invariance, command))
+    return CliRunner().invoke(app, [str(script), *map(str, words)])
+
+
+def test_invariance_of_a_script(script, tmp_path):
+    done = asked("invariance", f"{script}:model", "--way", "twice,alone",
+                 "--json", tmp_path / "r.json")
+    assert done.exit_code == 0, done.output
+    assert "run twice" in done.output and "verdict: " in done.output
+    data = json.loads((tmp_path / "r.json").read_text())
+    assert len(data["answers"]) == 3 and data["schema"] == 1
+    for words, told in ((["--way", "x"], "way 'x'"),
+                        ([], "there is no script")):
+        target = f"{script}:model" if words else "no.py:model"
+        done = asked("invariance", target, *words)
+        assert done.exit_code == 2 and told in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_cache_of_a_script(script):
+    done = asked("cache", f"{script}:model")
+    assert done.exit_code == 2 and "past_key_values" in done.stderr
+    done = asked("cache", f"{script}:model", "--step", "nope")
+    assert done.exit_code == 2 and "no function 'nope'" in done.stderr
+    with script.open("a") as file:
+        file.write("""
+def by_one(model, place, state, x):
+    return model(x[:, place:place + 1]), None
+
+def sequences():
+    return nn.Linear(6, 2).double(), torch.ones(2, 3, 6).double()
+
+def summed():
+    class Summed(nn.Module):
+        def forward(self, x):
+            return x.cumsum(1)
+    return Summed(), torch.ones(2, 3, 6).double()
+""")
+    done = asked("cache", f"{script}:sequences", "--step", "by_one")
+    assert done.exit_code == 0, done.output
+    done = asked("cache", f"{script}:summed", "--step", "by_one")
+    assert done.exit_code == 1 and "place 1" in done.output

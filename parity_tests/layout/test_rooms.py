@@ -17,7 +17,7 @@ PARITY = ROOT / "parity"
 #: A room may import those above it in this list, and itself.
 ROOMS = ("ports", "targets", "numerics", "tracing", "matching", "check",
          "matrix", "originals", "mutation", "comparison", "causes",
-         "differences", "assertions", "runs", "render", "reading", "course",
+         "invariants", "differences", "assertions", "runs", "render", "reading", "course",
          "commands", "front door")
 
 #: What stands in no room, for people call it by these names.

@@ -1,0 +1,104 @@
+"""The scripts of users that make a model: SCRIPT.py:FUNCTION."""
+
+import contextlib
+import importlib.util
+import pathlib
+import sys
+import traceback
+
+from contract.errors import InputError
+
+#: What a script is imported as.
+NAME = "traced_script"
+
+
+def call_script(target):
+    """Call FUNCTION of SCRIPT.py.
+
+    Args:
+        target: ``SCRIPT.py:FUNCTION``.
+
+    Returns:
+        The model, its inputs as a tuple, and keywords as a dict.
+
+    Raises:
+        InputError: there is no such script or function, it fails, or it
+            returns something else.
+    """
+    path, colon, name = str(target).rpartition(":")
+    if not colon or not path or not name:
+        raise InputError(
+            f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION.")
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no script {str(path)!r}; check the path.")
+    specification = importlib.util.spec_from_file_location(
+        NAME, path)
+    if specification is None:
+        raise InputError(
+            f"{str(path)!r} is no Python script; give a file that ends in "
+            ".py.")
+    module = importlib.util.module_from_spec(specification)
+    folder = str(path.resolve().parent)
+    sys.modules[NAME] = module
+    sys.path.insert(0, folder)
+    try:
+        try:
+            specification.loader.exec_module(module)
+        except Exception as error:
+            raise InputError(failed(f"{str(path)!r} cannot be imported",
+                                    path, error)) from None
+        function = getattr(module, name, None)
+        if not callable(function):
+            raise InputError(
+                f"{str(path)!r} has no function {name!r}; check its name.")
+        try:
+            result = function()
+        except Exception as error:
+            raise InputError(failed(f"{name} of {str(path)!r} failed", path,
+                                    error)) from None
+    finally:
+        sys.path.remove(folder)
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
+        raise InputError(
+            f"{name} of {str(path)!r} must return (model, inputs) or (model, "
+            f"inputs, keywords); it returned a {type(result).__name__}.")
+    model, inputs, keywords = (*result, {})[:3]
+    if not isinstance(inputs, (tuple, list)):
+        inputs = (inputs,)
+    if not isinstance(keywords, dict):
+        raise InputError(
+            f"the keywords that {name} of {str(path)!r} returned must be a "
+            f"dict; they are a {type(keywords).__name__}.")
+    return model, tuple(inputs), keywords
+
+
+def failed(what, path, error):
+    """One sentence on an exception, with the script's line."""
+    at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+          if pathlib.Path(frame.filename).resolve() == path.resolve()]
+    where = f" at line {at[-1]}" if at else ""
+    text = " ".join(str(error).split())[:300].rstrip(".")
+    return f"{what}{where} ({type(error).__name__}: {text}); mend it."
+
+
+def function_of(name):
+    """Another function of the script that was called last."""
+    function = getattr(sys.modules[NAME], name, None)
+    if not callable(function):
+        raise InputError(
+            f"the script has no function {name!r}; check its name.")
+    return function
+
+
+@contextlib.contextmanager
+def running(target):
+    """Say in one sentence that the model of a script failed."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(failed(
+            f"the model of {target} failed",
+            pathlib.Path(target.rpartition(":")[0]), error)) from None

@@ -1,0 +1,157 @@
+"""What became of a model that was asked in several ways, as plain data."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from parity.causes.hint import held
+from parity.comparison.arrays import compare_values
+from parity.comparison.result import NOTHING
+from parity.numerics.comparator import DIVERGENCE
+from parity.numerics.tolerances import model_limits
+from parity.numerics.words import number
+from parity.tracing.trace import WHOLE, is_float
+
+BITWISE, ROUNDING, FLOAT32, WRONG = (
+    "bitwise", "within rounding", "within float32's rounding", "wrong")
+
+#: From good to bad.
+VERDICTS = (NOTHING, BITWISE, ROUNDING, FLOAT32, WRONG)
+
+
+@dataclasses.dataclass
+class Answer:
+    """What a model answered in one way, against the first.
+
+    Attributes:
+        way: how it was asked, in words.
+        verdict: BITWISE, ROUNDING, FLOAT32, WRONG or NOTHING.
+        error: the largest relative error of the model's outputs, or None.
+        limit: the largest error that is rounding.
+        step: the first step that parts, by bits or beyond rounding as the
+            verdict has it, else "".
+        step_error: its error, or None.
+        known: what else is known, a sentence each.
+    """
+
+    way: str
+    verdict: str
+    error: float | None = None
+    limit: float = 0.0
+    step: str = ""
+    step_error: float | None = None
+    known: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Answers:
+    """All Answers of one model.
+
+    Attributes:
+        answers: one Answer a way.
+        model: framework, versions, precision, dtype, as a trace has them.
+        notes: remarks, a sentence each.
+    """
+
+    answers: list
+    model: dict
+    notes: list = dataclasses.field(default_factory=list)
+
+    @property
+    def verdict(self):
+        """The worst of all."""
+        return max((each.verdict for each in self.answers),
+                   key=VERDICTS.index, default=NOTHING)
+
+    @property
+    def status(self):
+        """The exit status: 0 right, 1 wrong, 4 nothing was compared."""
+        return {WRONG: 1, NOTHING: 4}.get(self.verdict, 0)
+
+    def as_json(self):
+        """Everything as plain data; an error that is no number is null."""
+        return {"schema": 1, "verdict": self.verdict, "model": self.model,
+                "notes": self.notes, "answers": [
+                    {name: None if isinstance(value, float)
+                     and not math.isfinite(value) else value
+                     for name, value in vars(each).items()}
+                    for each in self.answers]}
+
+    def __str__(self):
+        """A line a way, what is known, and the verdict."""
+        width = max((len(each.way) for each in self.answers), default=0)
+        lines = []
+        for each in self.answers:
+            error = "" if each.error is None else (
+                f"{number(each.error)}, limit {number(each.limit)}")
+            lines.append(f"{each.way:{width}}  {each.verdict:25}  "
+                         f"{error}".rstrip())
+            if each.verdict == WRONG and each.step:
+                lines.append(f"  first at {each.step}" + (
+                    "" if each.step_error is None else
+                    f": error {number(each.step_error)}"))
+            lines += [f"  {sentence}" for sentence in each.known]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes),
+                          f"verdict: {self.verdict}"])
+
+
+def judged(way, pairs):
+    """The Answer that pairs of arrays give.
+
+    Args:
+        way: how the model was asked.
+        pairs: (path, name, expected, actual) of each pair, in order of
+            computation; those of WHOLE decide.
+
+    Returns:
+        An Answer, and the pair at which it parts first, or None.
+    """
+    answer, parts, limit = Answer(way, NOTHING), {}, 0.0
+    for pair in pairs:
+        path, name, expected, actual = pair
+        limits = model_limits(expected.dtype.name)[0]
+        bound = 0.0 if math.isnan(limits) else limits
+        difference, _ = compare_values(actual, expected, bound,
+                                       expected.dtype.name)
+        error = (math.inf if difference.error is None
+                 else float(difference.error))
+        if np.array_equal(expected, actual, equal_nan=is_float(expected)):
+            verdict = BITWISE
+        elif difference.verdict != DIVERGENCE:
+            verdict = ROUNDING
+        else:
+            verdict = WRONG
+        if verdict != BITWISE:
+            parts.setdefault(verdict, (pair, error))
+        if path == WHOLE:
+            answer.verdict = max(answer.verdict, verdict,
+                                 key=VERDICTS.index)
+            answer.error = max(answer.error or 0.0, error)
+            limit = max(limit, bound)
+    answer.limit = limit
+    first, answer.step_error = parts.get(answer.verdict, (None, None))
+    if first is None:
+        return answer, None
+    path, name, *arrays = first
+    answer.step = path if name == "output" else f"{path} · {name}"
+    if answer.verdict == WRONG and in_float32(first, pairs, answer.error):
+        answer.verdict = FLOAT32
+        answer.known.append(
+            f"{path} hands on weights that float32 can hold, so that it has "
+            "float32 inside.")
+    return answer, first
+
+
+def in_float32(first, pairs, error):
+    """Whether a step parts by no more than float32 does, and has it inside.
+
+    It then hands on attention's weights, every one a number of float32's.
+    """
+    path, _, expected, _ = first
+    return expected.dtype == np.float64 and error <= (
+        model_limits("float32")[0]) and any(
+        other == path and array.dtype == np.float64
+        and array.min(initial=0) >= 0 and held(array)
+        and np.allclose(array.sum(-1), 1, atol=1e-5)
+        for other, _, array, _ in pairs)

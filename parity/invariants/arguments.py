@@ -1,0 +1,192 @@
+"""The arguments of a model's call, as arrays to be changed and given again.
+
+Which argument is what follows from its name: of the target what is called
+decoder, target or tgt, of the source all else; a mask is called one, and hides
+where it is zero, false or far below zero, or, as torch.nn's key padding masks
+do, where it is true.
+"""
+
+import dataclasses
+import inspect
+import re
+
+import numpy as np
+
+from contract.errors import InputError
+from parity.tracing.recorder import argument_names, mapped
+from parity.tracing.trace import is_float, trace, tracing_of
+
+SOURCE, TARGET = "source", "target"
+
+#: What a model is asked for a mask by, where it was given none.
+MASKS = {SOURCE: "attention_mask", TARGET: "decoder_attention_mask"}
+POSITIONS = {SOURCE: "position_ids", TARGET: "decoder_position_ids"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequence:
+    """What of the arguments has one place for each token.
+
+    Attributes:
+        lead: the name of its tokens, or vectors.
+        length: how many places it has.
+        mask: the name of its mask, or "".
+        visible: bool [B T]; whether a token is none of padding.
+    """
+
+    lead: str
+    length: int
+    mask: str
+    visible: np.ndarray
+
+
+class Call:
+    """A model, and the arguments of one call as NumPy's arrays.
+
+    Attributes:
+        arrays: name -> array; a part of a dict is NAME.key.
+        rows: how many rows the batch has.
+        sequences: SOURCE or TARGET -> its Sequence.
+    """
+
+    def __init__(self, model, inputs, keywords):
+        """Raises InputError unless an argument is an array of a batch."""
+        self.model, tracing = model, tracing_of(model)
+        self.framework = tracing.framework_for(model)
+        function = self.framework.function(model)
+        self.takes = set(inspect.signature(function).parameters)
+        names, _ = argument_names(function, inputs, keywords)
+        self.inputs, self.keywords = dict(zip(names, inputs)), dict(keywords)
+        self.arrays = {}
+
+        def visit(name, leaf):
+            if self.framework.is_array(leaf):
+                self.arrays[name] = self.framework.to_numpy(leaf)
+            return leaf
+        for name, value in (self.inputs | self.keywords).items():
+            mapped(value, name, visit)
+        batched = [array for array in self.arrays.values() if array.ndim > 1]
+        if not batched:
+            raise InputError(
+                "no argument of the model is an array of a batch, [B T] or "
+                "[B T D]; give one.")
+        self.rows = len(batched[0])
+        self.sequences = {}
+        for role in (SOURCE, TARGET):
+            if sequence := self._sequence(role):
+                self.sequences[role] = sequence
+
+    def of(self, role):
+        """The names of arrays that a role has, one row of each for a row."""
+        return [name for name, array in self.arrays.items()
+                if role_of(name) == role and array.ndim > 1
+                and len(array) == self.rows]
+
+    def _sequence(self, role):
+        """The Sequence of a role; None where nothing has a place a token."""
+        names = self.of(role)
+        lead = next((name for name in names if not is_mask(name)), None)
+        if lead is None:
+            return None
+        length = self.arrays[lead].shape[1]
+        if not is_float(self.arrays[lead]) and MASKS[role] in self.takes and (
+                MASKS[role] not in self.arrays):
+            self.arrays[MASKS[role]] = np.ones((self.rows, length), np.int64)
+            names.append(MASKS[role])
+        mask = next((name for name in names if is_mask(name)
+                     and self.arrays[name].shape[-1] == length), "")
+        visible = np.ones((self.rows, length), bool)
+        if mask:
+            visible = shown(mask, self.arrays[mask]).reshape(
+                self.rows, -1, length).any(1)
+        return Sequence(lead, length, mask, visible)
+
+    def trace(self, arrays):
+        """The Trace of the model on other arrays, by name."""
+        def put(name, leaf):
+            if name in arrays and self.framework.is_array(leaf):
+                return (arrays[name] if isinstance(leaf, np.ndarray)
+                        else self.framework.to_native(arrays[name]))
+            return leaf
+        given, named = ({name: mapped(value, name, put)
+                         for name, value in values.items()}
+                        for values in (self.inputs, self.keywords))
+        named |= {name: self.framework.to_native(array)
+                  for name, array in arrays.items()
+                  if name in self.takes and name not in given | named}
+        return trace(self.model, *given.values(), **named)
+
+    def of_rows(self, rows):
+        """The arrays of some rows."""
+        return {name: array[list(rows)] if array.ndim > 1
+                and len(array) == self.rows else array
+                for name, array in self.arrays.items()}
+
+    def padded(self, pads, pad_id=0):
+        """The arrays with more places: {role: (left, right)} of them."""
+        arrays = dict(self.arrays)
+        for role, pad in pads.items():
+            sequence = self.sequences[role]
+            for name in self.of(role):
+                arrays[name] = self._padded(name, sequence, pad, pad_id)
+        return arrays
+
+    def _padded(self, name, sequence, pad, pad_id):
+        """An array with more places, hidden if it is a mask."""
+        array, mask = self.arrays[name], is_mask(name)
+        axes = [axis for axis in range(1, array.ndim)
+                if array.shape[axis] == sequence.length
+                and (mask or axis == 1)]
+        for axis in axes:
+            width = [pad if i == axis else (0, 0) for i in range(array.ndim)]
+            if name == sequence.lead:
+                fill = {"constant_values": 0 if is_float(array) else pad_id}
+            elif mask and axis == array.ndim - 1:
+                fill = {"constant_values": hidden(name, array.dtype)}
+            else:
+                fill = {"mode": "edge"}
+            array = np.pad(array, width, **fill)
+        return array
+
+    def positions(self, arrays, role):
+        """The same arrays with positions that count what is no padding.
+
+        None where the model is asked for no positions, or was given them.
+        """
+        name, mask = POSITIONS[role], self.sequences[role].mask
+        if name not in self.takes or name in arrays or not mask:
+            return None
+        seen = shown(mask, arrays[mask])
+        if seen.ndim > 2:
+            return None
+        return arrays | {name: np.maximum(seen.cumsum(1) - 1, 0)}
+
+
+def role_of(name):
+    """Of what an argument is, by its name."""
+    words = re.split("[^a-z]+", name.lower())
+    return TARGET if {"decoder", "target", "tgt"} & {*words} else SOURCE
+
+
+def is_mask(name):
+    """Whether an argument says what is hidden."""
+    return "mask" in name.rpartition(".")[2].lower()
+
+
+def turned_round(name):
+    """Whether a mask says what is hidden, and not what is seen."""
+    return "key_padding_mask" in name
+
+
+def shown(name, mask):
+    """A mask as booleans, true where a token is seen."""
+    if is_float(mask):
+        return mask > (-1 if mask.min(initial=0) < 0 else 0.5)
+    return mask.astype(bool) != turned_round(name)
+
+
+def hidden(name, dtype):
+    """What stands in a mask where a token is hidden."""
+    if dtype.kind == "f":
+        return np.finfo(dtype).min
+    return np.ones((), dtype)[()] if turned_round(name) else 0

@@ -1,0 +1,239 @@
+"""Whether a row's answer depends on what else is in the batch, or on padding.
+
+``invariance(model, *inputs)`` runs a model of anybody's once, and again in
+each way in which it must give the same: every row alone, rows in another
+order, in a larger batch, padded on the right and on the left. Every step is
+compared, so that the first that parts is named.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.errors import InputError, one_of
+from parity.comparison.result import NOTHING
+from parity.invariants.answers import WRONG, Answer, Answers, judged
+from parity.invariants.arguments import Call
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import model_limits
+from parity.tracing.trace import WHOLE, is_float
+
+TWICE, ALONE, PERMUTED, LARGER, RIGHT, LEFT = WAYS = (
+    "twice", "alone", "permuted", "larger", "right", "left")
+
+#: How a way is called in the answer.
+WORDS = {TWICE: "run twice", ALONE: "row {} alone",
+         PERMUTED: "rows in reverse", LARGER: "in a larger batch",
+         RIGHT: "padded right", LEFT: "padded left"}
+
+#: How many places padding adds to the source and to the target: no axis that
+#: grows by the one grows by the other.
+MORE = {"source": 3, "target": 2}
+
+#: Of so many rows at most each is asked alone.
+MOST_ROWS = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """One way to ask.
+
+    Attributes:
+        words: what it is called.
+        rows: which rows of the first run stand in it.
+        pads: role -> (places before, places behind).
+        arrays: name -> the array that is given.
+    """
+
+    words: str
+    rows: tuple
+    pads: dict
+    arrays: dict
+
+
+def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
+    """Ask a model in several ways that must give the same answer.
+
+    Args:
+        model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+        inputs, keywords: its arguments, with a batch of at least one row.
+        ways: those of WAYS to try.
+        pad_id: the token that is padding; by default the config's, else 0.
+
+    Returns:
+        Answers: of each way whether the model's outputs are the same to the
+        bit, within rounding, or wrong.
+
+    Raises:
+        InputError: a way is unknown, or no argument is of a batch.
+    """
+    for way in ways:
+        one_of(way, WAYS, "way")
+    call = Call(model, inputs, keywords)
+    if pad_id is None:
+        pad_id = getattr(getattr(model, "config", None), "pad_token_id", None)
+    base = call.trace(call.arrays)
+    answers, notes = [], list(base.notes)
+    for name in ways:
+        asked = [*_ways(call, name, pad_id or 0)]
+        if not asked:
+            notes.append(_not_asked(name))
+        answers += [_answer(call, base, way) for way in asked]
+    return Answers(answers, {
+        name: getattr(base, name) for name in (
+            "framework", "versions", "precision", "dtype")}, notes)
+
+
+def _not_asked(name):
+    """Why a way could not be tried."""
+    if name in (RIGHT, LEFT):
+        return (f"not asked {WORDS[name]}: no argument is a mask, so that "
+                "padding cannot be hidden; name one among them.")
+    return f"not asked {WORDS[name].replace('{} ', '')}: there is one row."
+
+
+def _ways(call, name, pad_id):
+    """Yield the Ways of a name; none where the call has not what it needs."""
+    every = tuple(range(call.rows))
+    if name == TWICE:
+        yield Way(WORDS[name], every, {}, call.arrays)
+    elif name == LARGER:
+        rows = every * 2 + every[:1]
+        yield Way(WORDS[name], rows, {}, call.of_rows(rows))
+    elif name == PERMUTED and call.rows > 1:
+        yield Way(WORDS[name], every[::-1], {}, call.of_rows(every[::-1]))
+    elif name == ALONE and call.rows > 1:
+        for row in every[:MOST_ROWS]:
+            yield Way(WORDS[name].format(row), (row,), {},
+                      call.of_rows([row]))
+    elif name in (RIGHT, LEFT):
+        pads = {role: (0, MORE[role]) if name == RIGHT else (MORE[role], 0)
+                for role, sequence in call.sequences.items() if sequence.mask}
+        if pads:
+            yield Way(WORDS[name], every, pads, call.padded(pads, pad_id))
+
+
+def _answer(call, base, way):
+    """The Answer of one Way, given positions if it needs them."""
+    answer = _asked(call, base, way)
+    if answer.verdict != WRONG or not way.pads:
+        return answer
+    arrays = way.arrays
+    for role in way.pads:
+        arrays = call.positions(arrays, role) or arrays
+    if arrays is way.arrays:
+        return answer
+    again = _asked(call, base, dataclasses.replace(way, arrays=arrays))
+    if again.verdict == NOTHING:
+        return answer
+    again.known.append(
+        "Asked with position_ids that count what is no padding; without them "
+        f"{answer.step} parts first.")
+    return again
+
+
+def _asked(call, base, way):
+    """The Answer of one Way."""
+    try:
+        other = call.trace(way.arrays)
+    except InputError:
+        raise
+    except Exception as error:  # a foreign model may refuse
+        text = " ".join(str(error).split())[:200]
+        return Answer(way.words, NOTHING, known=[
+            f"It could not be asked: {type(error).__name__}: {text}."])
+    steps = {step.path: step for step in other.steps}
+    pairs, before = [], {}
+    for step in base.steps:
+        theirs = steps.get(step.path)
+        for name, array in step.outputs.items():
+            there = theirs and theirs.outputs.get(name)
+            if there is None:
+                continue
+            both = aligned(call, way, array, there)
+            if step.path != WHOLE and np.array_equal(array, there):
+                both = array, there  # a table, of no row of the batch
+            if both is not None:
+                pairs.append((step.path, name, *both))
+                before[step.path, name] = array, there
+    answer, first = judged(way.words, pairs)
+    if answer.verdict == WRONG and way.pads and first:
+        answer.known += _stays(*before[first[:2]], first[0])
+    if answer.verdict == WRONG:
+        answer.known += _nan(base, steps)
+    return answer
+
+
+def _nan(base, steps):
+    """Yield where NaN arises that was not there; padding counts as well."""
+    for step in base.steps:
+        other = steps.get(step.path)
+        for name, array in (other.outputs if other else {}).items():
+            if is_float(array) and np.isnan(array).any() and not np.isnan(
+                    step.outputs.get(name, 0.0)).any():
+                places = np.unique(np.argwhere(np.isnan(array))[:, 0])
+                yield (f"NaN arises in {step.path}, in row "
+                       f"{', '.join(map(str, places[:4]))}.")
+                return
+
+
+def _stays(mine, other, path):
+    """Yield that a step's numbers belong to places, and not to tokens."""
+    if mine.ndim != other.ndim:
+        return
+    cut = other[tuple(slice(size) for size in mine.shape)]
+    if mine.shape != other.shape and is_float(mine) and (
+            strict_distance(cut, mine) <= model_limits(mine.dtype.name)[0]):
+        yield (f"What {path} makes stays at its place when padding comes "
+               "before it: places are counted from the left end.")
+
+
+def aligned(call, way, mine, other):
+    """Two arrays of one step, cut to what must be the same in both.
+
+    Args:
+        call: the Call.
+        way: the Way in which the second was made.
+        mine, other: of the first run, and of the second.
+
+    Returns:
+        Both, of one shape, zero where a token is padding; None if the shapes
+        do not follow from the way.
+    """
+    rows, count = call.rows, len(way.rows)
+    if not mine.ndim or not other.ndim:
+        return (mine, other) if mine.shape == other.shape else None
+    for role, pad in way.pads.items():  # batch and time as one axis
+        length = call.sequences[role].length
+        if len(mine) == rows * length and (
+                len(other) == count * (length + sum(pad))):
+            mine, other = (x.reshape(n, -1, *x.shape[1:])
+                           for x, n in ((mine, rows), (other, count)))
+    batched = len(mine) % rows == 0 and (
+        len(mine) // rows * count == len(other)) and len(mine)
+    if batched:
+        split = [x.reshape(n, -1, *x.shape[1:])
+                 for x, n in ((mine, rows), (other, count))]
+        mine, other = split[0][list(way.rows)], split[1]
+    else:
+        mine, other = mine[None], other[None]
+    if mine.ndim != other.ndim:
+        return None
+    for axis in range(1, mine.ndim):
+        gap = other.shape[axis] - mine.shape[axis]
+        role = next((role for role, pad in way.pads.items()
+                     if sum(pad) == gap), None)
+        if gap and (role is None or mine.shape[axis]
+                    != call.sequences[role].length):
+            return None
+        if gap:
+            start, sequence = way.pads[role][0], call.sequences[role]
+            other = np.moveaxis(np.moveaxis(other, axis, 0)[
+                start:start + sequence.length], 0, axis)
+            if batched and not sequence.visible.all():
+                shape = [1] * mine.ndim
+                shape[0], shape[axis] = count, sequence.length
+                seen = sequence.visible[list(way.rows)].reshape(shape)
+                mine, other = (np.where(seen, x, np.zeros((), x.dtype))
+                               for x in (mine, other))
+    return (mine, other) if mine.shape == other.shape else None

@@ -1,0 +1,207 @@
+"""Whether a cache gives what the whole sequence gives at once.
+
+``cache(model, *inputs)`` runs a model of anybody's on all tokens, and then
+token by token, each with what was kept of those before. Every step of every
+place is compared with the whole's: the first place that parts is named, and in
+it the first step.
+"""
+
+import dataclasses
+import functools
+import itertools
+
+from contract.errors import InputError
+from parity.invariants.answers import WRONG, Answers, judged
+from parity.invariants.arguments import SOURCE, TARGET, Call
+from parity.numerics.distance import strict_distance
+from parity.numerics.tolerances import model_limits
+from parity.tracing.trace import WHOLE, is_float, trace_run
+
+#: Where a model of Hugging Face's hands on, and takes, what it keeps.
+PAST = "past_key_values"
+
+
+def cache(model, *inputs, step=None, **keywords):
+    """Hold a model's answers token by token against those all at once.
+
+    Args:
+        model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+        inputs, keywords: its arguments, for all tokens at once.
+        step: a function of (model, place, state, *inputs, **keywords), which
+            has the model read the one token at this place, with the state of
+            the place before, None at first, and returns its output and the
+            new state. A model that takes ``past_key_values`` needs none.
+
+    Returns:
+        Answers, one a place.
+
+    Raises:
+        InputError: the model has no cache that is known, no argument is of a
+            batch, or ``step`` returns something else.
+    """
+    call = Call(model, inputs, keywords)
+    if step is None and PAST not in call.takes:
+        raise InputError(
+            f"{type(model).__name__} takes no {PAST}, so how it keeps what it "
+            "has read is not known; give a function step(model, place, state, "
+            "*inputs, **keywords).")
+    role = TARGET if TARGET in call.sequences else SOURCE
+    if role not in call.sequences:
+        raise InputError(
+            "no argument of the model is a sequence of tokens; give one.")
+    sequence = call.sequences[role]
+    if "use_cache" in call.takes:
+        call.keywords["use_cache"] = False
+    whole = call.trace(call.arrays)
+    bounds, outputs = [], []
+    step = step or functools.partial(_with_past, call, sequence, role)
+
+    def run(recorder):
+        state = None
+        for place in range(sequence.length):
+            bounds.append(recorder.clock)
+            result = step(model, place, state, *inputs, **keywords)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise InputError(
+                    "step must return an output and the new state; it "
+                    f"returned a {type(result).__name__}.")
+            output, state = result
+            outputs.append(output)
+        bounds.append(recorder.clock)
+        return outputs
+    single = trace_run(model, run)
+    answers = [_answer(whole, values, place, sequence) for place, values
+               in enumerate(_by_place(single, bounds))]
+    return Answers([*_together(answers)], {
+        name: getattr(whole, name) for name in (
+            "framework", "versions", "precision", "dtype")},
+        whole.notes)
+
+
+def _with_past(call, sequence, role, model, place, state, *inputs,
+               **keywords):
+    """One token of a model that takes ``past_key_values``."""
+    past, memory = state or (None, None)
+    arrays = dict(call.arrays)
+    for name in call.of(role):
+        array = arrays[name]
+        if name == sequence.mask:
+            arrays[name] = array[..., :place + 1]
+        elif array.shape[1] == sequence.length:
+            arrays[name] = array[:, place:place + 1]
+    given = {name: call.framework.to_native(array)
+             for name, array in arrays.items()}
+    plain = {name: value for name, value in (
+        call.inputs | call.keywords).items() if name not in given}
+    if memory is not None:
+        given = {name: value for name, value in given.items()
+                 if name not in call.of(SOURCE) or name.endswith("mask")}
+        plain |= {"encoder_outputs": (memory,)}
+    output = model(**plain | given | {PAST: past, "use_cache": True})
+    return output, (getattr(output, PAST), getattr(
+        output, "encoder_last_hidden_state", None))
+
+
+def _by_place(trace, bounds):
+    """Of each place {path: {name: array}}, as the whole's steps are called.
+
+    A module's second call at one place is #2, whatever came before.
+    """
+    ends = {int(name.split(".")[1]): {} for name in
+            trace.step(WHOLE).outputs}
+    for name, array in trace.step(WHOLE).outputs.items():
+        _, place, *rest = name.split(".")
+        ends[int(place)][".".join(["output", *rest])] = array
+    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
+        calls, values = {}, {}
+        here = [step for step in trace.steps if start < step.began <= end
+                and step.module != WHOLE]
+        for step in sorted(here, key=lambda step: step.began):
+            path = step.path.partition("#")[0]
+            calls[path] = calls.get(path, 0) + 1
+            number = f"#{calls[path]}" if calls[path] > 1 else ""
+            values[path + number] = step.outputs
+        yield values | {WHOLE: ends.get(place, {})}
+
+
+def _answer(whole, values, place, sequence):
+    """The Answer of one place."""
+    pairs, of = [], {}
+    for step in whole.steps:
+        for name, array in values.get(step.path, {}).items():
+            mine = step.outputs.get(name)
+            both = mine is not None and at_place(
+                mine, array, place, sequence.length)
+            if both:
+                pairs.append((step.path, name, *_seen(*both, sequence, place)))
+                of[step.path, name] = mine, array
+    answer, first = judged(f"place {place}", pairs)
+    if answer.verdict == WRONG:
+        answer.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
+    return answer
+
+
+def at_place(mine, other, place, length):
+    """What of a whole sequence's array belongs to one place.
+
+    Args:
+        mine: an array of all places.
+        other: the same step's where it reads the place alone.
+        place, length: the place, and how many there are.
+
+    Returns:
+        Both arrays, of one shape; None if that is not known.
+    """
+    if mine.ndim != other.ndim:
+        return None
+    for axis in range(mine.ndim):
+        sizes = mine.shape[axis], other.shape[axis]
+        if sizes[0] == sizes[1]:
+            continue
+        if sizes == (length, 1):
+            at = slice(place, place + 1)
+        elif sizes == (length, place + 1):
+            at = slice(place + 1)
+        else:
+            return None
+        mine = mine[(slice(None),) * axis + (at,)]
+    return mine, other
+
+
+def _seen(mine, other, sequence, place):
+    """Two arrays without the rows of which this place is padding."""
+    visible = sequence.visible[:, place]
+    if visible.all() or not visible.any() or len(mine) != len(visible):
+        return mine, other
+    return mine[visible], other[visible]
+
+
+def _elsewhere(mine, other, place, sequence, path):
+    """Yield that a step's value is the whole's of another place."""
+    if not is_float(mine) or mine.ndim != other.ndim:
+        return
+    limit = model_limits(mine.dtype.name)[0]
+    for there in range(sequence.length):
+        both = at_place(mine, other, there, sequence.length)
+        if there != place and both and both[0].shape == other.shape and (
+                strict_distance(other, both[0]) <= limit):
+            yield (f"What {path} makes at place {place} is what it makes at "
+                   f"place {there} of the whole: positions "
+                   + ("begin anew with each token." if not there else
+                      f"are {abs(place - there)} too "
+                      f"{'small' if there < place else 'large'}."))
+            return
+
+
+def _together(answers):
+    """Answers of places; of equal ones in a row a single one is left."""
+    for _, group in itertools.groupby(
+            answers, key=lambda each: (each.verdict, *each.known)):
+        first, *more = group
+        if not more or first.verdict == WRONG:
+            yield from (first, *more)
+            continue
+        last = more[-1]
+        worst = max((first, *more), key=lambda each: each.error or 0)
+        yield dataclasses.replace(worst, way=(
+            f"places {first.way.split()[1]} to {last.way.split()[1]}"))

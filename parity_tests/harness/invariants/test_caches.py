@@ -1,0 +1,119 @@
+"""``parity.cache``: token by token against all at once."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import parity
+from contract.batch import Batch
+from contract.config import preset
+from contract.errors import InputError
+from contract.weights import initial_weights
+from parity.invariants.answers import BITWISE, ROUNDING, WRONG
+from parity.invariants.caches import at_place
+from parity_tests.support.causal import causal, ids
+from parity_tests.support.engines import usable
+
+
+def told(**wrong):
+    """The Answers of a causal model with something wrong in its cache."""
+    given, named = ids()
+    return parity.cache(causal(**wrong), *given, **named)
+
+
+def first(answers):
+    """The place, step and remarks of the first answer that is wrong."""
+    each = next(a for a in answers.answers if a.verdict == WRONG)
+    return each.way, each.step, each.known
+
+
+def test_a_sound_cache():
+    answers = told()
+    each, = answers.answers
+    assert each.verdict in (BITWISE, ROUNDING) and answers.status == 0
+    assert each.way == "places 0 to 5"
+
+
+def test_positions_that_begin_anew():
+    import torch
+    answers = told(places=lambda first, end: torch.arange(end - first))
+    place, step, known = first(answers)
+    assert (place, step) == ("place 1", "places") and answers.status == 1
+    assert "positions begin anew with each token" in known[0]
+
+
+def test_positions_that_are_one_late():
+    import torch
+    answers = told(places=lambda first, end: torch.arange(
+        first, end) - int(first > 2))
+    place, step, known = first(answers)
+    assert (place, step) == ("place 3", "places")
+    assert "positions are 1 too small" in known[0]
+
+
+def test_a_key_that_is_lost():
+    answers = told(keys=lambda keys: keys[:, :, -2:])
+    assert first(answers)[0] == "place 3"
+    assert first(answers)[1] in ("places", "attention.o")
+    answers = told(keys=lambda keys: 0 * keys)
+    assert first(answers)[:2] == ("place 1", "attention.o")
+
+
+def test_a_model_whose_cache_is_not_known():
+    import torch
+    layer = torch.nn.Linear(3, 3)
+    with pytest.raises(InputError, match="takes no past_key_values"):
+        parity.cache(layer, torch.ones(2, 3, 3))
+    with pytest.raises(InputError, match="must return an output and the new"):
+        parity.cache(layer, torch.ones(2, 3, 3),
+                     step=lambda model, place, state, x: model(x))
+
+
+def by_one(model, place, state, source, target, source_mask, target_mask):
+    """One token of ours, with its cache."""
+    cache = importlib.import_module(
+        f"{type(model).__module__.partition('.')[0]}.cache")
+    memory, caches = state or (
+        model.encode(source, source_mask),
+        cache.new_caches(model, len(source), target.shape[1]))
+    here = slice(place, place + 1)
+    decoded = model.decode(target[:, here], memory, source_mask,
+                           target_mask[:, :, here], caches)
+    return model.project(decoded), (memory, caches)
+
+
+@pytest.mark.parametrize("port", [
+    "torch", pytest.param("keras", marks=pytest.mark.long),
+    pytest.param("jax", marks=pytest.mark.long)])
+def test_our_own(port):
+    engine = usable(port)
+    config = preset("vaswani2017_base").replace(
+        d_model=8, n_heads=2, d_ff=12, n_encoder_layers=1, n_decoder_layers=1,
+        source_vocab=9, target_vocab=9, max_length=12)
+    model = engine.build("transformer", config, initial_weights(config),
+                         "float64", "cpu")
+    source = np.random.default_rng(0).integers(1, 9, (2, 5))
+    batch = [engine.to_native(x, "cpu")
+             for x in Batch.of_ids(source, source[:, :3])]
+    answers = parity.cache(model, *batch, step=by_one)
+    assert {each.verdict for each in answers.answers} <= {BITWISE, ROUNDING}
+    assert answers.answers[-1].way.endswith("2")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bart"])
+def test_hugging_face(family):
+    usable("torch")
+    pytest.importorskip("transformers")
+    from benchmarks.porting.hugging_face import inputs, made
+    each, = parity.cache(made(family), **inputs(family)).answers
+    assert each.verdict == ROUNDING
+
+
+@pytest.mark.parametrize("mine, other, place, expected", [
+    ((2, 5, 3), (2, 1, 3), 4, (2, 1, 3)), ((2, 5, 5), (2, 1, 3), 2, (2, 1, 3)),
+    ((2, 5, 5), (2, 1, 4), 2, None), ((2, 3), (2, 1, 3), 0, None),
+    ((5, 5), (5, 5), 1, (5, 5))])
+def test_what_belongs_to_a_place(mine, other, place, expected):
+    both = at_place(np.zeros(mine), np.zeros(other), place, 5)
+    assert (both and both[0].shape) == expected

@@ -1,0 +1,206 @@
+"""``parity.invariance``: a row alone, in other batches, and padded."""
+
+import numpy as np
+import pytest
+
+import parity
+from contract.batch import Batch
+from contract.config import preset
+from contract.errors import InputError
+from contract.weights import initial_weights
+from parity.comparison.result import NOTHING
+from parity.invariants import batches
+from parity.invariants.answers import (
+    BITWISE, FLOAT32, ROUNDING, WRONG, judged)
+from parity.invariants.arguments import Call, shown
+from parity.tracing.trace import WHOLE
+from parity_tests.support.causal import Output, causal, ids
+from parity_tests.support.engines import usable
+
+GOOD = {BITWISE, ROUNDING}
+SIDES = ["right", "left"]
+
+
+def asked(model, ways, inputs=None, keywords=None):
+    """{way: Answer} of a model."""
+    given, named = ids() if inputs is None else (inputs, keywords or {})
+    return {each.way: each for each in parity.invariance(
+        model, *given, ways=ways, **named).answers}
+
+
+def test_a_sound_model_gives_the_same():
+    answers = parity.invariance(causal(), *ids()[0], ways=[
+        "twice", "alone", "permuted", "larger", "right"], **ids()[1])
+    assert len(answers.answers) == 6 and answers.status == 0
+    assert {each.verdict for each in answers.answers} <= GOOD
+    assert answers.answers[0].verdict == BITWISE
+    assert answers.as_json()["verdict"] == answers.verdict
+
+
+def test_places_counted_from_the_left_are_named():
+    answer, = asked(causal(), ["left"]).values()
+    assert (answer.verdict, answer.step) == (WRONG, "places")
+    assert "counted from the left end" in answer.known[0]
+
+
+@pytest.mark.parametrize("way", ["alone", "permuted", "larger"])
+def test_a_row_that_depends_on_the_batch(way):
+    leak = causal(mixed=lambda x: x - 1e-9 * x[:1])
+    for answer in asked(leak, [way]).values():
+        if way != "larger" and "row 0" not in answer.way:
+            assert answer.verdict == WRONG
+            assert answer.step == "attention.o"
+
+
+def test_padding_that_is_seen():
+    answer, = asked(causal(mask=lambda mask: 0 * mask + 1), ["right"]).values()
+    assert answer.verdict in GOOD  # it is causal: what is behind is not seen
+    seen = causal(mask=lambda mask: 0 * mask + 1,
+                  places=lambda first, end: 0 * usable_arange(first, end))
+    answer, = asked(seen, ["left"]).values()
+    assert (answer.verdict, answer.step) == (WRONG, "attention.o")
+
+
+def usable_arange(first, end):
+    import torch
+    return torch.arange(first, end)
+
+
+def test_a_model_that_draws():
+    draws = iter(range(100))
+    model = causal(mixed=lambda x: x * (1 + next(draws)))
+    answer, = asked(model, ["twice"]).values()
+    assert (answer.verdict, answer.step) == (WRONG, "attention.o")
+
+
+def test_nan_of_padding_is_told():
+    import torch
+    model = causal(places=lambda first, end: 0 * usable_arange(first, end))
+    old = model.tokens.forward
+    model.tokens.forward = lambda x: torch.where(
+        (x == 0)[..., None], torch.tensor(torch.nan), old(x))
+    (tokens,), named = ids()
+    tokens = tokens.clamp(min=1)
+    answer = asked(model, ["left"], (tokens,), named)["padded left"]
+    assert answer.verdict == WRONG
+    assert "NaN arises in tokens, in row 0, 1." in answer.known
+
+
+def test_positions_are_given_where_a_model_takes_them():
+    import torch
+    from torch import nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = causal()
+            self.places = nn.Embedding(16, 8).double()
+
+        def forward(self, input_ids, attention_mask=None, position_ids=None):
+            if position_ids is None:
+                position_ids = torch.arange(input_ids.shape[1])[None]
+            return self.inner.tokens(input_ids) + self.places(position_ids)
+    answer, = asked(Model(), ["left"]).values()
+    assert answer.verdict in GOOD and "position_ids" in answer.known[0]
+
+
+def test_what_cannot_be_asked_is_said():
+    import torch
+    layer = torch.nn.Linear(3, 3).double()  # in training mode, a note
+    answers = parity.invariance(layer, torch.ones(1, 2, 3).double())
+    assert {each.way for each in answers.answers} == {
+        "run twice", "in a larger batch"}
+    assert len(answers.notes) == 5 and answers.status == 0
+    with pytest.raises(InputError, match="an array of a batch"):
+        parity.invariance(layer, torch.ones(3).double())
+    with pytest.raises(InputError, match="the way 'sideways' is unknown|way"):
+        parity.invariance(layer, torch.ones(2, 3), ways=["sideways"])
+
+
+def test_a_model_that_refuses_other_batches():
+    import torch
+
+    class Fixed(torch.nn.Module):
+        def forward(self, x):
+            return x.reshape(2, 3, 4) * 2
+    answers = parity.invariance(Fixed(), torch.ones(2, 3, 4).double(),
+                                ways=["larger"])
+    answer, = answers.answers
+    assert answer.verdict == NOTHING and answers.status == 4
+    assert "could not be asked: RuntimeError" in answer.known[0]
+
+
+def test_vectors_with_a_mask_that_is_turned_round():
+    """torch.nn's own: true is hidden, in the mask and in the padding."""
+    usable("torch")
+    import torch
+    layer = torch.nn.TransformerEncoderLayer(
+        8, 2, 12, 0.0, batch_first=True).double().eval()
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 8)))
+    hidden = torch.zeros(2, 5, dtype=torch.bool)
+    hidden[1, 3:] = True
+    answers = asked(layer, SIDES, (x,), {"src_key_padding_mask": hidden})
+    assert {each.verdict for each in answers.values()} <= GOOD
+    assert not shown("src_key_padding_mask", hidden.numpy())[1, 4]
+
+
+@pytest.mark.parametrize("port", [
+    "torch", pytest.param("keras", marks=pytest.mark.long),
+    pytest.param("jax", marks=pytest.mark.long)])
+def test_our_own(port):
+    engine = usable(port)
+    config = preset("vaswani2017_base").replace(
+        d_model=8, n_heads=2, d_ff=12, n_encoder_layers=1, n_decoder_layers=1,
+        source_vocab=9, target_vocab=9, max_length=12)
+    model = engine.build("transformer", config, initial_weights(config),
+                         "float64", "cpu")
+    source = np.random.default_rng(0).integers(1, 9, (2, 5))
+    source[0, -1] = 0
+    batch = Batch.of_ids(source, source[:, :4])
+    answers = parity.invariance(
+        model, *(engine.to_native(x, "cpu") for x in batch),
+        ways=["alone", "right"])
+    assert {each.verdict for each in answers.answers} <= GOOD
+    assert len(answers.answers) == 3
+
+
+def pair(first, second):
+    return [(WHOLE, "output", np.asarray(first), np.asarray(second))]
+
+
+@pytest.mark.parametrize("gap, verdict", [
+    (0.0, BITWISE), (1e-15, ROUNDING), (1e-11, WRONG)])
+def test_the_border_of_rounding(gap, verdict):
+    one = np.random.default_rng(0).normal(size=(2, 9))
+    answer, first = judged("", pair(one, one * (1 + gap)))
+    assert answer.verdict == verdict and bool(first) == (verdict != BITWISE)
+
+
+def test_float32_inside_is_told_only_where_it_shows():
+    one = np.random.default_rng(0).normal(size=(2, 9))
+    weights = np.float64(np.float32(np.exp(one) / np.exp(one).sum(
+        -1, keepdims=True)))
+    inner = [("attention", "output.0", one, one * (1 + 1e-8)),
+             ("attention", "output.1", weights, weights)]
+    ends = pair(one, one * (1 + 1e-8))
+    assert judged("", [*inner, *ends])[0].verdict == FLOAT32
+    assert judged("", [inner[0], *ends])[0].verdict == WRONG
+    larger = pair(one, one * (1 + 1e-4))
+    assert judged("", [*inner, *larger])[0].verdict == WRONG
+
+
+def test_equal_sizes_of_batch_and_time_are_no_alarm():
+    (tokens,), named = ids(6)
+    answers = asked(causal(), ["permuted", "alone"], (tokens,), named)
+    assert {each.verdict for each in answers.values()} <= GOOD
+
+
+def test_arguments_are_given_as_they_were():
+    (tokens,), named = ids()
+    call = Call(causal(), (tokens,), named)
+    assert call.rows == 2 and call.sequences["source"].length == 6
+    padded = call.padded({"source": (2, 1)}, 7)
+    assert padded["input_ids"].shape == (2, 9)
+    assert (padded["input_ids"][:, :2] == 7).all()
+    assert not padded["attention_mask"][:, [0, 1, -1]].any()
+    assert batches.WAYS[0] == "twice" and Output(1).past_key_values is None
