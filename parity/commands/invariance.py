@@ -36,9 +36,9 @@ def invariance(
         check_writable(json_file)
         model, inputs, keywords = call_script(target)
         with running(target):
-            answers = batches.invariance(
+            responses = batches.invariance(
                 model, *inputs, ways=ways, pad_id=pad_id, **keywords)
-    _finish(answers, json_file)
+    _finish(responses, json_file)
 
 
 def cache(
@@ -61,15 +61,15 @@ def cache(
         check_writable(json_file)
         model, inputs, keywords = call_script(target)
         with running(target):
-            answers = caches.cache(
+            responses = caches.cache(
                 model, *inputs, step=function_of(step) if step else None,
                 **keywords)
-    _finish(answers, json_file)
+    _finish(responses, json_file)
 
 
-def _finish(answers, json_file):
+def _finish(responses, json_file):
     """Print Answers, write them, and exit with their status."""
-    print(answers)
+    print(responses)
     if json_file:
-        write_json(json_file, answers.as_json())
-    raise typer.Exit(answers.status)
+        write_json(json_file, responses.as_json())
+    raise typer.Exit(responses.status)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from contract.errors import InputError
+from parity.comparison.ids import parting
 from parity.matching.pairs import USER, VALUES
 from parity.matching.rearrangement import SAME, rearranged
 from parity.matching.values import NEAR, far_apart
@@ -66,14 +67,25 @@ def check_inputs(a, b, names):
             different = (mine.shape != other.shape
                          or not np.array_equal(mine, other))
         if different:
-            raise InputError(
-                f"a and b were run on different inputs: {value.a!r} of a and "
-                f"{value.b!r} of b differ; trace both on the same ones.")
+            raise _different(value.a, value.b, parting(mine, other))
         checked += 1
+    left = [{name: array for name, array in trace.inputs.items()
+             if name not in {getattr(each, side) for each in pair.inputs}}
+            for side, trace in (("a", a), ("b", b))]
+    for name in left[0].keys() & left[1].keys():
+        if words := parting(left[0][name], left[1][name]):
+            raise _different(name, name, words)
     if not checked:
         return ["no input of a could be paired with one of b, so it was not "
                 "checked that both had the same inputs."]
     return []
+
+
+def _different(one, two, words):
+    """The InputError that says of two inputs that they differ."""
+    return InputError(
+        f"a and b were run on different inputs: {one!r} of a and {two!r} of b "
+        f"differ{words and f', {words}'}; trace both on the same ones.")
 
 
 def surely(value, pair, mine, other):

@@ -12,7 +12,7 @@ import numpy as np
 
 from contract.errors import InputError, one_of
 from parity.comparison.result import NOTHING
-from parity.invariants.answers import WRONG, Answer, Answers, judged
+from parity.invariants.responses import WRONG, Response, Responses, judged
 from parity.invariants.arguments import Call
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
@@ -21,7 +21,7 @@ from parity.tracing.trace import WHOLE, is_float
 TWICE, ALONE, PERMUTED, LARGER, RIGHT, LEFT = WAYS = (
     "twice", "alone", "permuted", "larger", "right", "left")
 
-#: How a way is called in the answer.
+#: How a way is called in the response.
 WORDS = {TWICE: "run twice", ALONE: "row {} alone",
          PERMUTED: "rows in reverse", LARGER: "in a larger batch",
          RIGHT: "padded right", LEFT: "padded left"}
@@ -61,7 +61,7 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
         pad_id: the token that is padding; by default the config's, else 0.
 
     Returns:
-        Answers: of each way whether the model's outputs are the same to the
+        Responses: of each way whether the model's outputs are the same to the
         bit, within rounding, or wrong.
 
     Raises:
@@ -73,13 +73,13 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
     if pad_id is None:
         pad_id = getattr(getattr(model, "config", None), "pad_token_id", None)
     base = call.trace(call.arrays)
-    answers, notes = [], list(base.notes)
+    responses, notes = [], list(base.notes)
     for name in ways:
         asked = [*_ways(call, name, pad_id or 0)]
         if not asked:
             notes.append(_not_asked(name))
-        answers += [_answer(call, base, way) for way in asked]
-    return Answers(answers, {
+        responses += [_response(call, base, way) for way in asked]
+    return Responses(responses, {
         name: getattr(base, name) for name in (
             "framework", "versions", "precision", "dtype")}, notes)
 
@@ -113,34 +113,34 @@ def _ways(call, name, pad_id):
             yield Way(WORDS[name], every, pads, call.padded(pads, pad_id))
 
 
-def _answer(call, base, way):
-    """The Answer of one Way, given positions if it needs them."""
-    answer = _asked(call, base, way)
-    if answer.verdict != WRONG or not way.pads:
-        return answer
+def _response(call, base, way):
+    """The Response of one Way, given positions if it needs them."""
+    response = _asked(call, base, way)
+    if response.verdict != WRONG or not way.pads:
+        return response
     arrays = way.arrays
     for role in way.pads:
         arrays = call.positions(arrays, role) or arrays
     if arrays is way.arrays:
-        return answer
+        return response
     again = _asked(call, base, dataclasses.replace(way, arrays=arrays))
     if again.verdict == NOTHING:
-        return answer
+        return response
     again.known.append(
         "Asked with position_ids that count what is no padding; without them "
-        f"{answer.step} parts first.")
+        f"{response.step} parts first.")
     return again
 
 
 def _asked(call, base, way):
-    """The Answer of one Way."""
+    """The Response of one Way."""
     try:
         other = call.trace(way.arrays)
     except InputError:
         raise
     except Exception as error:  # a foreign model may refuse
         text = " ".join(str(error).split())[:200]
-        return Answer(way.words, NOTHING, known=[
+        return Response(way.words, NOTHING, known=[
             f"It could not be asked: {type(error).__name__}: {text}."])
     steps = {step.path: step for step in other.steps}
     pairs, before = [], {}
@@ -156,12 +156,12 @@ def _asked(call, base, way):
             if both is not None:
                 pairs.append((step.path, name, *both))
                 before[step.path, name] = array, there
-    answer, first = judged(way.words, pairs)
-    if answer.verdict == WRONG and way.pads and first:
-        answer.known += _stays(*before[first[:2]], first[0])
-    if answer.verdict == WRONG:
-        answer.known += _nan(base, steps)
-    return answer
+    response, first = judged(way.words, pairs)
+    if response.verdict == WRONG and way.pads and first:
+        response.known += _stays(*before[first[:2]], first[0])
+    if response.verdict == WRONG:
+        response.known += _nan(base, steps)
+    return response
 
 
 def _nan(base, steps):

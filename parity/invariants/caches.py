@@ -11,7 +11,7 @@ import functools
 import itertools
 
 from contract.errors import InputError
-from parity.invariants.answers import WRONG, Answers, judged
+from parity.invariants.responses import WRONG, Responses, judged
 from parity.invariants.arguments import SOURCE, TARGET, Call
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
@@ -22,7 +22,7 @@ PAST = "past_key_values"
 
 
 def cache(model, *inputs, step=None, **keywords):
-    """Hold a model's answers token by token against those all at once.
+    """Hold a model's responses token by token against those all at once.
 
     Args:
         model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
@@ -33,7 +33,7 @@ def cache(model, *inputs, step=None, **keywords):
             new state. A model that takes ``past_key_values`` needs none.
 
     Returns:
-        Answers, one a place.
+        Responses, one a place.
 
     Raises:
         InputError: the model has no cache that is known, no argument is of a
@@ -70,9 +70,9 @@ def cache(model, *inputs, step=None, **keywords):
         bounds.append(recorder.clock)
         return outputs
     single = trace_run(model, run)
-    answers = [_answer(whole, values, place, sequence) for place, values
+    responses = [_response(whole, values, place, sequence) for place, values
                in enumerate(_by_place(single, bounds))]
-    return Answers([*_together(answers)], {
+    return Responses([*_together(responses)], {
         name: getattr(whole, name) for name in (
             "framework", "versions", "precision", "dtype")},
         whole.notes)
@@ -124,8 +124,8 @@ def _by_place(trace, bounds):
         yield values | {WHOLE: ends.get(place, {})}
 
 
-def _answer(whole, values, place, sequence):
-    """The Answer of one place."""
+def _response(whole, values, place, sequence):
+    """The Response of one place."""
     pairs, of = [], {}
     for step in whole.steps:
         for name, array in values.get(step.path, {}).items():
@@ -135,10 +135,10 @@ def _answer(whole, values, place, sequence):
             if both:
                 pairs.append((step.path, name, *_seen(*both, sequence, place)))
                 of[step.path, name] = mine, array
-    answer, first = judged(f"place {place}", pairs)
-    if answer.verdict == WRONG:
-        answer.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
-    return answer
+    response, first = judged(f"place {place}", pairs)
+    if response.verdict == WRONG:
+        response.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
+    return response
 
 
 def at_place(mine, other, place, length):
@@ -193,10 +193,10 @@ def _elsewhere(mine, other, place, sequence, path):
             return
 
 
-def _together(answers):
-    """Answers of places; of equal ones in a row a single one is left."""
+def _together(responses):
+    """Responses of places; of equal ones in a row a single one is left."""
     for _, group in itertools.groupby(
-            answers, key=lambda each: (each.verdict, *each.known)):
+            responses, key=lambda each: (each.verdict, *each.known)):
         first, *more = group
         if not more or first.verdict == WRONG:
             yield from (first, *more)

@@ -196,7 +196,7 @@ def test_invariance_of_a_script(script, tmp_path):
     assert done.exit_code == 0, done.output
     assert "run twice" in done.output and "verdict: " in done.output
     data = json.loads((tmp_path / "r.json").read_text())
-    assert len(data["answers"]) == 3 and data["schema"] == 1
+    assert len(data["responses"]) == 3 and data["schema"] == 1
     for words, told in ((["--way", "x"], "way 'x'"),
                         ([], "there is no script")):
         target = f"{script}:model" if words else "no.py:model"

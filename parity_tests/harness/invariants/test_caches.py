@@ -10,54 +10,54 @@ from contract.batch import Batch
 from contract.config import preset
 from contract.errors import InputError
 from contract.weights import initial_weights
-from parity.invariants.answers import BITWISE, ROUNDING, WRONG
+from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity.invariants.caches import at_place
 from parity_tests.support.causal import causal, ids
 from parity_tests.support.engines import usable
 
 
 def told(**wrong):
-    """The Answers of a causal model with something wrong in its cache."""
+    """The Responses of a causal model with something wrong in its cache."""
     given, named = ids()
     return parity.cache(causal(**wrong), *given, **named)
 
 
-def first(answers):
-    """The place, step and remarks of the first answer that is wrong."""
-    each = next(a for a in answers.answers if a.verdict == WRONG)
+def first(responses):
+    """The place, step and remarks of the first response that is wrong."""
+    each = next(a for a in responses.responses if a.verdict == WRONG)
     return each.way, each.step, each.known
 
 
 def test_a_sound_cache():
-    answers = told()
-    each, = answers.answers
-    assert each.verdict in (BITWISE, ROUNDING) and answers.status == 0
+    responses = told()
+    each, = responses.responses
+    assert each.verdict in (BITWISE, ROUNDING) and responses.status == 0
     assert each.way == "places 0 to 5"
 
 
 def test_positions_that_begin_anew():
     import torch
-    answers = told(places=lambda first, end: torch.arange(end - first))
-    place, step, known = first(answers)
-    assert (place, step) == ("place 1", "places") and answers.status == 1
+    responses = told(places=lambda first, end: torch.arange(end - first))
+    place, step, known = first(responses)
+    assert (place, step) == ("place 1", "places") and responses.status == 1
     assert "positions begin anew with each token" in known[0]
 
 
 def test_positions_that_are_one_late():
     import torch
-    answers = told(places=lambda first, end: torch.arange(
+    responses = told(places=lambda first, end: torch.arange(
         first, end) - int(first > 2))
-    place, step, known = first(answers)
+    place, step, known = first(responses)
     assert (place, step) == ("place 3", "places")
     assert "positions are 1 too small" in known[0]
 
 
 def test_a_key_that_is_lost():
-    answers = told(keys=lambda keys: keys[:, :, -2:])
-    assert first(answers)[0] == "place 3"
-    assert first(answers)[1] in ("places", "attention.o")
-    answers = told(keys=lambda keys: 0 * keys)
-    assert first(answers)[:2] == ("place 1", "attention.o")
+    responses = told(keys=lambda keys: keys[:, :, -2:])
+    assert first(responses)[0] == "place 3"
+    assert first(responses)[1] in ("places", "attention.o")
+    responses = told(keys=lambda keys: 0 * keys)
+    assert first(responses)[:2] == ("place 1", "attention.o")
 
 
 def test_a_model_whose_cache_is_not_known():
@@ -96,9 +96,9 @@ def test_our_own(port):
     source = np.random.default_rng(0).integers(1, 9, (2, 5))
     batch = [engine.to_native(x, "cpu")
              for x in Batch.of_ids(source, source[:, :3])]
-    answers = parity.cache(model, *batch, step=by_one)
-    assert {each.verdict for each in answers.answers} <= {BITWISE, ROUNDING}
-    assert answers.answers[-1].way.endswith("2")
+    responses = parity.cache(model, *batch, step=by_one)
+    assert {each.verdict for each in responses.responses} <= {BITWISE, ROUNDING}
+    assert responses.responses[-1].way.endswith("2")
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bart"])
@@ -106,7 +106,7 @@ def test_hugging_face(family):
     usable("torch")
     pytest.importorskip("transformers")
     from benchmarks.porting.hugging_face import inputs, made
-    each, = parity.cache(made(family), **inputs(family)).answers
+    each, = parity.cache(made(family), **inputs(family)).responses
     assert each.verdict == ROUNDING
 
 

@@ -10,7 +10,7 @@ from contract.errors import InputError
 from contract.weights import initial_weights
 from parity.comparison.result import NOTHING
 from parity.invariants import batches
-from parity.invariants.answers import (
+from parity.invariants.responses import (
     BITWISE, FLOAT32, ROUNDING, WRONG, judged)
 from parity.invariants.arguments import Call, shown
 from parity.tracing.trace import WHOLE
@@ -22,43 +22,44 @@ SIDES = ["right", "left"]
 
 
 def asked(model, ways, inputs=None, keywords=None):
-    """{way: Answer} of a model."""
+    """{way: Response} of a model."""
     given, named = ids() if inputs is None else (inputs, keywords or {})
     return {each.way: each for each in parity.invariance(
-        model, *given, ways=ways, **named).answers}
+        model, *given, ways=ways, **named).responses}
 
 
 def test_a_sound_model_gives_the_same():
-    answers = parity.invariance(causal(), *ids()[0], ways=[
+    responses = parity.invariance(causal(), *ids()[0], ways=[
         "twice", "alone", "permuted", "larger", "right"], **ids()[1])
-    assert len(answers.answers) == 6 and answers.status == 0
-    assert {each.verdict for each in answers.answers} <= GOOD
-    assert answers.answers[0].verdict == BITWISE
-    assert answers.as_json()["verdict"] == answers.verdict
+    assert len(responses.responses) == 6 and responses.status == 0
+    assert {each.verdict for each in responses.responses} <= GOOD
+    assert responses.responses[0].verdict == BITWISE
+    assert responses.as_json()["verdict"] == responses.verdict
 
 
 def test_places_counted_from_the_left_are_named():
-    answer, = asked(causal(), ["left"]).values()
-    assert (answer.verdict, answer.step) == (WRONG, "places")
-    assert "counted from the left end" in answer.known[0]
+    response, = asked(causal(), ["left"]).values()
+    assert (response.verdict, response.step) == (WRONG, "places")
+    assert "counted from the left end" in response.known[0]
 
 
 @pytest.mark.parametrize("way", ["alone", "permuted", "larger"])
 def test_a_row_that_depends_on_the_batch(way):
     leak = causal(mixed=lambda x: x - 1e-9 * x[:1])
-    for answer in asked(leak, [way]).values():
-        if way != "larger" and "row 0" not in answer.way:
-            assert answer.verdict == WRONG
-            assert answer.step == "attention.o"
+    for response in asked(leak, [way]).values():
+        if way != "larger" and "row 0" not in response.way:
+            assert response.verdict == WRONG
+            assert response.step == "attention.o"
 
 
 def test_padding_that_is_seen():
-    answer, = asked(causal(mask=lambda mask: 0 * mask + 1), ["right"]).values()
-    assert answer.verdict in GOOD  # it is causal: what is behind is not seen
+    unmasked = causal(mask=lambda mask: 0 * mask + 1)
+    response, = asked(unmasked, ["right"]).values()
+    assert response.verdict in GOOD  # it is causal: none looks there
     seen = causal(mask=lambda mask: 0 * mask + 1,
                   places=lambda first, end: 0 * usable_arange(first, end))
-    answer, = asked(seen, ["left"]).values()
-    assert (answer.verdict, answer.step) == (WRONG, "attention.o")
+    response, = asked(seen, ["left"]).values()
+    assert (response.verdict, response.step) == (WRONG, "attention.o")
 
 
 def usable_arange(first, end):
@@ -69,8 +70,8 @@ def usable_arange(first, end):
 def test_a_model_that_draws():
     draws = iter(range(100))
     model = causal(mixed=lambda x: x * (1 + next(draws)))
-    answer, = asked(model, ["twice"]).values()
-    assert (answer.verdict, answer.step) == (WRONG, "attention.o")
+    response, = asked(model, ["twice"]).values()
+    assert (response.verdict, response.step) == (WRONG, "attention.o")
 
 
 def test_nan_of_padding_is_told():
@@ -81,9 +82,9 @@ def test_nan_of_padding_is_told():
         (x == 0)[..., None], torch.tensor(torch.nan), old(x))
     (tokens,), named = ids()
     tokens = tokens.clamp(min=1)
-    answer = asked(model, ["left"], (tokens,), named)["padded left"]
-    assert answer.verdict == WRONG
-    assert "NaN arises in tokens, in row 0, 1." in answer.known
+    response = asked(model, ["left"], (tokens,), named)["padded left"]
+    assert response.verdict == WRONG
+    assert "NaN arises in tokens, in row 0, 1." in response.known
 
 
 def test_positions_are_given_where_a_model_takes_them():
@@ -100,17 +101,17 @@ def test_positions_are_given_where_a_model_takes_them():
             if position_ids is None:
                 position_ids = torch.arange(input_ids.shape[1])[None]
             return self.inner.tokens(input_ids) + self.places(position_ids)
-    answer, = asked(Model(), ["left"]).values()
-    assert answer.verdict in GOOD and "position_ids" in answer.known[0]
+    response, = asked(Model(), ["left"]).values()
+    assert response.verdict in GOOD and "position_ids" in response.known[0]
 
 
 def test_what_cannot_be_asked_is_said():
     import torch
     layer = torch.nn.Linear(3, 3).double()  # in training mode, a note
-    answers = parity.invariance(layer, torch.ones(1, 2, 3).double())
-    assert {each.way for each in answers.answers} == {
+    responses = parity.invariance(layer, torch.ones(1, 2, 3).double())
+    assert {each.way for each in responses.responses} == {
         "run twice", "in a larger batch"}
-    assert len(answers.notes) == 5 and answers.status == 0
+    assert len(responses.notes) == 5 and responses.status == 0
     with pytest.raises(InputError, match="an array of a batch"):
         parity.invariance(layer, torch.ones(3).double())
     with pytest.raises(InputError, match="the way 'sideways' is unknown|way"):
@@ -123,11 +124,11 @@ def test_a_model_that_refuses_other_batches():
     class Fixed(torch.nn.Module):
         def forward(self, x):
             return x.reshape(2, 3, 4) * 2
-    answers = parity.invariance(Fixed(), torch.ones(2, 3, 4).double(),
+    responses = parity.invariance(Fixed(), torch.ones(2, 3, 4).double(),
                                 ways=["larger"])
-    answer, = answers.answers
-    assert answer.verdict == NOTHING and answers.status == 4
-    assert "could not be asked: RuntimeError" in answer.known[0]
+    response, = responses.responses
+    assert response.verdict == NOTHING and responses.status == 4
+    assert "could not be asked: RuntimeError" in response.known[0]
 
 
 def test_vectors_with_a_mask_that_is_turned_round():
@@ -139,8 +140,8 @@ def test_vectors_with_a_mask_that_is_turned_round():
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 8)))
     hidden = torch.zeros(2, 5, dtype=torch.bool)
     hidden[1, 3:] = True
-    answers = asked(layer, SIDES, (x,), {"src_key_padding_mask": hidden})
-    assert {each.verdict for each in answers.values()} <= GOOD
+    responses = asked(layer, SIDES, (x,), {"src_key_padding_mask": hidden})
+    assert {each.verdict for each in responses.values()} <= GOOD
     assert not shown("src_key_padding_mask", hidden.numpy())[1, 4]
 
 
@@ -157,11 +158,11 @@ def test_our_own(port):
     source = np.random.default_rng(0).integers(1, 9, (2, 5))
     source[0, -1] = 0
     batch = Batch.of_ids(source, source[:, :4])
-    answers = parity.invariance(
+    responses = parity.invariance(
         model, *(engine.to_native(x, "cpu") for x in batch),
         ways=["alone", "right"])
-    assert {each.verdict for each in answers.answers} <= GOOD
-    assert len(answers.answers) == 3
+    assert {each.verdict for each in responses.responses} <= GOOD
+    assert len(responses.responses) == 3
 
 
 def pair(first, second):
@@ -172,8 +173,8 @@ def pair(first, second):
     (0.0, BITWISE), (1e-15, ROUNDING), (1e-11, WRONG)])
 def test_the_border_of_rounding(gap, verdict):
     one = np.random.default_rng(0).normal(size=(2, 9))
-    answer, first = judged("", pair(one, one * (1 + gap)))
-    assert answer.verdict == verdict and bool(first) == (verdict != BITWISE)
+    response, first = judged("", pair(one, one * (1 + gap)))
+    assert response.verdict == verdict and bool(first) == (verdict != BITWISE)
 
 
 def test_float32_inside_is_told_only_where_it_shows():
@@ -191,8 +192,8 @@ def test_float32_inside_is_told_only_where_it_shows():
 
 def test_equal_sizes_of_batch_and_time_are_no_alarm():
     (tokens,), named = ids(6)
-    answers = asked(causal(), ["permuted", "alone"], (tokens,), named)
-    assert {each.verdict for each in answers.values()} <= GOOD
+    responses = asked(causal(), ["permuted", "alone"], (tokens,), named)
+    assert {each.verdict for each in responses.values()} <= GOOD
 
 
 def test_arguments_are_given_as_they_were():

@@ -21,7 +21,7 @@ VERDICTS = (NOTHING, BITWISE, ROUNDING, FLOAT32, WRONG)
 
 
 @dataclasses.dataclass
-class Answer:
+class Response:
     """What a model answered in one way, against the first.
 
     Attributes:
@@ -45,23 +45,23 @@ class Answer:
 
 
 @dataclasses.dataclass
-class Answers:
-    """All Answers of one model.
+class Responses:
+    """All Responses of one model.
 
     Attributes:
-        answers: one Answer a way.
+        responses: one Response a way.
         model: framework, versions, precision, dtype, as a trace has them.
         notes: remarks, a sentence each.
     """
 
-    answers: list
+    responses: list
     model: dict
     notes: list = dataclasses.field(default_factory=list)
 
     @property
     def verdict(self):
         """The worst of all."""
-        return max((each.verdict for each in self.answers),
+        return max((each.verdict for each in self.responses),
                    key=VERDICTS.index, default=NOTHING)
 
     @property
@@ -72,17 +72,17 @@ class Answers:
     def as_json(self):
         """Everything as plain data; an error that is no number is null."""
         return {"schema": 1, "verdict": self.verdict, "model": self.model,
-                "notes": self.notes, "answers": [
+                "notes": self.notes, "responses": [
                     {name: None if isinstance(value, float)
                      and not math.isfinite(value) else value
                      for name, value in vars(each).items()}
-                    for each in self.answers]}
+                    for each in self.responses]}
 
     def __str__(self):
         """A line a way, what is known, and the verdict."""
-        width = max((len(each.way) for each in self.answers), default=0)
+        width = max((len(each.way) for each in self.responses), default=0)
         lines = []
-        for each in self.answers:
+        for each in self.responses:
             error = "" if each.error is None else (
                 f"{number(each.error)}, limit {number(each.limit)}")
             lines.append(f"{each.way:{width}}  {each.verdict:25}  "
@@ -97,7 +97,7 @@ class Answers:
 
 
 def judged(way, pairs):
-    """The Answer that pairs of arrays give.
+    """The Response that pairs of arrays give.
 
     Args:
         way: how the model was asked.
@@ -105,9 +105,9 @@ def judged(way, pairs):
             computation; those of WHOLE decide.
 
     Returns:
-        An Answer, and the pair at which it parts first, or None.
+        An Response, and the pair at which it parts first, or None.
     """
-    answer, parts, limit = Answer(way, NOTHING), {}, 0.0
+    response, parts, limit = Response(way, NOTHING), {}, 0.0
     for pair in pairs:
         path, name, expected, actual = pair
         limits = model_limits(expected.dtype.name)[0]
@@ -125,22 +125,22 @@ def judged(way, pairs):
         if verdict != BITWISE:
             parts.setdefault(verdict, (pair, error))
         if path == WHOLE:
-            answer.verdict = max(answer.verdict, verdict,
+            response.verdict = max(response.verdict, verdict,
                                  key=VERDICTS.index)
-            answer.error = max(answer.error or 0.0, error)
+            response.error = max(response.error or 0.0, error)
             limit = max(limit, bound)
-    answer.limit = limit
-    first, answer.step_error = parts.get(answer.verdict, (None, None))
+    response.limit = limit
+    first, response.step_error = parts.get(response.verdict, (None, None))
     if first is None:
-        return answer, None
+        return response, None
     path, name, *arrays = first
-    answer.step = path if name == "output" else f"{path} · {name}"
-    if answer.verdict == WRONG and in_float32(first, pairs, answer.error):
-        answer.verdict = FLOAT32
-        answer.known.append(
+    response.step = path if name == "output" else f"{path} · {name}"
+    if response.verdict == WRONG and in_float32(first, pairs, response.error):
+        response.verdict = FLOAT32
+        response.known.append(
             f"{path} hands on weights that float32 can hold, so that it has "
             "float32 inside.")
-    return answer, first
+    return response, first
 
 
 def in_float32(first, pairs, error):
