@@ -19,6 +19,7 @@ from parity import ports
 from parity.check import cases, extremes, golden
 from parity.check.refusals import CONFIG, raises, refusals
 from parity.check.search_steps import choices, steps_of_searches
+from parity.check.surroundings import surroundings
 from parity.numerics import canary, dtypes
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, Difference, relative_error)
@@ -78,10 +79,21 @@ def torch_in_force():
             torch.is_deterministic_algorithms_warn_only_enabled())
 
 
+#: TensorFlow has no public name for this: its enable_op_determinism lies here.
+TENSORFLOW = "tensorflow.python.framework.config"
+
+
 def disturb_tensorflow():
     """The same where Keras runs on TensorFlow."""
-    experimental = importlib.import_module("tensorflow").config.experimental
-    experimental.enable_tensor_float_32_execution(True)
+    config = importlib.import_module(TENSORFLOW)
+    config.enable_tensor_float_32_execution(True)
+    config.disable_op_determinism()
+
+
+def tensorflow_in_force():
+    """What set_precision only says of itself."""
+    config = importlib.import_module(TENSORFLOW)
+    return (config.is_op_determinism_enabled(),)
 
 
 def disturb_jax():
@@ -93,7 +105,8 @@ def disturb_jax():
 
 #: Port -> what disturbs its framework, and what has to be in force then.
 FRAMEWORKS = {"torch": (disturb_torch, torch_in_force),
-              "keras": (disturb_tensorflow, list), "jax": (disturb_jax, list)}
+              "keras": (disturb_tensorflow, tensorflow_in_force),
+              "jax": (disturb_jax, list)}
 
 
 def without_gradients(engine):
@@ -338,7 +351,7 @@ def of_kind(value, dtype):
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, rounded_weights,
     native_masks, refusals, resumed, kinds, steps_of_searches, choices,
-    one_token)} | extremes.ASKED
+    one_token, surroundings)} | extremes.ASKED
 
 
 def answers(bench, name):

@@ -1,6 +1,6 @@
 """Edits that change nothing here, and would on a device or with a backend."""
 
-from parity.mutation import proofs
+from parity.mutation import keras_proofs, proofs
 from parity.mutation.entries import (
     ALL, ANY, JAX, KERAS, NO_BACKEND, NO_DEVICE, TORCH, entries)
 
@@ -27,7 +27,17 @@ ELSEWHERE = (
         ("return jnp.array(value, device=jax.devices(device)[0])",
          "0 → -1"),
         ("return draw(to_native(key, model.home), shapes,",
-         "to_native(key, model.home) → key")),
+         "to_native(key, model.home) → key"),
+        ("*inputs, labels = (to_native(a, model.home) for a in "
+         "(*inputs, labels))",
+         "*inputs, labels = (to_native(a, model.home) for a in "
+         "(*inputs, labels)) → pass"),
+        ("source, target = to_native(source, device), "
+         "to_native(target, device)",
+         "source, target = to_native(source, device), "
+         "to_native(target, device) → pass",
+         "to_native(source, device) → source",
+         "to_native(target, device) → target")),
     *entries(
         KERAS, "engine.py", NO_DEVICE,
         proofs.one_device("keras"),
@@ -86,6 +96,12 @@ ELSEWHERE = (
         ('dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"', ANY),
         ("value = np.ascontiguousarray(value)",
          "np.ascontiguousarray(value) → value")),
+    *entries(
+        KERAS, "rotary.py", "TensorFlow gives an array the dtype of the "
+        "tensor beside it.", keras_proofs.an_array_beside_a_tensor,
+        *((f"{name} = ops.convert_to_tensor(self.{name}[start:end], x.dtype)",
+           f"ops.convert_to_tensor(self.{name}[start:end], x.dtype) → "
+           f"self.{name}[start:end]") for name in ("cosines", "sines"))),
     *entries(
         KERAS, "__init__.py", NO_BACKEND, proofs.one_backend,
         ('os.environ.setdefault("KERAS_BACKEND", "tensorflow")',

@@ -254,6 +254,30 @@ EQUIVALENT = (
         ("return jax.nn.softmax(x, axis=-1)", ", axis=-1 → "),
         ("return ops.softmax(x, axis=-1)", ", axis=-1 → ")),
     *entries(
+        JAX, "search.py", "The last axis is the one that is meant unless "
+        "another is named.", proofs.last_axis,
+        ("return jnp.take_along_axis(scores, places, axis=-1), places",
+         ", axis=-1 → ")),
+    *entries(
+        JAX, "loss.py", "JAX reads the last place where a place is beyond it.",
+        proofs.the_last_place_of_jax,
+        ("log_probs, labels[..., None], axis=-1)[..., 0]", "0 → 1")),
+    *entries(
+        JAX, "sample.py", "JAX reads the last place where a place is beyond "
+        "it.", proofs.the_last_place_of_jax,
+        ("return jnp.take_along_axis(which, rank[:, None], axis=-1)[:, 0]",
+         "0 → 1")),
+    *entries(
+        JAX, "search.py", "JAX reads the last place where a place is beyond "
+        "it.", proofs.the_last_place_of_jax,
+        ("scores = scores + jnp.where(finished, 0, log_p[:, 0])",
+         "0 → 1 at 50")),
+    *entries(
+        JAX, "random.py", "JAX makes the same whole number of it.",
+        proofs.whole_numbers_of_jax,
+        ("x1 = x1 + k[(block + 2) % 3] + jnp.uint32(block + 1)",
+         "jnp.uint32(block + 1) → (block + 1)")),
+    *entries(
         ALL, "decoder.py", "Neither word has positions in attention.",
         proofs.no_positions_across,
         ('self.cross_attention = MultiHeadAttention(config, "cross")',

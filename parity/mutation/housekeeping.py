@@ -59,6 +59,25 @@ HOUSEKEEPING = (
          "np.ascontiguousarray(convert(to_numpy(variable.value))) → "
          "convert(to_numpy(variable.value))")),
     *entries(
+        KERAS, "parameters.py", "NumPy takes any negative length for the one "
+        "to be found.", keras_proofs.any_negative_length,
+        ("return array.reshape(len(array), -1)", "-1 → -2"),
+        ("return array.reshape(-1, array.shape[-1])", "-1 → -2 at 21")),
+    *entries(
+        KERAS, "projection.py", "Keras takes the width from what comes in.",
+        keras_proofs.width_of_what_comes_in,
+        ("config.d_model, config.target_vocab)", "d_model → d_ff")),
+    *entries(
+        KERAS, "__init__.py", "It only hides what is printed meanwhile.",
+        keras_proofs.hides_what_is_printed,
+        ("os.dup2(nowhere, 2)", "nowhere, 2 → 2, nowhere")),
+    *entries(
+        KERAS, "random.py", "A power of two is exact in float32, and the "
+        "wider dtype is that of the product.",
+        keras_proofs.powers_of_two,
+        ('unit = ops.cast(fraction, "float64") * np.float64(2.0**-52)',
+         "float64 → float32 at 42")),
+    *entries(
         KERAS, "random.py", "Keras makes the same whole number of it, "
         "and bits are joined either way round.",
         keras_proofs.whole_numbers_of_keras,

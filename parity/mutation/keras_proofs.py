@@ -2,12 +2,15 @@
 """
 
 import importlib
+import os
 
 import numpy as np
 
 from parity import ports
 from parity.check import golden
+from parity.mutation import proofs
 from parity.mutation.proofs import CONFIG
+from parity.numerics import dtypes
 
 
 def keras():
@@ -50,6 +53,53 @@ def reshaped_is_contiguous():
     x = np.arange(24).reshape(2, 3, 4)
     for shape in ((2, -1), (-1, 4), (24,)):
         assert x.reshape(shape).flags.c_contiguous
+
+
+def any_negative_length():
+    """The length that is to be found may be -2 as well."""
+    x = np.arange(24).reshape(2, 3, 4)
+    for one, other in ((x.reshape(2, -1), x.reshape(2, -2)),
+                       (x.reshape(-1, 4), x.reshape(-2, 4))):
+        assert one.shape == other.shape and np.array_equal(one, other)
+
+
+def width_of_what_comes_in():
+    """A layer of Keras is told its outputs alone."""
+    if library := keras():
+        layer = library.layers.Dense(7)
+        layer(np.ones((1, 3)))
+        assert layer.kernel.shape == (3, 7)
+
+
+def hides_what_is_printed():
+    """Inside, nothing that is printed shows; before and after, it does."""
+    if keras():
+        hidden = importlib.import_module(ports.package("keras"))
+        before = os.fstat(2)
+        with hidden._without_chatter():
+            assert os.path.samestat(os.fstat(2), os.stat(os.devnull))
+        assert os.path.samestat(os.fstat(2), before)
+
+
+def powers_of_two():
+    """2⁻⁵² is one number in both dtypes, and float64 stays float64."""
+    assert np.float32(2.0**-52) == np.float64(2.0**-52)
+    if library := keras():
+        x = library.ops.cast(np.array([2**52 - 1, 5]), "float64")
+        one, other = x * np.float32(2.0**-52), x * np.float64(2.0**-52)
+        assert one.dtype == other.dtype and np.array_equal(one, other)
+
+
+def an_array_beside_a_tensor():
+    """A product of a tensor and an array has the tensor's dtype."""
+    proofs.one_backend()
+    if library := keras():
+        array = np.linspace(-1, 1, 7)
+        for dtype in dtypes.DTYPES:
+            x = library.ops.convert_to_tensor(np.linspace(0.1, 3, 7), dtype)
+            one, other = x * array, x * library.ops.convert_to_tensor(
+                array, dtype)
+            assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def whole_numbers_of_keras():

@@ -283,11 +283,30 @@ def the_wider_dtype():
 
 
 def last_axis():
-    """The frameworks' softmax is over the last axis if no other is named."""
-    for name, module in ("jax", "jax.nn"), ("keras", "keras.ops"):
+    """Each takes the last axis if no other is named."""
+    for name, module, function in (
+            ("jax", "jax.nn", "softmax"), ("keras", "keras.ops", "softmax"),
+            ("jax", "jax.numpy", "take_along_axis")):
         if not ports.absent(name):
-            softmax = importlib.import_module(module).softmax
-            assert inspect.signature(softmax).parameters["axis"].default == -1
+            given = inspect.signature(
+                getattr(importlib.import_module(module), function))
+            assert given.parameters["axis"].default == -1
+
+
+def the_last_place_of_jax():
+    """Of an axis of 1, JAX's place 1 is its place 0."""
+    if not ports.absent("jax"):
+        x = importlib.import_module("jax.numpy").arange(6).reshape(6, 1)
+        assert np.array_equal(x[..., 1], x[..., 0])
+
+
+def whole_numbers_of_jax():
+    """A number beside uint32 takes that dtype, and wraps as it does."""
+    if not ports.absent("jax"):
+        library = importlib.import_module("jax.numpy")
+        x = library.array([2**32 - 1, 3], library.uint32)
+        one, other = x + library.uint32(5), x + 5
+        assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def no_positions_across():

@@ -1,0 +1,86 @@
+"""What an engine does with its framework's own settings, and leaves alone.
+
+A function of an engine that yields (what is asked, whether the answer is
+right); parity.check.face lists it.
+"""
+
+import functools
+import importlib
+import warnings
+
+import numpy as np
+
+from contract import random
+from contract.config import PRESETS, at_test_size
+from contract.generation import GenerationConfig
+from contract.weights import part
+from parity.check import cases, golden
+from parity.check.refusals import raises
+from parity.numerics import dtypes
+
+CONFIG = at_test_size(PRESETS["complete"])
+
+#: Component -> where a decoder has one.
+PATHS = {
+    "norm": "layers.1.feed_forward_residual.norm.",
+    "residual": "layers.1.feed_forward_residual.",
+    "feed_forward": "layers.0.feed_forward.",
+    "multi_head_attention": "layers.0.cross_attention.",
+    "decoder_layer": "layers.1.", "decoder": ""}
+
+
+def surroundings(engine):
+    """Settings of its framework: what needs them says so, others stay."""
+    filters = list(warnings.filters)
+    native = engine.to_native(np.ones((2, 3)), "cpu")
+    yield "filters of warnings", list(warnings.filters) == filters
+    for dtype in dtypes.DTYPES:
+        native = engine.to_native(
+            np.arange(6).reshape(2, 3).astype(dtypes.NUMPY[dtype]), "cpu")
+        found = engine.to_numpy(native[1, 2])
+        yield f"one {dtype}", (
+            found.shape == () and found.dtype.name == dtype and found == 5)
+    yield from alone(engine)
+    yield from OWN.get(engine.NAME, lambda engine: ())(engine)
+
+
+def alone(engine):
+    """A component is built by itself, and hands its weights out again."""
+    weights = golden.shipped("complete")
+    for component, path in PATHS.items():
+        given = part(weights, f"decoder.{path}")
+        found = engine.export(engine.build(component, CONFIG, given))
+        yield f"{component} alone", found.keys() == given.keys() and all(
+            np.array_equal(array, given[name])
+            for name, array in found.items())
+
+
+def of_jax(engine):
+    """Without numbers of 64 bits, and inside a compiled function."""
+    jax, weights = importlib.import_module("jax"), golden.shipped("complete")
+    build = functools.partial(engine.build, "transformer", CONFIG, weights)
+    model, source = build("float32"), cases.padded_batch(CONFIG).source
+    with jax.enable_x64(False):
+        yield "float64 without it", raises(RuntimeError, build, "float64")
+        found = engine.generate(model, source, GenerationConfig(max_tokens=3))
+        yield "scores without it", found["scores"].dtype == np.float64
+    theirs = importlib.import_module(f"{engine.__package__}.random")
+    compiled = jax.jit(functools.partial(theirs.fold_in, theirs.key(4)))
+    yield "a number inside a compiled function", np.array_equal(
+        compiled(np.int32(6)), random.fold_in(random.key(4), 6))
+
+
+def of_keras(engine):
+    """Of symbols, which have a shape and no numbers."""
+    keras = importlib.import_module("keras")
+    path, config = "encoder.layers.0.self_attention.", CONFIG
+    attention = engine.build("multi_head_attention", config, part(
+        golden.shipped("complete"), path))
+    x = keras.KerasTensor((2, 5, config.d_model), "float64")
+    mask = keras.KerasTensor((2, 1, 1, 5), "bool")
+    found = attention(x, x, mask, cache=None)
+    yield "symbols", found.shape == x.shape and found.dtype == x.dtype
+
+
+#: What is asked of one framework alone.
+OWN = {"jax": of_jax, "keras": of_keras}
