@@ -18,7 +18,8 @@ from parity_tests.support.engines import usable
 #: well they wait for each other: torch then takes a hundred times as long.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-#: Of the cases of a test marked long, a sample takes one in so many.
+#: Of the cases of a test marked long, a sample takes one in so many; of one
+#: marked long(n), one in n.
 SHARE = 48
 
 #: Where JAX keeps what it has compiled.
@@ -36,11 +37,17 @@ def pytest_collection_modifyitems(config, items):
     seed = config.getoption("sample")
     if seed is None:
         return
-    left = [item for item in items if item.get_closest_marker("long")
-            and zlib.crc32(f"{seed} {item.nodeid}".encode()) % SHARE]
+    left = [item for item in items if not drawn(seed, item)]
     config.hook.pytest_deselected(items=left)
     left = set(left)
     items[:] = [item for item in items if item not in left]
+
+
+def drawn(seed, item):
+    """Whether a test is run: each that is not long, and a sample of those."""
+    mark = item.get_closest_marker("long")
+    number = zlib.crc32(f"{seed} {item.nodeid}".encode())
+    return not mark or number % (mark.args or (SHARE,))[0] == 0
 
 
 def pytest_terminal_summary(terminalreporter, config):

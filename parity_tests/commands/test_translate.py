@@ -188,6 +188,7 @@ def endless(tmp_path):
     return path
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("port_name, more", [
     ("numpy", []), ("numpy", ["--max-tokens", "64"]),
     ("all", ["--max-tokens", "7"])])

@@ -29,6 +29,7 @@ def test_a_wrong_answer_is_told(port, monkeypatch):
     assert wrong(port, "borders") == ["product"]
 
 
+@pytest.mark.long(3)
 def test_a_search_that_reads_too_much_is_told(port, monkeypatch):
     """Its answer is the same; what the decoder is given is not."""
     generate = port.generate

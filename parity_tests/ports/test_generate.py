@@ -103,6 +103,7 @@ def _kept(engine):
     return _models[engine.__name__]
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("rule, bos", [
     *((rule, 1) for rule in RULES), ("paper", END)])
 def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
@@ -119,6 +120,7 @@ def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
         one["scores"] / penalties, other["scores"], rtol=1e-12)
 
 
+@pytest.mark.long(2)
 @pytest.mark.parametrize("name", [s.name for s in generation.some_searches(
     1, END, MOST)])
 def test_scores_are_the_models_own(engine, name):
@@ -179,6 +181,7 @@ def enumerated(settings, source):
     return sorted(zip(scores, every), reverse=True)
 
 
+@pytest.mark.long(2)
 @pytest.mark.parametrize("rule", [r for r in RULES if r != "hf_true"])
 def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
     """Every target of up to three tokens is enumerated.
@@ -287,6 +290,7 @@ def test_samples_are_drawn_by_their_probability():
     assert (counted > 30).sum() >= 3
 
 
+@pytest.mark.long(2)
 @pytest.mark.parametrize("changes, most", [
     ({"top_k": 1}, 1), ({"top_k": 3}, 3), ({"top_p": 1e-9}, 1),
     ({"temperature": 1e-3}, 1)])
@@ -473,6 +477,7 @@ def test_the_unfinished_stand_in_where_nothing_finished(engine):
     assert fallback[0] == ([2, 0, 0], pytest.approx(math.log(0.1)))
 
 
+@pytest.mark.long(2)
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_forced_and_suppressed_tokens(engine_of_each_form, method):
     """None is renormalised, and what is forced adds nothing."""
@@ -517,6 +522,7 @@ def test_w_candidates_stay_whatever_ends():
             beam=4, eos_id=6, more_eos_ids=more).candidates == count
 
 
+@pytest.mark.long(2)
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_any_of_several_ids_ends(engine_of_each_form, method):
     """Padding stands behind the first, and none comes too soon."""
@@ -573,6 +579,7 @@ def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     assert np.isneginf(found["scores"]).all()
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2))
 def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
@@ -587,6 +594,7 @@ def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
         assert len(set(parts)) == len(parts)
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2, 3))
 def test_no_tokens_stand_twice(engine_of_each_form, n, cached):

@@ -81,6 +81,7 @@ def slope(function, step):
     return (8 * near - far) / (12 * step)
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_loss_along_random_directions(variant):
     config = configured(variant)

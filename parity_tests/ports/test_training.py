@@ -53,6 +53,7 @@ def test_a_hundred_steps_are_the_same(port, preset):
     assert worst["loss"] < 1e-12 and worst["weights"] < 1e-11
 
 
+@pytest.mark.long(2)
 def test_the_fast_form_trains_alike(port):
     """With all that a run can have; the reference's has tests of its own."""
     config, fast = small(), usable(port.NAME, "fast")
@@ -79,6 +80,7 @@ def reshaped(ids, batches):
     return ids.reshape(batches, -1, ids.shape[-1])
 
 
+@pytest.mark.long(2)
 def test_accumulation_equals_the_large_batch(engine):
     config = small(dropout=0.0)
     source, target = uneven(config)

@@ -10,9 +10,10 @@ import pytest
 from parity.causes import catalogue
 from parity.check import golden
 from parity.reading import (
-    breaking, curves, lessons, pages, serving, sources, values)
+    breaking, curves, pages, serving, sources, values)
 from parity_tests.support import page_pictures
 from parity_tests.support.browser import Opened, chromium
+from parity_tests.support.lessons import alone
 
 #: From a telephone, or a page enlarged four times, to a wide screen; 1024 is a
 #: projector's.
@@ -44,19 +45,12 @@ BROKEN = """() => {
 }"""
 
 
-def first_alone(make, *what):
-    """What makes the pages; of the lessons, the first alone is run."""
-    if make is lessons.shown and what[0] != lessons.paths()[0]:
-        return lessons.cells(what[0]), ""
-    return make(*what)
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The folder of the pages, with one lesson, and the values on them."""
     folder = tmp_path_factory.mktemp("browser")
     found = values.Values(())
-    made = pages.Site(found, call=first_alone)
+    made = pages.Site(found, call=alone(1))
     for name, html in made.pages():
         (folder / name).write_text(html, encoding="utf-8")
     for name, text in made.assets().items():
@@ -123,6 +117,7 @@ def sideways(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("name", KINDS)
 def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(opened, name):
     one = opened(f"{name}.html")
@@ -493,10 +488,10 @@ def test_the_picture_leads_to_the_code(opened):
     assert page.locator(".here-map .lit").count() == 3
 
 
-@pytest.mark.parametrize("name", ["index", "attention", "break", "rulings",
-                                  "attention-maps", "dialects", "flow", "loss",
-                                  "training-curves", "slides",
-                                  "lesson-01-tokens"])
+@pytest.mark.parametrize("name", ["index", "break", "slides", *(
+    pytest.param(name, marks=pytest.mark.long) for name in (
+        "attention", "rulings", "attention-maps", "dialects", "flow", "loss",
+        "training-curves", "lesson-01-tokens"))])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(opened, name, scheme):
     axe = pytest.importorskip(

@@ -16,8 +16,9 @@ from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
-    breaking, formulas, held, listing, pages, sources, values)
+    breaking, formulas, held, lessons, listing, pages, sources, values)
 from parity.render import markup, pictures
+from parity_tests.support.lessons import alone
 from parity_tests.support.places import is_there
 
 #: No page is larger, so that it opens at once on a slow line.
@@ -34,9 +35,9 @@ def found():
 
 @pytest.fixture(scope="module")
 def site(found, tmp_path_factory):
-    """The folder of the pages, and how large each is."""
+    """The folder of the pages, with one lesson, and how large each is."""
     folder = tmp_path_factory.mktemp("site") / "pages"
-    return folder, pages.Site(found).write(folder)
+    return folder, pages.Site(found, call=alone(3)).write(folder)
 
 
 class Reader(html.parser.HTMLParser):
@@ -100,18 +101,25 @@ def test_every_step_has_a_row_with_a_value_and_an_error(site, found):
     assert count == sum(not step.backward for step in steps) > 40
 
 
-def test_lessons_are_run_for_their_pages(site):
+def test_a_lesson_is_run_for_its_page(site):
     folder, sizes = site
-    files = sorted((sources.ROOT / "lessons").glob("[0-9]*.py"))
     text = (folder / "lesson-03-one-head.html").read_text(encoding="utf-8")
     assert "frameworks: numpy, torch<" in text
     assert "[[  2.5189" in text and "This lesson failed" not in text
     listed = (folder / "lessons.html").read_text(encoding="utf-8")
-    lessons = [name for name in sizes if name.startswith("lesson-")]
-    assert len(lessons) == len(files) and all(
-        name in listed for name in lessons)
-    for name in lessons:
-        page = (folder / name).read_text(encoding="utf-8")
+    there = [name for name in sizes if name.startswith("lesson-")]
+    assert len(there) == len(lessons.paths()) and all(
+        name in listed for name in there)
+    assert "not checked: jax, it was not asked for" in text
+
+
+@pytest.mark.long
+def test_every_lesson_is_run_for_its_page(found, tmp_path):
+    pages.Site(found).write(tmp_path / "pages")
+    files = list((tmp_path / "pages").glob("lesson-*.html"))
+    assert len(files) == len(lessons.paths())
+    for path in files:
+        page = path.read_text(encoding="utf-8")
         assert "This lesson failed" not in page
         assert "not checked: jax, it was not asked for" in page
 

@@ -57,6 +57,7 @@ def rewritten(port, file, name, old, new):
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(old) == 1, (port, file, old)
         made = {}
-        exec(source.replace(old, new), inspect.unwrap(function).__globals__, made)
+        exec(source.replace(old, new),
+             inspect.unwrap(function).__globals__, made)
         return made[function.__name__]
     return patched(port, file, name, make)

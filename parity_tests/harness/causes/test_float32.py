@@ -90,6 +90,7 @@ TAMPERED = {
 }
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
 @pytest.mark.parametrize("rows", [3, 7, 9])
 @pytest.mark.parametrize("what", TAMPERED)
@@ -258,6 +259,7 @@ def test_a_softmax_in_float32_is_shown(torch):
     assert comparison.verdict == FLOAT32
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("wrong", [
     {"change": lambda scores: scores * (1 + 1e-7)},
@@ -378,6 +380,7 @@ class TestHuggingFace:
         places = [one.a, *(path for path, _ in one.also)]
         assert "model.layers.1.self_attn.o_proj" in places
 
+    @pytest.mark.long(4)
     @pytest.mark.parametrize("inside", [[], [LLAMA]], ids=["", "norms"])
     @pytest.mark.parametrize("changes", [
         [leaking(-16.0)], [leaking(-20.0)], [rescaled(1 + 1e-7)],
