@@ -53,11 +53,27 @@ def dump(
             print(f"note: {note}")
 
 
+def is_script(path):
+    """Whether a path is no folder, and names a function of a script."""
+    return ".py:" in path.name and not path.exists()
+
+
+def traced(path):
+    """The Trace in a dump, or of what a script's function returns."""
+    if not is_script(path):
+        from parity.tracing import folder
+        return folder.load(path)
+    from parity.tracing.trace import trace
+    model, inputs, keywords = call_script(path)
+    with running(str(path)):
+        return trace(model, *inputs, **keywords)
+
+
 def compare(
     a: Annotated[pathlib.Path, typer.Argument(
-        metavar="A", help="A dump: the truth.")],
+        metavar="A", help="The truth: a dump, or SCRIPT.py:FUNCTION.")],
     b: Annotated[pathlib.Path, typer.Argument(
-        metavar="B", help="A dump: what is held against it.")],
+        metavar="B", help="What is held against it: likewise.")],
     map_file: Annotated[File, typer.Option(
         "--map", metavar="FILE", help="What is what, as TOML.  [default: "
         "found by values, names, order and shapes]")] = None,
@@ -72,35 +88,41 @@ def compare(
     allow_same: Annotated[bool, typer.Option(
         "--allow-same", help="Compare dumps that are the same bit by bit, "
         "such as one from before and one from after a rewrite.")] = False,
+    replace: Annotated[bool, typer.Option(
+        "--replace", help="Run b on with a's numbers where they part, again "
+        "and again, so that every fault is told: b is a script.")] = False,
     html: Annotated[File, typer.Option(
         metavar="FILE", help="Write a page to FILE.")] = None,
     json_file: Annotated[File, typer.Option(
         "--json", metavar="FILE", help="Write the report as JSON to FILE."
     )] = None,
 ):
-    """Compare two dumps: name the first step at which they part, and why.
+    """Compare two models: name the first step at which they part, and why.
 
     Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 4 nothing,
     or not the models' outputs, was compared.
     """
-    from parity.causes import explain
+    from parity.causes import explain, replacing
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
     from parity.matching import mapping_file
     from parity.matching.steps import suggest
     from parity.render import terminal
     from parity.render import comparison as pages
-    from parity.tracing import folder
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
         for path in (write_map, html, json_file):
             check_writable(path)
-        if a.resolve() == b.resolve():
+        if a.resolve() == b.resolve() and not is_script(a):
             raise InputError(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
                 "run with itself says nothing; give two different ones.")
-        first, second = folder.load(a), folder.load(b)
+        if replace and not is_script(b):
+            raise InputError(
+                f"--replace runs b on, and {str(b)!r} is no SCRIPT.py:FUNCTION "
+                "but a dump; give the script that it was made by.")
+        first, second = traced(a), traced(b)
         check_comparable(first, second, dtype, allow_same)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
@@ -108,7 +130,8 @@ def compare(
             mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype,
                               allow_same=allow_same)
-        explain.explain(comparison, first, second)
+        (replacing.replace if replace else explain.explain)(
+            comparison, first, second)
         pages.print_comparison(terminal.console(), comparison, everything)
         if html:
             pages.write_html(comparison, html)

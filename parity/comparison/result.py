@@ -102,6 +102,8 @@ class Comparison:
         of: the content_hash of each of the two Traces.
         left_out: what of the models' outputs could not be compared, in words.
         explanations: the result of causes.explain.explain, if it was called.
+        replaced: [step of a, step of b, name] of each output of b in whose
+            place a's was put, by causes.replacing.replace.
     """
 
     rows: list
@@ -113,6 +115,7 @@ class Comparison:
     of: tuple
     left_out: list
     explanations: list = dataclasses.field(default_factory=list)
+    replaced: list = dataclasses.field(default_factory=list)
 
     @property
     def compared(self):
@@ -173,7 +176,7 @@ class Comparison:
             "sentence": self.sentence(),
             "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
-            "left_out": self.left_out,
+            "left_out": self.left_out, "replaced": self.replaced,
             "only_a": self.names.only_a, "only_b": self.names.only_b,
             "rows": [plain(row) for row in self.rows],
         }

@@ -6,6 +6,7 @@ objects are new ones, and are not recorded.
 """
 
 import contextlib
+import functools
 
 import flax
 import jax
@@ -262,7 +263,7 @@ def framework_for(model):
     return Jax()
 
 
-def capture(model, inputs, keywords, loss_of, run=None):
+def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     """Trace an nnx.Module; see parity.tracing.trace.trace.
 
     Gradients take a second run, in which a zero is added to every output.
@@ -271,6 +272,7 @@ def capture(model, inputs, keywords, loss_of, run=None):
     variables, aliases, own = named_variables(model)
     paths = {id(module): path for path, module in modules(model)}
     recorder = Recorder(framework, paths, own)
+    recorder.instead = instead or {}
     recorder.silent = {path for path, module in modules(model)
                        if not is_called(type(module))}
     parameters = {path: recorder.keep(variable.get_raw_value())
@@ -299,7 +301,8 @@ def capture(model, inputs, keywords, loss_of, run=None):
     trainable = [path for path, variable in late.items()
                  if isinstance(variable, nnx.Param)]
     return finished(recorder, versions(), precision(), parameters, trainable,
-                    aliases, gradients, loss, rerun, notes)
+                    aliases, gradients, loss, rerun, functools.partial(
+                        capture, model, inputs, keywords, None, run), notes)
 
 
 def backward(model, inputs, keywords, loss_of, recorder, parameters):

@@ -5,6 +5,7 @@ Keras' backends.
 """
 
 import contextlib
+import functools
 import importlib
 import re
 
@@ -272,7 +273,7 @@ def framework_for(model):
     return Keras()
 
 
-def capture(model, inputs, keywords, loss_of, run=None):
+def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     """Trace a Keras layer or model; see parity.tracing.trace.trace."""
     framework = Keras()
     if not isinstance(model, keras.layers.Layer):
@@ -289,6 +290,7 @@ def capture(model, inputs, keywords, loss_of, run=None):
 
     def recorded(watch=None, recorder=None):
         recorder = recorder or Watching(model, framework, watch)
+        recorder.instead = instead or {}
         with calls_seen(recorder), recorder.tapping():
             output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
@@ -323,7 +325,8 @@ def capture(model, inputs, keywords, loss_of, run=None):
             return recorder.arrays(module(*args, **options))
     return finished(recorder, versions(), precision(), parameters, [
         path for path, variable in late.items() if variable.trainable], {},
-        gradients, loss, rerun)
+        gradients, loss, rerun, functools.partial(
+            capture, model, inputs, keywords, None, run))
 
 
 def _trainable(model):

@@ -151,7 +151,9 @@ class Recorder:
             output's replacement; gradients are computed with it. The key is
             (path of the step, name of the output).
 
-    The paths in ``silent`` are of modules that only contain others.
+    The paths in ``silent`` are of modules that only contain others. What is in
+    ``instead``, {(path of a step, name of its output): array}, takes the
+    place of what the step made.
     """
 
     def __init__(self, framework, paths, own, watch=None):
@@ -162,6 +164,7 @@ class Recorder:
         self.clock, self.active = 0, True
         self.thread = threading.get_ident()
         self.called, self.silent = set(), set()
+        self.instead = {}
 
     def whole(self, model, inputs, keywords, run=None):
         """Call the model, or instead ``run(recorder)`` as its own call."""
@@ -254,6 +257,10 @@ class Recorder:
             if not self.framework.is_array(leaf):
                 step.others[f"outputs.{name}"] = in_words(leaf)
                 return leaf
+            if (step.path, name) in self.instead:
+                leaf = self.framework.to_native(
+                    self.instead[step.path, name].astype(
+                        self.framework.to_numpy(leaf).dtype))
             array = step.outputs[name] = self.keep(leaf)
             if self.watch is not None and is_float(array):
                 return self.watch((step.path, name), leaf)
@@ -261,7 +268,9 @@ class Recorder:
         replaced = mapped(output, "output", visit)
         step.ended = self.tick()
         self.steps.append(step)
-        return (replaced if self.watch is not None else output), True
+        changed = self.watch is not None or any(
+            path == step.path for path, _ in self.instead)
+        return (replaced if changed else output), True
 
     def tap(self, module, name, value):
         """Record a tap of one of this project's models."""
@@ -335,7 +344,7 @@ def main_dtype(steps, parameters):
 
 
 def finished(recorder, versions, precision, parameters, trainable, aliases,
-             gradients, loss, rerun, notes=()):
+             gradients, loss, rerun, again, notes=()):
     """The Trace of a Recorder."""
     if not recorder.steps or recorder.steps[-1].path != WHOLE:
         why = recorder.hidden.get(WHOLE, COMPILED)
@@ -351,5 +360,5 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
          if path not in recorder.called | recorder.silent],
         [*notes, *(f"a call of {path!r} was {why} and not recorded."
                    for path, why in recorder.hidden.items()
-                   if path not in recorder.called)], None, rerun)
+                   if path not in recorder.called)], None, rerun, again)
     return trace

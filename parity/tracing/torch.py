@@ -6,6 +6,7 @@ while the model runs.
 """
 
 import contextlib
+import functools
 
 import ml_dtypes
 import numpy as np
@@ -167,7 +168,7 @@ def framework_for(model):
     return Torch(arrays[0].device if arrays else torch.device("cpu"))
 
 
-def capture(model, inputs, keywords, loss_of, run=None):
+def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     """Trace a torch.nn.Module; see parity.tracing.trace.trace."""
     if isinstance(model, torch._dynamo.OptimizedModule):
         raise InputError(
@@ -199,6 +200,7 @@ def capture(model, inputs, keywords, loss_of, run=None):
         for path, module in model.named_modules()}
     recorder = Recorder(framework, paths, own,
                         collected.watch if collected else None)
+    recorder.instead = instead or {}
     recorder.silent = {
         path for path, module in model.named_modules()
         if type(module).forward is torch.nn.Module.forward}
@@ -234,7 +236,8 @@ def capture(model, inputs, keywords, loss_of, run=None):
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]
     return finished(recorder, versions(), precision(), parameters, trainable,
-                    aliases, gradients, loss, rerun, notes)
+                    aliases, gradients, loss, rerun, functools.partial(
+                        capture, model, inputs, keywords, None, run), notes)
 
 
 def backward(framework, recorder, collected, loss, tensors, arguments):

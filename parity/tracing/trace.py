@@ -99,6 +99,7 @@ class Trace:
     notes: list = dataclasses.field(default_factory=list)
     origin: str | None = None
     _rerun: Callable | None = dataclasses.field(default=None, repr=False)
+    _again: Callable | None = dataclasses.field(default=None, repr=False)
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
 
     def hash_of(self, array):
@@ -187,6 +188,33 @@ class Trace:
                     f"{list(np.shape(array))}, not "
                     f"{list(expected.shape)}; give it that shape.")
         return self._rerun(path, inputs)
+
+
+    def run_on(self, instead):
+        """Run the whole model again, with other numbers at some steps.
+
+        Args:
+            instead: (path of a step, name of its output) -> array of its
+                shape, which takes the place of what the step makes.
+
+        Returns:
+            A Trace, without gradients.
+
+        Raises:
+            InputError: the trace was read from a file, or an output is unknown
+                or of another shape.
+        """
+        if self._again is None:
+            raise InputError(
+                "the model cannot be run on, because its trace was read from "
+                "a file; trace the model again.")
+        for (path, name), array in instead.items():
+            made = self.step(path).outputs.get(name)
+            if made is None or made.shape != array.shape:
+                raise InputError(
+                    f"{path!r} has no output {name!r} of shape "
+                    f"{list(array.shape)}; choose one that it has.")
+        return self._again(instead)
 
 
 def array_digest(array):

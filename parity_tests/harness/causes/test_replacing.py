@@ -1,0 +1,110 @@
+"""``parity compare --replace``: every fault, one behind the other."""
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import parity
+from contract.errors import InputError
+from parity.causes.replacing import replace
+from parity.commands import compare as commands
+from parity.tracing import folder
+from parity_tests.support.engines import usable
+from parity_tests.support.explaining import Y, drawn, port
+
+
+def three_faults():
+    """A port with three faults, its original, and their input."""
+    usable("torch")
+    import torch
+    a, b = drawn(port()), drawn(port(act=torch.nn.functional.gelu))
+    b.layers[0].ln1.eps = 1e-3
+    kernel = b.layers[1].attention.k.weight
+    kernel.data = kernel.data.T.contiguous()
+    return a, b, torch.from_numpy(Y)
+
+
+def test_three_faults_are_told_each_with_its_place():
+    a, b, x = three_faults()
+    a, b = parity.trace(a, x), parity.trace(b, x)
+    comparison = parity.compare(a, b)
+    told = replace(comparison, a, b)
+    assert [(each.a, each.cause, each.in_b) for each in told] == [
+        ("layers.0.ln1", "epsilon", "0.001"),
+        ("layers.0.outer", "activation", "gelu"),
+        ("layers.1.attention.k", "kernel", "transposed")]
+    assert told[1].also == [["layers.1.outer", "layers.1.outer"]]
+    assert comparison.notes[-1].endswith("then the models' outputs agree.")
+    assert [one for one, _, _ in comparison.replaced] == [
+        "layers.0.ln1", "layers.0.outer", "layers.1.attention.k",
+        "layers.1.outer"]
+    assert comparison.as_json()["replaced"] == comparison.replaced
+
+
+def test_a_model_is_run_on_with_other_numbers():
+    a, b, x = three_faults()
+    a, b = parity.trace(a, x), parity.trace(b, x)
+    end = b.steps[-2].path
+    number = np.full_like(b.step(end).outputs["output"], 2.0)
+    again = b.run_on({(end, "output"): number})
+    assert (again.steps[-1].outputs["output"] == 2).all()
+    assert again.content_hash != b.content_hash
+    assert b.run_on({}).content_hash == b.content_hash
+    with pytest.raises(InputError, match="has no output 'output' of shape"):
+        b.run_on({(end, "output"): number[:1]})
+    with pytest.raises(InputError, match="no step"):
+        b.run_on({("nowhere", "output"): number})
+
+
+def test_equal_models_are_not_run_on(tmp_path):
+    a, _, x = three_faults()
+    a, b = parity.trace(a, x), parity.trace(a, x)
+    comparison = parity.compare(a, b, allow_same=True)
+    assert replace(comparison, a, b) == [] == comparison.replaced
+    folder.dump(b, tmp_path / "b")
+    with pytest.raises(InputError, match="read from a file"):
+        replace(comparison, a, folder.load(tmp_path / "b"))
+
+
+SCRIPT = """
+from parity_tests.harness.causes.test_replacing import three_faults
+
+def right():
+    a, _, x = three_faults()
+    return a, x
+
+def wrong():
+    _, b, x = three_faults()
+    return b, x
+"""
+
+
+def test_the_command(tmp_path):
+    (tmp_path / "s.py").write_text(SCRIPT)
+    app = typer.Typer()
+    app.command()(commands.compare)
+    right, wrong = (f"{tmp_path}/s.py:{name}" for name in ("right", "wrong"))
+    done = CliRunner().invoke(app, [right, wrong, "--replace"])
+    assert done.exit_code == 1, done.output
+    assert done.output.count("why: ") == 3
+    done = CliRunner().invoke(app, [wrong, str(tmp_path), "--replace"])
+    assert done.exit_code == 2 and "is no SCRIPT.py:FUNCTION" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param("jax", marks=pytest.mark.long),
+    pytest.param("keras", marks=pytest.mark.long)])
+def test_each_framework_is_run_on(name):
+    usable(name)
+    from benchmarks.porting.across import encoder_of, of_nn
+    from benchmarks.porting.kits import kit
+    _, _, (x,), arrays = of_nn()
+    kind = {"jax": "nnx"}.get(name, name)
+    a, b = (parity.trace(encoder_of(kind, arrays, {"eps": eps, "act": "gelu"}),
+                         kit(kind).array(x)) for eps in (1e-5, 1e-3))
+    comparison = parity.compare(a, b)
+    each, = replace(comparison, a, b)
+    assert (each.cause, each.in_b) == ("epsilon", "0.001")
+    assert len(comparison.replaced) == 4
