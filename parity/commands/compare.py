@@ -2,6 +2,7 @@
 
 import importlib.util
 import pathlib
+import shlex
 from typing import Annotated, Optional
 
 import typer
@@ -91,6 +92,9 @@ def compare(
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
+    evidence: Annotated[File, typer.Option(
+        metavar="DIR", help="Write a page and JSON for a pull request to DIR."
+    )] = None,
     html: Annotated[File, typer.Option(
         metavar="FILE", help="Write a page to FILE.")] = None,
     json_file: Annotated[File, typer.Option(
@@ -105,10 +109,12 @@ def compare(
     from parity.causes import explain, replacing
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
+    from parity.comparison.evidence import evidence as facts
     from parity.matching import mapping_file
     from parity.matching.steps import suggest
     from parity.render import terminal
     from parity.render import comparison as pages
+    from parity.render.evidence import write
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
@@ -132,6 +138,15 @@ def compare(
                               allow_same=allow_same)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
+        if evidence:
+            command = ["parity", "compare", str(a), str(b), *(
+                word for word, value in (
+                    ("--map", map_file), ("--dtype", dtype),
+                    ("--allow-same", allow_same), ("--replace", replace))
+                if value for word in (
+                    [word] if value is True else [word, str(value)]))]
+            write(facts(comparison, first, second, shlex.join(command)),
+                  evidence)
         pages.print_comparison(terminal.console(), comparison, everything)
         if html:
             pages.write_html(comparison, html)

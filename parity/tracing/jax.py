@@ -300,7 +300,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
             return recorder.arrays(module(*args, **options))
     trainable = [path for path, variable in late.items()
                  if isinstance(variable, nnx.Param)]
-    return finished(recorder, versions(), precision(), parameters, trainable,
+    settings = precision() | {"device": jax.default_backend()}
+    return finished(recorder, versions(), settings, parameters, trainable,
                     aliases, gradients, loss, rerun, functools.partial(
                         capture, model, inputs, keywords, None, run), notes)
 

@@ -235,7 +235,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
             return recorder.arrays(module(*args, **options))
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]
-    return finished(recorder, versions(), precision(), parameters, trainable,
+    settings = precision() | {"device": str(device)}
+    return finished(recorder, versions(), settings, parameters, trainable,
                     aliases, gradients, loss, rerun, functools.partial(
                         capture, model, inputs, keywords, None, run), notes)
 

@@ -1,0 +1,112 @@
+"""The evidence of a comparison as one page of Markdown, and as JSON."""
+
+import pathlib
+
+from contract.errors import InputError
+from contract.files import write_json, write_whole
+from parity.numerics.words import number
+
+PAGE, DATA = "evidence.md", "evidence.json"
+
+#: How many divergences the page lists; the JSON has all.
+MOST = 20
+
+
+def write(data, folder):
+    """Write what ``evidence`` returned to a folder, which is made if needed.
+
+    Raises:
+        InputError: the folder cannot be made or written.
+    """
+    folder = pathlib.Path(folder)
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the folder {str(folder)!r} cannot be made ({error.strerror}); "
+            "give one inside a folder that exists.") from None
+    write_json(folder / DATA, data)
+    write_whole(folder / PAGE, as_markdown(data))
+
+
+def as_markdown(data):
+    """The page: the verdict and why first, then what it rests on."""
+    diverging = [row for row in data["rows"] if row["diverges"]]
+    return "\n".join([
+        f"# Parity: {data['verdict']}", "", plain(data["sentence"]), "",
+        *(f"- **{each['cause']}**: {plain(each['sentence'])}"
+          for each in data["explanations"]),
+        *[""] * bool(data["explanations"]),
+        *_command(data["command"]),
+        "| | a | b |", "|---|---|---|", *_sides(data), "",
+        *_rows("Diverges", diverging[:MOST], len(diverging)),
+        *_headroom(data["headroom"]),
+        *(f"- note: {plain(note)}" for note in data["notes"]), ""])
+
+
+def plain(text):
+    """Words of others as text, which no Markdown in them can change."""
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|#&" else c for c in str(text))
+
+
+def code(text):
+    """Words of others as code in a row of a table."""
+    return "`" + str(text).replace("`", "'").replace("|", "¦") + "`"
+
+
+def _command(command):
+    """How to repeat it."""
+    return ["Again:", "", "```sh", command, "```", ""] if command else []
+
+
+def _sides(data):
+    """The rows of a table that say what the two models are."""
+    sides = [(data[name], data["sides"][name]) for name in "ab"]
+
+    def row(title, cells):
+        return f"| {title} | {' | '.join(cells)} |"
+    yield row("versions", [plain(", ".join(
+        f"{name} {version}" for name, version in about["versions"].items()))
+        for about, _ in sides])
+    yield row("computed in", [plain(", ".join(filter(None, (
+        about["dtype"], str(about["precision"].get("device", ""))))))
+        for about, _ in sides])
+    yield row("parameters", [
+        f"{each['numbers']:,}, {each['trainable']:,} trainable"
+        for _, each in sides])
+    yield row("dtypes", [plain(", ".join(sorted({
+        tensor["dtype"] for step in each["steps"].values()
+        for tensor in step.values()}))) for _, each in sides])
+    yield row("steps", [str(about["steps"]) for about, _ in sides])
+    yield row("inputs", [", ".join(
+        f"{code(name)} {tensor['dtype']} {tensor['shape']} "
+        f"{tensor['sha256'][:12]}" for name, tensor in each["inputs"].items())
+        for _, each in sides])
+    environment = data["environment"]
+    yield row("machine", [plain(
+        f"Python {environment['python']}, {environment['platform']}")] * 2)
+
+
+def _rows(title, rows, count):
+    """A table of rows."""
+    if not rows:
+        return
+    more = f", of which {len(rows)} are listed" if count > len(rows) else ""
+    yield from (f"{title}: {count}{more}", "",
+                "| what | step of a | step of b | error | limit |",
+                "|---|---|---|---:|---:|")
+    for row in rows:
+        yield (f"| {row['part']} | {code(row['a'])} | {code(row['b'])} | "
+               f"{number(row['error'])} | {number(row['limit'])} |")
+    yield ""
+
+
+def _headroom(rows):
+    """What matches, and comes nearest to its limit."""
+    if not rows:
+        return
+    yield from ("Matches, and comes nearest to its limit:", "")
+    for row in rows:
+        yield (f"- {row['part']} of {code(row['a'])}: {number(row['error'])}, "
+               f"{row['times']:.0f} times below {number(row['limit'])}")
+    yield ""
