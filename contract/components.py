@@ -26,6 +26,7 @@ COMPONENTS = {
     "decoder_layer": ("decoder", "DecoderLayer", lambda c: (c,)),
     "encoder": ("encoder", "Encoder", lambda c: (c,)),
     "decoder": ("decoder", "Decoder", lambda c: (c,)),
+    "head": ("head", ("HEADS", "output_transform"), lambda c: (c,)),
     "projection": ("projection", ("PROJECTIONS", "has_output_bias"),
                    lambda c: (c.d_model, c.target_vocab)),
     "transformer": ("one_stack", ("MODELS", "stacks"), lambda c: (c,)),

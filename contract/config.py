@@ -111,6 +111,9 @@ class TransformerConfig:
         relative_buckets: how many numbers a head has for relative positions.
         relative_distance: the distance from which on all share one of them.
         output: "logits", or "log_probs" for their log-softmax.
+        output_transform: whether vectors pass a linear map of their own, the
+            activation and a norm with norm_eps before the projection, as in
+            BERT.
         output_scale: vectors times 1/√d_model before the projection, "root",
             or "none".
         output_bias: whether the projection has a bias; None, unless it is
@@ -165,6 +168,7 @@ class TransformerConfig:
     relative_buckets: int = 32
     relative_distance: int = 128
     output: str = "logits"
+    output_transform: bool = False
     output_scale: str = "none"
     output_bias: bool | None = None
     tied: str | bool = "none"

@@ -138,6 +138,9 @@ def schema(config):
         attentions = ["self_attention", "cross_attention"]
         tree["decoder"] = _stack(
             config, config.n_decoder_layers, attentions[:1 + source])
+    if config.output_transform:
+        tree["head"] = {"inner": _linear(config.d_model, config.d_model),
+                        "norm": _norm(config)}
     tree["projection"] = _projection(config)
     return dict(_flatten(tree))
 

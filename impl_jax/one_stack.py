@@ -9,6 +9,7 @@ from impl_jax.attention import MultiHeadAttention
 from impl_jax.embedding import BEGINS, EMBEDDINGS, TokenEmbedding
 from impl_jax.encoder import Encoder, EncoderLayer
 from impl_jax.feed_forward import FEED_FORWARDS
+from impl_jax.head import HEADS
 from impl_jax.layer_norm import NORMS, NoNorm
 from impl_jax.masks import causal_mask
 from impl_jax.positional import ENCODINGS
@@ -76,6 +77,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab, rngs=rngs)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config, rngs=rngs)
+        self.head = HEADS[config.output_transform](config, rngs=rngs)
         self.projection = projection_of(
             config, self.source_embedding, rngs=rngs)
         self.output_factor = SCALES[config.output_scale](config.d_model)
@@ -99,6 +101,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config, rngs=rngs)
+        self.head = HEADS[config.output_transform](config, rngs=rngs)
         self.projection = projection_of(
             config, self.target_embedding, rngs=rngs)
         self.output_factor = SCALES[config.output_scale](config.d_model)

@@ -7,6 +7,7 @@ from impl_jax.decoder import Decoder
 from impl_jax.embedding import (
     BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from impl_jax.encoder import Encoder
+from impl_jax.head import HEADS
 from impl_jax.positional import ENCODINGS
 from impl_jax.projection import OUTPUTS, SCALES, projection_of
 
@@ -30,6 +31,7 @@ class Transformer(nnx.Module):
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config, rngs=rngs)
         self.decoder = Decoder(config, rngs=rngs)
+        self.head = HEADS[config.output_transform](config, rngs=rngs)
         self.projection = projection_of(
             config, self.target_embedding, rngs=rngs)
         self.output_factor = SCALES[config.output_scale](config.d_model)
@@ -60,7 +62,8 @@ class Transformer(nnx.Module):
 
     def project(self, decoded):
         """Vectors [B T D] to a score for every token, [B T V]."""
-        logits = self.projection(decoded * self.output_factor)
+        x = self.head(decoded)
+        logits = self.projection(x * self.output_factor)
         # [3] output [B T V]: the logits, or their log-softmax  (R16)
         output = tap(self, "output", self.output_function(logits))
         return output

@@ -9,6 +9,7 @@ from impl_keras.attention import MultiHeadAttention
 from impl_keras.embedding import BEGINS, EMBEDDINGS, TokenEmbedding
 from impl_keras.encoder import Encoder, EncoderLayer
 from impl_keras.feed_forward import FEED_FORWARDS
+from impl_keras.head import HEADS
 from impl_keras.layer_norm import NORMS, NoNorm
 from impl_keras.masks import causal_mask
 from impl_keras.positional import ENCODINGS
@@ -80,6 +81,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.source_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
@@ -103,6 +105,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]

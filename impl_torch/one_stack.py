@@ -9,6 +9,7 @@ from impl_torch.attention import MultiHeadAttention
 from impl_torch.embedding import BEGINS, EMBEDDINGS, TokenEmbedding
 from impl_torch.encoder import Encoder, EncoderLayer
 from impl_torch.feed_forward import FEED_FORWARDS
+from impl_torch.head import HEADS
 from impl_torch.layer_norm import NORMS, NoNorm
 from impl_torch.masks import causal_mask
 from impl_torch.positional import ENCODINGS
@@ -77,6 +78,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.source_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
@@ -99,6 +101,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]

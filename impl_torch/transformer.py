@@ -7,6 +7,7 @@ from impl_torch.decoder import Decoder
 from impl_torch.embedding import (
     BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from impl_torch.encoder import Encoder
+from impl_torch.head import HEADS
 from impl_torch.positional import ENCODINGS
 from impl_torch.projection import OUTPUTS, SCALES, projection_of
 
@@ -31,6 +32,7 @@ class Transformer(nn.Module):
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
@@ -60,7 +62,8 @@ class Transformer(nn.Module):
 
     def project(self, decoded):
         """Vectors [B T D] to a score for every token, [B T V]."""
-        logits = self.projection(decoded * self.output_factor)
+        x = self.head(decoded)
+        logits = self.projection(x * self.output_factor)
         # [3] output [B T V]: the logits, or their log-softmax  (R16)
         output = tap(self, "output", self.output_function(logits))
         return output

@@ -12,6 +12,7 @@ from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.embedding import BEGINS, EMBEDDINGS, TokenEmbedding
 from reference_numpy.encoder import Encoder, EncoderLayer
 from reference_numpy.feed_forward import FEED_FORWARDS
+from reference_numpy.head import HEADS
 from reference_numpy.layer_norm import NORMS, NoNorm
 from reference_numpy.masks import causal_mask
 from reference_numpy.positional import ENCODINGS
@@ -82,6 +83,7 @@ class EncoderModel(Transformer):
             config, config.source_vocab)
         self.source_positions = Positions(config, config.source_length)
         self.encoder = Encoder(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.source_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
@@ -112,6 +114,7 @@ class DecoderModel(Transformer):
         self.target_begin = BEGINS[config.begin]()
         self.target_positions = Positions(config, config.max_length)
         self.decoder = CausalStack(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]

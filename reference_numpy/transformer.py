@@ -4,6 +4,7 @@ from reference_numpy.decoder import Decoder
 from reference_numpy.embedding import (
     BEGINS, EMBEDDINGS, TiedEmbedding, TokenEmbedding)
 from reference_numpy.encoder import Encoder
+from reference_numpy.head import HEADS
 from reference_numpy.positional import ENCODINGS
 from reference_numpy.projection import (
     OUTPUTS, OUTPUTS_BACKWARD, SCALES, projection_of)
@@ -33,6 +34,7 @@ class Transformer:
         self.target_positions = Positions(config, config.max_length)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
+        self.head = HEADS[config.output_transform](config)
         self.projection = projection_of(config, self.target_embedding)
         self.output_factor = SCALES[config.output_scale](config.d_model)
         self.output_function = OUTPUTS[config.output]
@@ -73,8 +75,9 @@ class Transformer:
     def project(self, decoded):
         """Vectors [B T D] to a score for every token, [B T V]."""
         c = {}
+        x, c["head"] = self.head.forward(decoded)
         logits, c["projection"] = self.projection.forward(
-            decoded * self.output_factor)
+            x * self.output_factor)
         # [3] output [B T V]: the logits, or their log-softmax  (R16)
         output = c["output"] = self.output_function(logits)
         return output, c
@@ -101,7 +104,9 @@ class Transformer:
         dlogits = self.output_backward(doutput, c["output"])
         dscaled, g["projection"] = self.projection.backward(
             dlogits, c["projection"])
-        return dscaled * self.output_factor, g
+        ddecoded, g["head"] = self.head.backward(
+            dscaled * self.output_factor, c["head"])
+        return ddecoded, g
 
     def backward(self, doutput, c):
         """From doutput [B T V]: g, every parameter's and every step's."""

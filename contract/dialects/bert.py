@@ -1,8 +1,18 @@
 """BERT, as Hugging Face's transformers have it: an encoder alone."""
 
 from contract.dialects.dialect import Dialect
-from contract.dialects.rows import SAME, Entry, layer, norm
+from contract.dialects.rows import SAME, Entry, layer, linear, norm
 from contract.dialects.words import ACTIVATIONS
+
+_HEAD = "cls.predictions.transform"
+
+
+def _headed(fields, described, arrays):
+    """The head that guesses masked tokens, where a file has it."""
+    if f"{_HEAD}.dense.weight" not in arrays:
+        return fields
+    return {**fields, "output_transform": True, "output_bias": True}
+
 
 BERT = Dialect(
     name="bert",
@@ -15,6 +25,8 @@ BERT = Dialect(
         "Embeddings are not multiplied by √d.",
         "The feed-forward is a GELU.",
         "ε is 1e-12.",
+        "To guess masked tokens, vectors pass a Linear, a GELU and a norm, and "
+        "the projection has a bias; a file without them is read without.",
     ),
     fixed={
         "residual": "post", "norm": "layer", "stacks": "encoder",
@@ -44,7 +56,12 @@ BERT = Dialect(
     renamed=((r"LayerNorm\.gamma$", "LayerNorm.weight"),
              (r"LayerNorm\.beta$", "LayerNorm.bias")),
     ignored=(r"(bert\.)?embeddings\.position_ids",),
-    apart=(r"(bert\.)?pooler\..*", r"cls\..*", r"classifier\..*"),
+    apart=(r"(bert\.)?pooler\..*", r"cls\.seq_relationship\..*",
+           r"classifier\..*"),
+    aliases={"cls.predictions.decoder.weight":
+             "bert.embeddings.word_embeddings.weight",
+             "cls.predictions.decoder.bias": "cls.predictions.bias"},
+    adjust=_headed,
     rows=(
         Entry("source_embedding.table",
               "bert.embeddings.word_embeddings.weight", SAME),
@@ -58,8 +75,11 @@ BERT = Dialect(
                {"inner": "intermediate.dense", "outer": "output.dense"},
                ("attention.output.LayerNorm", "output.LayerNorm"),
                ("self.query", "self.key", "self.value", "output.dense")),
+        *linear("head.inner", f"{_HEAD}.dense"),
+        *norm("head.norm", f"{_HEAD}.LayerNorm"),
+        Entry("projection.bias", "cls.predictions.bias", SAME),
     ),
     outputs={
-        "last_hidden_state": "memory",
+        "last_hidden_state": "memory", "logits": "output",
         "attentions{i}": "encoder.layers.{i}.self_attention.weights"},
 )

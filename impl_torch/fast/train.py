@@ -36,7 +36,8 @@ def gradients_of(model, inputs, labels, drawn):
     """The loss of a batch, and its gradient by every weight, in order."""
     weights = [weight for _, weight, _ in leaves(model)]
     with torch.enable_grad(), dropping(paths(model), drawn):
-        x = (vectors(model, *inputs) * model.output_factor).flatten(0, 1)
+        x = model.head(vectors(model, *inputs))
+        x = (x * model.output_factor).flatten(0, 1)
     loss, dx, *by_projection = loss_and_gradients(
         model.projection, x.detach(), labels.flatten(), model.config)
     gradients = torch.autograd.grad(x, weights, dx, allow_unused=True)

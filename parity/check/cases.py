@@ -189,6 +189,8 @@ def component_cases(config, batch=None):
     if config.stacks != "encoder":
         yield Case("decoder", "decoder", (x, *read_memory), path="decoder",
                    nested=False)
+    if config.output_transform:
+        yield Case("head", "head", (x,), path="head")
     yield Case("projection", "projection", (x,), path="projection")
     logits = values("logits", *target, config.target_vocab)
     yield Case("loss", "loss", (logits, batch.target), kind="loss")

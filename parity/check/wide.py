@@ -255,6 +255,8 @@ def value_cases(model):
                 ("multi_head_attention", f"{layer}.self_attention",
                  (x, x, mask)),
                 ("feed_forward", f"{layer}.feed_forward", (more * x,)),
+                *((("head", "head", (more * x,)),)
+                  if config.output_transform else ()),
                 ("projection", "projection", (more * x,)),
                 (stack, stack, (x, mask))):
             yield Case(f"{component}, {values}", component, inputs, path=path,

@@ -12,7 +12,7 @@ from parity.originals.unrounded import unrounded
 CLASSES = {
     "hf_marian": ("MarianMTModel", "MarianConfig"),
     "bart": ("BartForConditionalGeneration", "BartConfig"),
-    "bert": ("BertModel", "BertConfig"),
+    "bert": ("BertForMaskedLM", "BertConfig"),
     "gpt2": ("GPT2LMHeadModel", "GPT2Config"),
     "t5": ("T5ForConditionalGeneration", "T5Config"),
     "llama": ("LlamaForCausalLM", "LlamaConfig"),

@@ -65,11 +65,9 @@ def prove(dialect, original_class, seed, engines):
     weights = dialect.read(arrays, config)
     question = sizes.question(config, seed)
     answers = original.run(question)
-    trains = question.labels is not None
-    loss, grads = original.gradients(question) if trains else (None, {})
-    if trains:
-        stepped_loss = original.step(question, TRAINING)
-        stepped = dialect.read(original.arrays(), config)
+    loss, grads = original.gradients(question)
+    stepped_loss = original.step(question, TRAINING)
+    stepped = dialect.read(original.arrays(), config)
     probes = probe_weights(config, seed)
     original.load(dialect.write(probes, config))
     again = original.run(question)
@@ -87,14 +85,13 @@ def prove(dialect, original_class, seed, engines):
         for name, answer in answers.items():
             if step := dialect.step_of(name, config):
                 yield found(port, "outputs", step, steps[step], answer)
-        if trains:
-            yield from _gradients(found, port, engine, dialect, config,
-                                  weights, question, loss, grads)
-            yield from _step(found, port, engine, config, weights, question,
-                             stepped_loss, {
-                                 name: stepped[name] for row
-                                 in learned(dialect, config, grads)
-                                 for name in names_of(row.ours)})
+        yield from _gradients(found, port, engine, dialect, config,
+                              weights, question, loss, grads)
+        yield from _step(found, port, engine, config, weights, question,
+                         stepped_loss, {
+                             name: stepped[name] for row
+                             in learned(dialect, config, grads)
+                             for name in names_of(row.ours)})
         steps = forward(engine, config, probes, question)
         for name, answer in again.items():
             if step := dialect.step_of(name, config):
@@ -159,11 +156,10 @@ def _step(found, port, engine, config, weights, question, loss, stepped):
     """The loss of a step of Adam, and every weight after it."""
     model = engine.build("transformer", config, weights)
     trainer = engine.trainer(model, TRAINING)
-    last = question.labels[:, -1:]
-    source = question.target if question.source is None else question.source
+    source, target, *_ = inputs(config, question)
     result = engine.train_step(
         trainer, source[None],
-        np.concatenate([question.target, last], axis=1)[None])
+        np.concatenate([target[:, :1], question.labels], axis=1)[None])
     yield found(port, "training step", "loss", result["loss"], loss)
     after = engine.export(model)
     for name, array in stepped.items():

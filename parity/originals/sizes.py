@@ -15,13 +15,17 @@ class Asked:
     Attributes:
         source: int64 [B S], padded at the right; in a decoder alone None.
         target: int64 [B T], what the decoder reads; in an encoder alone None.
-        labels: int64 [B T], the next tokens.
-        types: int64 [B S], segments, or None. ``source`` is without them.
+        labels: int64 [B T], the next tokens; in an encoder alone [B S], what
+            each of its tokens may be; padding's id where there is nothing to
+            guess.
+        types: int64 [B S], segments, 0 of padding, or None. ``source`` is
+            without them.
     """
 
     source: np.ndarray | None
     target: np.ndarray | None
-    labels: np.ndarray | None
+    labels: np.ndarray
+    pad_id: int
     types: np.ndarray | None = None
 
 
@@ -75,11 +79,14 @@ def question(config, seed):
         row[int(draw.integers(1, len(row))):] = config.pad_id
     target = ids(config.target_vocab, int(draw.integers(2, longest)) + 1)
     types = draw.integers(0, max(1, segments), source.shape)
-    return Asked(
-        None if stacks == "decoder" else source,
-        None if stacks == "encoder" else target[:, :-1],
-        None if stacks == "encoder" else target[:, 1:],
-        types if segments else None)
+    types[source == config.pad_id] = 0
+    if stacks == "encoder":
+        labels = np.where(source == config.pad_id, config.pad_id,
+                          ids(config.target_vocab, source.shape[1]))
+        return Asked(source, None, labels, config.pad_id,
+                     types if segments else None)
+    return Asked(None if stacks == "decoder" else source, target[:, :-1],
+                 target[:, 1:], config.pad_id)
 
 
 def random_arrays(arrays, seed):

@@ -45,7 +45,8 @@ class TorchModel:
         """The mean cross-entropy of the labels, with its graph."""
         return self.torch.nn.functional.cross_entropy(
             self.logits(question).flatten(0, 1),
-            self.tensor(question.labels).flatten())
+            self.tensor(question.labels).flatten(),
+            ignore_index=question.pad_id)
 
     def gradients(self, question):
         """The loss, and its gradient by every parameter."""

@@ -106,6 +106,10 @@ def stack_of(config, kinds, name):
         after.append(norm(config, kinds, f"{name}.norm"))
     if name == "decoder" or config.stacks == "encoder":
         tied = "the table of the embedding" if config.output_tied else ""
+        if config.output_transform:
+            after += [Box("head", "Head", kinds["head"],
+                          ACTIVATIONS[config.activation]),
+                      norm(config, kinds, "head.norm")]
         after += [Box("projection", "Projection", kinds["projection"], tied),
                   Box("", "logits" if config.output == "logits"
                       else "log-probabilities", kind="text")]

@@ -14,7 +14,7 @@ PARTS = (
         "projection", "transformer")),
     ("Other models", (
         "variants.html", "dialects.html", "marian.html", "rotary", "relative",
-        "one_stack")),
+        "head", "one_stack")),
     ("Training", (
         "loss", "optimizer", "train", "dropout", "training-curves.html")),
     ("Answers", ("attention-maps.html", "search", "sample", "cache")),

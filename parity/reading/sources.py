@@ -27,8 +27,9 @@ NOT_SHOWN = {"__init__.py", "engine.py"}
 #: The order in which a reader meets the files; others follow by name.
 ORDER = ("embedding", "positional", "masks", "layer_norm", "attention",
          "rotary", "relative", "feed_forward", "residual", "encoder", "decoder",
-         "projection", "transformer", "one_stack", "loss", "optimizer", "train",
-         "cache", "search", "sample", "dropout", "random", "parameters")
+         "head", "projection", "transformer", "one_stack", "loss", "optimizer",
+         "train", "cache", "search", "sample", "dropout", "random",
+         "parameters")
 
 TITLES = {"numpy": "NumPy", "torch": "PyTorch", "keras": "Keras",
           "jax": "JAX"}

@@ -43,9 +43,9 @@ OTHERS = (
      "a pre-norm model with RMS norms, gated feed-forward networks and "
      "positions that do not count padding"),
     ({"tied": "output", "output_bias": True, "token_types": 2,
-      "positions": "learned"},
-     "a model with types of tokens, learned positions and a tied projection "
-     "with a bias"),
+      "positions": "learned", "output_transform": True},
+     "a model with types of tokens, learned positions, and a head before a "
+     "tied projection with a bias"),
     ({"stacks": "decoder", "tied": "none", "output_bias": False,
       "positions": "rotary_halves"},
      "a decoder alone, with rotary positions in halves"),

@@ -123,6 +123,8 @@ VARIANTS = {
     "embeddings tied, no bias, begun by zeros": {
         "tied": "embeddings", "output_bias": False, "begin": "zero"},
     "types of tokens": {"token_types": 3, "embedding_norm": True},
+    "a head before a tied output": {
+        "output_transform": True, "tied": "output", "output_bias": True},
     "softmax rounded to float32": {
         "softmax_rounding": "float32", "attention_bias": "none"},
     "rotary, in halves": {"positions": "rotary_halves"},

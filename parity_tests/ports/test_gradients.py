@@ -63,6 +63,9 @@ VARIANTS = {
         "position_padding": True, "embedding_norm": True}),
     "output tied, scaled, with a bias": ("complete", {
         "tied": "output", "output_scale": "root", "output_bias": True}),
+    "a head before a scaled output": ("practical", {
+        "output_transform": True, "output_scale": "root",
+        "activation": "gelu"}),
     "begun by zeros, types of tokens": ("practical", {
         "begin": "zero", "token_types": 3, "output_bias": False}),
     "tied log-probabilities": ("vaswani2017_base", {"output": "log_probs"}),

@@ -112,3 +112,19 @@ def test_a_norm_of_embeddings_is_before_dropout():
     np.testing.assert_allclose(
         steps["source_positions.norm.centered"],
         x - x.mean(axis=-1, keepdims=True), rtol=0, atol=1e-13)
+
+
+def test_a_head_stands_before_the_projection():
+    """Dense, activation, norm; then the scaled and tied product."""
+    config = configured(output_transform=True, output_scale="root",
+                        tied="output", output_bias=True, norm_eps=1e-3)
+    weights = probe_weights(config)
+    steps = run(config, weights)
+    x = np.maximum(steps["decoded"] @ weights["head.inner.kernel"]
+                   + weights["head.inner.bias"], 0)
+    x = (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(
+        x.var(axis=-1, keepdims=True) + 1e-3)
+    x = x * weights["head.norm.scale"] + weights["head.norm.bias"]
+    np.testing.assert_allclose(
+        steps["output"], x / 48**0.5 @ weights["target_embedding.table"].T
+        + weights["projection.bias"], rtol=0, atol=1e-13)

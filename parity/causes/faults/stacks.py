@@ -4,7 +4,7 @@ import numpy as np
 
 from parity.causes.cause import Cause
 from parity.causes.faults.putting import (
-    CALLS, module_of, replaced, weights_by, worded)
+    CALLS, module_of, numpy_of, replaced, tapped, weights_by, worded)
 
 ENDS = "it is between modules, where a sum or a factor has no name of its own"
 MASKED = "a mask that a model makes for itself is not seen from outside"
@@ -18,6 +18,21 @@ def typed_by(function):
     """Other vectors of types: ``function(array)``."""
     return weights_by(lambda name, array, config: (
         function(array) if name.endswith("types") else None))
+
+
+#: A model with a head, and where it is seen first.
+HEAD = {"topic": "output", "case": "head",
+        "changes": {"output_transform": True}, "not_explained": ENDS}
+
+
+def unnormalised(old, port):
+    """The call of a head that ends in what is activated."""
+    def made(self, x):
+        inner = self.inner(x)
+        steps = {"inner": inner, "activated": self.activation(inner)}
+        return tapped(port, self, {
+            name: numpy_of(port, value) for name, value in steps.items()})
+    return made
 
 
 def instead(file, name, other):
@@ -68,6 +83,13 @@ CAUSES = (
           "in T5's first version.", put=worded(
               "projection", "SCALES", "none", "root"),
           case="project", step="output", not_explained=ENDS),
+    Cause(name="no head before the projection", sentence="Vectors reach it as "
+          "they are.", put=instead("head", "TransformHead", "NoHead"),
+          step="inner", **HEAD),
+    Cause(name="a head without its norm", sentence="What is activated reaches "
+          "the projection.", put=replaced(
+              "head", "TransformHead.call", unnormalised),
+          step="norm.mean", **HEAD),
     Cause("a decoder alone sees later tokens", "masks", "It has no mask, not "
           "even of padding.", put=masked_by("DecoderModel", _everything),
           changes={"stacks": "decoder"}, case="transformer",
