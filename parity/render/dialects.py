@@ -2,6 +2,7 @@
 """
 
 from rich.table import Table
+from rich.text import Text
 
 from contract.config import TransformerConfig, preset
 from contract.dialects.table import SYSTEMS
@@ -149,6 +150,17 @@ def heard(file, answers):
         error = relative_error(one.logits, first.logits)[0] if same else None
         table.add_row(one.port, one.text, "" if error is None
                       else number(error), f"{one.seconds:.1f}")
+    return table
+
+
+def guessed(guesses):
+    """What each port guessed in a text, and how far its log p are off."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("port", "answer", "log p", "error"):
+        table.add_column(title)
+    for one in guesses:
+        table.add_row(one.port, Text(one.text), f"{one.score:.12f}",
+                      number(one.error(guesses[0])))
     return table
 
 

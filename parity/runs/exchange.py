@@ -247,18 +247,20 @@ def export(folder, name, out):
                 shutil.copy(source / each, temporary / each)
 
 
-def tokenizer_of(words, pattern, special):
+def tokenizer_of(words, pattern, special, unknown="<unk>", marks=None):
     """A Tokenizer whose tokens are whole words of a list.
 
     Args:
         words: the tokens, by id.
         pattern: a regular expression of one token in a text.
         special: bos and eos, between which a source stands.
+        unknown: the token of what is in no word.
+        marks: the tokens that are no text; by default all that begin with <.
     """
     import tokenizers
     from tokenizers import decoders, models, pre_tokenizers, processors
     inner = tokenizers.Tokenizer(models.WordLevel(
-        {word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+        {word: i for i, word in enumerate(words)}, unk_token=unknown))
     inner.pre_tokenizer = pre_tokenizers.Split(
         tokenizers.Regex(pattern), "isolated")
     inner.decoder = decoders.Fuse()
@@ -266,5 +268,6 @@ def tokenizer_of(words, pattern, special):
     inner.post_processor = processors.TemplateProcessing(
         single=f"{begin} $A {end}", special_tokens=[
             (token, words.index(token)) for token in special])
-    inner.add_special_tokens([word for word in words if word[0] == "<"])
+    inner.add_special_tokens(
+        list(marks) if marks else [word for word in words if word[0] == "<"])
     return Tokenizer(inner)

