@@ -70,7 +70,7 @@ class Search:
         return found
 
     def ends(self, token):
-        """Whether a token is one of the eos ids."""
+        """Whether each token is one of the eos ids: bool [*], of int [*]."""
         return jnp.isin(token, jnp.array(self.settings.eos_ids))
 
     def reorder(self, parents):

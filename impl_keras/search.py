@@ -72,7 +72,7 @@ class Search:
         return found
 
     def ends(self, token):
-        """Whether a token is one of the eos ids."""
+        """Whether each token is one of the eos ids: bool [*], of int [*]."""
         return ops.isin(token, ops.array(self.settings.eos_ids, "int64"))
 
     def reorder(self, parents):

@@ -74,7 +74,7 @@ class Search:
         return found
 
     def ends(self, token):
-        """Whether a token is one of the eos ids."""
+        """Whether each token is one of the eos ids: bool [*], of int [*]."""
         return torch.isin(token, torch.tensor(self.settings.eos_ids))
 
     def reorder(self, parents):

@@ -182,17 +182,20 @@ def require(names):
     return unavailable
 
 
-def split_words(values, allowed, what):
-    """Words separated by spaces or commas, or repeated; ``all`` means all.
+def split_words(values, allowed, what, spaces=True):
+    """Words separated by commas, or repeated; ``all`` means all.
 
-    An allowed word with spaces in it is taken as it stands.
+    Args:
+        spaces: whether spaces separate words too; an allowed word that has
+            some is taken as it stands.
 
     Raises:
         InputError: a word is not among those allowed, or there is none.
     """
-    words = [word for value in values for piece in value.split(",")
-             for word in ([piece.strip()] if piece.strip() in allowed
-                          else piece.split())]
+    pieces = [" ".join(piece.split())
+              for value in values for piece in value.split(",")]
+    words = [word for piece in filter(None, pieces) for word in (
+        piece.split() if spaces and piece not in allowed else [piece])]
     if not words:
         raise InputError(
             f"no {what} is given; choose from {', '.join(allowed)}.")

@@ -32,9 +32,12 @@ SEARCHING = ("torch",)
 #: The modes that divide weights along "data" too.
 SHARDED = ("FSDP2", "FSDP2 + TP")
 
+#: The mode with a runtime of its own.
+ONNX = "ONNX Runtime"
+
 #: How else each implementation runs a model than as it is, on one device.
 MODES: dict[str, tuple] = {
-    "torch": ("aot_eager", "inductor", "export", "ONNX Runtime"),
+    "torch": ("aot_eager", "inductor", "export", ONNX),
     "keras on tensorflow": ("tf.function", "XLA", "SavedModel"),
     "keras on jax": ("jit",),
     "keras on torch": ("aot_eager",),

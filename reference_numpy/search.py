@@ -95,7 +95,7 @@ class Search:
         return found
 
     def ends(self, token):
-        """Whether a token is one of the eos ids."""
+        """Whether each token is one of the eos ids: bool [*], of int [*]."""
         return np.isin(token, np.array(self.settings.eos_ids))
 
     def reorder(self, parents):

@@ -38,7 +38,7 @@ class MeshEngine:
         mode: "jit", the only one.
 
     Attributes:
-        read: how many rows a device has read last.
+        rows_read: how many rows a device has read last.
 
     Raises:
         InputError: there are not so many devices.
@@ -48,7 +48,7 @@ class MeshEngine:
     FUSED = {"gradients"}
 
     def __init__(self, axes, mode):
-        self.read = 0
+        self.rows_read = 0
         count = axes["data"] * axes["model"]
         there = jax.devices("cpu")
         if len(there) < count:
@@ -76,7 +76,7 @@ class MeshEngine:
         """Arrays divided along "data", by one of their axes."""
         arrays = [jax.device_put(array, self.on(*[None] * axis, "data"))
                   for array in arrays]
-        self.read = arrays[0].addressable_shards[0].data.shape[axis]
+        self.rows_read = arrays[0].addressable_shards[0].data.shape[axis]
         return arrays
 
     def copies(self, model):

@@ -93,6 +93,7 @@ class MixedEngine:
     def scaled_loss(self, graph, config):
         """What is differentiated: the loss times its scale, and the loss."""
         def scaled_loss(weights, inputs, labels, drawn, scale):
+            """Both are float32 []; weights are those of nnx.split."""
             model = nnx.merge(graph, self.cast(weights))
             with dropping(paths(model), drawn):
                 output = model(*inputs)

@@ -90,6 +90,7 @@ class MixedEngine:
         config = model.config
 
         def scaled_loss():
+            """What is differentiated: the loss [] times its scale."""
             with dropping(paths(model), drawn):
                 output = model(*inputs)
             return scale * cross_entropy(

@@ -96,14 +96,14 @@ class MeshEngine:
         mode: "DDP", "FSDP2", "TP" or "FSDP2 + TP".
 
     Attributes:
-        read: how many rows this rank has read last.
+        rows_read: how many rows this rank has read last.
     """
 
     NAME = NAME
     FUSED = {"gradients"}
 
     def __init__(self, axes, mode):
-        self.mode, self.read = mode, 0
+        self.mode, self.rows_read = mode, 0
         mesh = init_device_mesh(
             "cpu", (axes["data"], axes["model"]),
             mesh_dim_names=("data", "model"))
@@ -149,7 +149,7 @@ class MeshEngine:
 
     def run(self, model, *inputs):
         """A model's output of this rank's rows."""
-        self.read = len(inputs[0])
+        self.rows_read = len(inputs[0])
         return (model.parallel[0] if self.mode == "DDP" else model)(*inputs)
 
     def copies(self, model):

@@ -60,10 +60,13 @@ class Session:
         return torch.from_numpy(output)
 
 
+#: The mode with a runtime of its own.
+ONNX = "ONNX Runtime"
+
 #: Mode -> what makes a function of a function and its inputs.
 MODES = {"eager": eager, "aot_eager": compiled("aot_eager"),
          "inductor": compiled("inductor"), "export": exported,
-         "ONNX Runtime": onnx_runtime}
+         ONNX: onnx_runtime}
 
 
 def ran(mode, run):
@@ -76,8 +79,8 @@ def ran(mode, run):
             return bool(count["inductor"])
         case "export":
             return isinstance(run, torch.fx.GraphModule)
-        case "ONNX Runtime":
-            return isinstance(run, Session) and run.count > 0
+    if mode == ONNX:
+        return isinstance(run, Session) and run.count > 0
     return mode == "eager"
 
 
@@ -89,7 +92,7 @@ def missing(mode, dtype):
             cpp_builder.get_cpp_compiler()
         except Exception:
             return "inductor needs a C++ compiler, and there is none"
-    if mode == "ONNX Runtime":
+    if mode == ONNX:
         if importlib.util.find_spec("onnxruntime") is None:
             return "onnxruntime is not installed"
         if dtype == "bfloat16":
@@ -101,7 +104,7 @@ def missing(mode, dtype):
 def missing_gradients(mode):
     """Why a mode has no gradients, in words, or ""."""
     return ("an exported program has its own copies of the weights"
-            if mode in ("export", "ONNX Runtime") else "")
+            if mode in ("export", ONNX) else "")
 
 
 def predictor(model, mode, inputs):

@@ -4,18 +4,15 @@ A part is a generator. Before its first yield it asks the ports, so that they
 work while others are compared; then it yields a list of Rows a device.
 """
 
+import itertools
 import time
 
-from contract.weights import probe_weights
 from parity.check import (
-    cases, face, generation, lockstep, training_runs, workers)
+    cases, face, generation, kinks, lockstep, training_runs, workers)
 from parity.check.report import Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference
-
-#: How many weights are tried to find some that are not near a kink.
-MOST_SEEDS = 100
 
 
 class Parts:
@@ -122,10 +119,8 @@ class Parts:
     def _gradients(self, preset, config, weights, dtype):
         """The part of gradients, on weights that are not near a kink."""
         case = cases.gradients_case(cases.padded_batch(config), config.pad_id)
-        for seed in range(1, MOST_SEEDS):
-            if not Reference(config, weights, dtype).near_a_kink(case):
-                break
-            weights = probe_weights(config, seed)
+        _, weights = kinks.suited(config, case, dtype, itertools.chain(
+            [weights], kinks.probes(config, 1)))
         return self._cases(preset, config, weights, dtype, [case])
 
     def _training(self, preset, run, weights, form="readable"):

@@ -9,6 +9,7 @@ import typer
 
 from contract.dialects.table import SYSTEMS
 from contract.errors import InputError, one_of
+from contract.files import check_writable
 from parity import ports
 from parity.commands import answering
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
@@ -39,6 +40,7 @@ def dialects(
         out = terminal.console()
         for name in names or ():
             one_of(name, SYSTEMS, "dialect")
+        check_writable(markdown)
         if prove:
             _prove(out, names or list(SYSTEMS), seeds, port, markdown)
         elif not names:
@@ -52,8 +54,8 @@ def dialects(
             out.print(parted(one, other))
         else:
             raise InputError(
-                "one dialect alone has nothing to differ from; give two, or "
-                "none for a line each.")
+                "it is two dialects that differ; give two, or none for a line "
+                "each.")
 
 
 def _prove(out, names, seeds, port, markdown):

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from contract.config import PRESETS
-from contract.errors import InputError, one_of, visible
+from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json, Require, Words, exit_if_missing
@@ -76,8 +76,8 @@ def matrix(
             works=tuple(words(work or ["all"], WORKS, "work")),
             meshes=tuple(mesh_list(mesh or ["one"])))
         if mode is not None:
-            wanted = dataclasses.replace(
-                wanted, modes=mode_words(mode, run.modes_of(wanted)))
+            wanted = dataclasses.replace(wanted, modes=tuple(words(
+                mode, run.modes_of(wanted), "mode", spaces=False)))
         check_writable(json_file)
         check_writable(markdown)
         exit_if_missing(words(require, known[1:], "port") if require else [])
@@ -158,22 +158,3 @@ def mesh_list(given):
         ("one", *MESHES) if word == "all" else (word,))]
     return dict.fromkeys("" if name == "one" else mesh_words(mesh_axes(name))
                          for name in names)
-
-
-def mode_words(given, known):
-    """Modes separated by commas, for some have spaces; None for all.
-
-    Raises:
-        InputError: what was asked for has no such mode, or none is given.
-    """
-    names = [name for words in given for word in words.split(",")
-             if (name := " ".join(word.split()))]
-    if not names:
-        raise InputError(
-            f"no mode is given; choose from {', '.join(known)}.")
-    for name in names:
-        if name != "all" and name not in known:
-            raise InputError(
-                f"nothing that was asked for has a mode {visible(name)}; "
-                f"choose from {', '.join(known)}.")
-    return None if "all" in names else tuple(names)

@@ -45,7 +45,7 @@ def call_script(target):
     try:
         try:
             specification.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(failed(f"{str(path)!r} cannot be imported",
                                     path, error)) from None
         function = getattr(module, name, None)
@@ -54,7 +54,7 @@ def call_script(target):
                 f"{str(path)!r} has no function {name!r}; check its name.")
         try:
             result = function()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(failed(f"{name} of {str(path)!r} failed", path,
                                     error)) from None
     finally:
@@ -98,7 +98,7 @@ def running(target):
         yield
     except (InputError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(failed(
             f"the model of {target} failed",
             pathlib.Path(target.rpartition(":")[0]), error)) from None

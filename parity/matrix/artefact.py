@@ -21,7 +21,7 @@ from parity.check.runners import Reference
 from parity.matrix.cells import Matrix, cell_of, failed, left_out
 from parity.numerics import tolerances
 from parity.numerics.comparator import compare
-from parity.targets import Target
+from parity.targets import ONNX, Target
 
 #: What this program writes, and the newest that it reads.
 SCHEMA = 1
@@ -155,7 +155,7 @@ def sound(facts, vectors):
 def replay(path):
     """The Matrix of an artefact: one cell, of what the runtime answers."""
     facts, content, vectors = read(path)
-    target = Target(facts["port"], mode="ONNX Runtime", dtype=facts["dtype"])
+    target = Target(facts["port"], mode=ONNX, dtype=facts["dtype"])
     matrix = Matrix(facts["name"])
     if importlib.util.find_spec("onnxruntime") is None:
         matrix.cells.append(left_out(

@@ -7,10 +7,9 @@ import time
 import numpy as np
 
 from parity import ports
-from parity.check import cases, golden, lockstep, training_runs, workers
-from parity.check.parts import MOST_SEEDS
-from parity.check.runners import Reference, Runner, compare_steps
-from contract.weights import probe_weights
+from parity.check import (
+    cases, golden, kinks, lockstep, training_runs, workers)
+from parity.check.runners import Runner, compare_steps
 from parity.matrix import repeats, tiers
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
@@ -26,28 +25,17 @@ def reference(preset, dtype, work):
     config, batch = cases.test_size(preset), cases.padded_batch(
         cases.test_size(preset))
     if work == "forward":
-        return prepared(config, cases.model_case(batch), dtype,
-                        [golden.shipped(preset)])
-    return prepared(
+        return with_truth(config, cases.model_case(batch), dtype,
+                          [golden.shipped(preset)])
+    return with_truth(
         config, cases.gradients_case(batch, config.pad_id), dtype,
-        itertools.chain([golden.shipped(preset)], probes(config, 1)))
+        itertools.chain([golden.shipped(preset)], kinks.probes(config, 1)))
 
 
-def probes(config, first):
-    """Yield weights of a model, each drawn by another seed."""
-    return (probe_weights(config, seed) for seed in range(first, MOST_SEEDS))
-
-
-def prepared(config, case, dtype, candidates):
-    """The Reference of the first weights that suit a Case, it, and its Truth.
-
-    Args:
-        candidates: weights; of the last it is taken if none suits.
-    """
-    for weights in candidates:
-        ours = Reference(config, weights, dtype)
-        if not ours.near_a_kink(case):
-            break
+def with_truth(config, case, dtype, candidates):
+    """The Reference of the first weights that suit a Case, it, and its Truth;
+    candidates as ``kinks.suited`` takes them."""
+    ours, _ = kinks.suited(config, case, dtype, candidates)
     return ours, case, ours.truth(case)
 
 

@@ -16,7 +16,7 @@ from contract.sharding import copies
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity import ports
-from parity.check import cases, lockstep, training_runs
+from parity.check import cases, kinks, lockstep, training_runs
 from parity.check.runners import Runner, compare_steps
 from parity.matrix import measuring, mesh_causes
 from parity.numerics import rounding, tolerances
@@ -83,7 +83,7 @@ def reference(preset, dtype, work):
     case = cases.model_case(batch) if work == "forward" else (
         dataclasses.replace(
             cases.gradients_case(batch, config.pad_id), key=KEY))
-    return measuring.prepared(config, case, dtype, measuring.probes(config, 0))
+    return measuring.with_truth(config, case, dtype, kinks.probes(config, 0))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,8 +153,9 @@ def undivided(engine, target, runner):
 def unread(engine, target):
     """Whether a device reads other rows than its own, as undivided's."""
     rows = ROWS // mesh_axes(target.mesh)["data"]
-    return measuring.divergences({} if engine.read == rows else {
-        "rows": f"a device reads {engine.read} of {ROWS}, and not {rows}"})
+    return measuring.divergences({} if engine.rows_read == rows else {
+        "rows": f"a device reads {engine.rows_read} of {ROWS}, and not "
+                f"{rows}"})
 
 
 def compared_outputs(engine, target, preset, rank):

@@ -13,12 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from parity.check import workers
 from parity.numerics.distance import finite_distance
+from parity.targets import ONNX
 
 #: How often the same is asked, and how many batches cost is measured with.
 TIMES, BATCHES = 10, 60
-
-#: The mode with a runtime of its own.
-ONNX = "ONNX Runtime"
 
 #: Those whose threads a process can set later; others read them at the start.
 POOLS = ("numpy", "torch", "keras on torch")

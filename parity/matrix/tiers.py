@@ -150,7 +150,7 @@ def vector(arrays, names):
 
 
 @functools.cache
-def prepared(preset):
+def smooth_model(preset):
     """The config of a preset, its float32 weights, and a batch.
 
     A ReLU's gradient jumps where rounding decides the sign of its input, and in
@@ -227,7 +227,7 @@ class TierFindings:
 
 def compared_steps(engine, kind, target, preset):
     """Every step of a forward pass."""
-    config, arrays, batch = prepared(preset)
+    config, arrays, batch = smooth_model(preset)
     inputs = cases.model_case(batch).inputs
     check_inputs(config, *inputs)
     model = Runner(engine, config, arrays, "float32", target.device).model
@@ -251,7 +251,7 @@ def compared_steps(engine, kind, target, preset):
 
 def compared_gradients(engine, kind, target, preset):
     """The loss, and its gradient by all weights."""
-    config, arrays, batch = prepared(preset)
+    config, arrays, batch = smooth_model(preset)
     *inputs, labels = cases.gradients_case(batch, config.pad_id).inputs
     model = Runner(engine, config, arrays, "float32", target.device).model
     loss, gradients = engine.gradients(model, *inputs, labels)
@@ -271,7 +271,7 @@ def compared_gradients(engine, kind, target, preset):
 
 def compared_training(engine, kind, target, preset):
     """Some steps of training: losses, norms, scales and how weights moved."""
-    config, arrays, _ = prepared(preset)
+    config, arrays, _ = smooth_model(preset)
     trainer = engine.trainer(engine.build(
         "transformer", config, arrays, "float32", target.device), TRAINING)
     exact, low = (EmulatedTrainer(Emulated(config, arrays, *how), TRAINING)

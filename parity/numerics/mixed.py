@@ -53,40 +53,27 @@ def in_three(a, b):
     return high @ high_b + (high @ low_b + low @ high_b)
 
 
-class _Float32(np.ndarray):
-    """float32 arrays with another product; ``multiply`` is a tier's."""
+class _Float32(rounding.Emulating):
+    """float32 arrays with another product."""
 
-    multiply = None
-
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
-        plain = [np.asarray(x) if isinstance(x, np.ndarray) else x
-                 for x in inputs]
-        if ufunc is np.matmul:
-            result = type(self).multiply(*plain)
-        else:
-            result = getattr(ufunc, method)(*plain, **keywords)
-        if not np.issubdtype(np.asarray(result).dtype, np.floating):
-            return result
-        result = np.asarray(result, np.float32).view(type(self))
-        if out is not None:
-            out[0][...] = result
-            return out[0]
-        return result
+    def emulated(self, result, ufunc, inputs):
+        """The result, in float32."""
+        return np.asarray(result, np.float32).view(type(self))
 
 
 class Tf32(_Float32):
     """float32 whose products are in TF32."""
 
-    multiply = staticmethod(in_tf32)
+    product = staticmethod(in_tf32)
 
 
 class Bfloat16x3(_Float32):
     """float32 whose products are three of bfloat16."""
 
-    multiply = staticmethod(in_three)
+    product = staticmethod(in_three)
 
 
-class _Autocast(np.ndarray):
+class _Autocast(rounding.Emulating):
     """float32 arrays of which some are short: the results of products.
 
     An operation of short arrays rounds, one that has a long array does not.
@@ -94,21 +81,14 @@ class _Autocast(np.ndarray):
 
     stored, long = "", True
 
-    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
-        plain = [np.asarray(x) if isinstance(x, np.ndarray) else x
-                 for x in inputs]
-        if ufunc is np.matmul:
-            plain = [to_short(x, self.stored) for x in plain]
-        with np.errstate(over="ignore", invalid="ignore"):
-            result = getattr(ufunc, method)(*plain, **keywords)
-        if not np.issubdtype(np.asarray(result).dtype, np.floating):
-            return result
-        result = self.kind(result, ufunc is not np.matmul
-                           and any(map(is_long, inputs)))
-        if out is not None:
-            out[0][...] = result
-            return out[0]
-        return result
+    def product(self, a, b):
+        """a @ b of rounded matrices."""
+        return to_short(a, self.stored) @ to_short(b, self.stored)
+
+    def emulated(self, result, ufunc, inputs):
+        """The result, rounded if it is a product's or of short arrays."""
+        return self.kind(result, ufunc is not np.matmul
+                         and any(map(is_long, inputs)))
 
     def __array_function__(self, func, types, args, kwargs):
         result = super().__array_function__(func, types, args, kwargs)

@@ -19,26 +19,40 @@ def rounded(array, dtype):
     return array.astype(NUMPY[dtype], copy=False)
 
 
-class _Rounded(np.ndarray):
-    """A float32 array whose operations round their results to ``stored``."""
-
-    stored = None
+class Emulating(np.ndarray):
+    """A float32 array whose operations give what another precision does."""
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
-        plain = [np.asarray(x) if isinstance(x, _Rounded) else x
+        plain = [np.asarray(x) if isinstance(x, np.ndarray) else x
                  for x in inputs]
-        with np.errstate(over="ignore"):
-            result = getattr(ufunc, method)(*plain, **keywords)
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = (self.product(*plain) if ufunc is np.matmul
+                      else getattr(ufunc, method)(*plain, **keywords))
             if not np.issubdtype(np.asarray(result).dtype, np.floating):
                 return result
-            result = self._round(result)
+            result = self.emulated(result, ufunc, inputs)
         if out is not None:
             out[0][...] = result
             return out[0]
         return result
 
-    def _round(self, array):
-        short = np.asarray(array, np.float32).astype(self.stored)
+    def product(self, a, b):
+        """a @ b of plain arrays."""
+        return a @ b
+
+    def emulated(self, result, ufunc, inputs):
+        """What an operation on these inputs gives, of its plain result."""
+        raise NotImplementedError
+
+
+class _Rounded(Emulating):
+    """A float32 array whose operations round their results to ``stored``."""
+
+    stored = None
+
+    def emulated(self, result, ufunc, inputs):
+        """The result, rounded."""
+        short = np.asarray(result, np.float32).astype(self.stored)
         return short.astype(np.float32).view(type(self))
 
 

@@ -46,6 +46,9 @@ def wrong():
 def fails():
     return 1 / 0
 
+def ends():
+    raise SystemExit(7)
+
 def bad_input():
     return model()[0], torch.ones(2, 5)
 
@@ -102,7 +105,8 @@ def test_dump_and_compare(script, tmp_path):
 @pytest.mark.parametrize("target, words", [
     ("s.py", "SCRIPT.py:FUNCTION"), ("no.py:model", "there is no script"),
     ("s.py:nope", "no function 'nope'"), ("s.py:none", "must return (model"),
-    ("s.py:fails", "ZeroDivisionError"), ("s.py:text", "a str is not a model"),
+    ("s.py:fails", "ZeroDivisionError"), ("s.py:ends", "SystemExit: 7"),
+    ("s.py:text", "a str is not a model"),
     ("s.py:bad_input", "RuntimeError")])
 def test_scripts_that_cannot_be_dumped(script, tmp_path, target, words):
     done = run("dump", script.parent / target, "--out", tmp_path / "d")

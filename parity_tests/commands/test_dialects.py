@@ -183,6 +183,9 @@ def test_words_and_folders_that_are_none(tmp_path):
             (["export", tmp_path / "x", tmp_path / "o", "--as", "torch_nn"],
              "weights.safetensors"),
             (["dialects", "torch_nn"], "two"),
+            (["dialects", "torch_nn", "bert", "t5"], "two"),
+            (["dialects", "--prove", "--markdown", tmp_path / "x" / "y.md"],
+             "cannot be written"),
             (["dialects", "torch_nn", "nobody"], "unknown"),
             (["fetch", "nobody"], "unknown")):
         status, text = said(*command)

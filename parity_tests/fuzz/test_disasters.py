@@ -33,11 +33,12 @@ def name(request, path):
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_killed(name, path, kill):
+def test_killed(name, path, kill, record_property):
     writer, moment = WRITERS[name], random.Random(f"{name} {kill}")
     with at_work(name, path, first=2) as finished:
         time.sleep(moment.uniform(0, 0.05))
     last, = finished()
+    record_property("in the middle", bool(litter(path)))
     stands = writer.read(path)
     assert last <= stands <= last + 1
     writer.write(path, stands + 1)

@@ -1,6 +1,8 @@
 """What publishes this project: workflows, their commands and permissions."""
 
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -52,6 +54,15 @@ def test_a_workflow_is_one_that_runs(path):
         for words in re.findall(r"^make (.*)$", step.get("run", ""), re.M):
             asked = [word for word in words.split() if "=" not in word]
             assert set(asked) <= targets(), words
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None,
+                    reason="not checked: actionlint is not installed")
+def test_actionlint_finds_nothing():
+    """It knows every event, context, expression and usual action."""
+    found = subprocess.run(["actionlint", *WORKFLOWS], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert not found.returncode, found.stdout
 
 
 def test_only_publishing_may_write():

@@ -88,7 +88,7 @@ def unread_rows(theirs):
     def rows(self, arrays, axis=0):
         import jax
         arrays = [jax.device_put(array, self.on()) for array in arrays]
-        self.read = arrays[0].addressable_shards[0].data.shape[axis]
+        self.rows_read = arrays[0].addressable_shards[0].data.shape[axis]
         return arrays
 
     return mock.patch.object(theirs.MeshEngine, "rows", rows)

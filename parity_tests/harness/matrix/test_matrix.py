@@ -12,7 +12,6 @@ import pytest
 
 from parity import ports
 from parity.check import workers
-from parity.commands.matrix import mode_words
 from parity.matrix import cells, measuring, repeats, run, stored
 from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
@@ -161,12 +160,13 @@ def test_the_command_writes_what_it_prints(tmp_path):
 
 @pytest.mark.parametrize("words, said", [
     (["--mode", "nothing", "--port", "numpy", "--work", "forward",
-      "--dtype", "float64"], "has a mode nothing"),
+      "--dtype", "float64"], "mode 'nothing' is unknown"),
     (["--mode", ","], "no mode is given"),
-    (["--mode", "eager export", "--port", "torch"], "has a mode eager export"),
+    (["--mode", "eager export", "--port", "torch"],
+     "mode 'eager export' is unknown"),
     (["--mode", "FSDP2 + TP", "--port", "torch", "--mesh", "data=2"],
-     "has a mode FSDP2 + TP"),
-    (["--mode", "[/red]", "--port", "numpy"], "has a mode [/red]"),
+     "mode 'FSDP2 + TP' is unknown"),
+    (["--mode", "[/red]", "--port", "numpy"], "mode '[/red]' is unknown"),
     (["--preset", "nothing"], "preset"),
     (["--dtype", "int8"], "dtype"),
     (["--device", "abacus"], "device")])
@@ -183,10 +183,13 @@ def test_every_mode_can_be_asked_for(engine):
     those = run.modes_of(run.Wanted((engine.NAME,), (backend,)))
     assert those == measuring.modes(workers.Workbench(engine))
     words = run.modes_of(run.Wanted(("torch",), meshes=("data=2,model=2",)))
-    assert mode_words(["FSDP2 + TP"], words) == ("FSDP2 + TP",)
-    assert mode_words(["eager, ONNX  Runtime"], ("eager", "ONNX Runtime")) == (
-        "eager", "ONNX Runtime")
-    assert mode_words(["eager,all"], ("eager",)) is None
+
+    def given(text, known):
+        return ports.split_words([text], known, "mode", spaces=False)
+    assert given("FSDP2 + TP", words) == ["FSDP2 + TP"]
+    assert given("eager, ONNX  Runtime", ("eager", "ONNX Runtime")) == [
+        "eager", "ONNX Runtime"]
+    assert given("eager,all", ("eager", "jit")) == ["eager", "jit"]
 
 
 def test_nothing_compared_is_no_match():
