@@ -14,6 +14,7 @@ Each topic has a file, attention several; rows are in the order of the files.
 """
 
 import dataclasses
+import itertools
 
 from contract.errors import InputError, one_of
 from parity.differences import (  # noqa: F401  each adds its rows
@@ -65,6 +66,12 @@ def between(rows, sides):
             f"of these differences none is between {' and '.join(sides)}; "
             "leave out the topic or the names.")
     return kept
+
+
+def pairs(row):
+    """The pairs of names of SIDES that answer differently, each in order."""
+    return [pair for pair in itertools.combinations(SIDES, 2)
+            if _of(row, pair)]
 
 
 def _of(row, sides):

@@ -10,7 +10,7 @@ from parity import ports
 from parity.causes import page as causes_page
 from parity.differences import registry
 from parity.differences.asking import (
-    SIDES, demonstrate, frameworks, versions)
+    SIDES, TOPICS, demonstrate, frameworks, versions)
 from parity.render.differences import TITLES, page
 
 
@@ -30,9 +30,27 @@ def text(port_names):
 def of_known(site):
     """What frameworks answer while the site is built."""
     found = site.call(text, tuple(site.values.ports))
-    return {"body": with_anchors(found.partition("\n")[2]),
+    return {"body": in_sections(with_anchors(found.partition("\n")[2])),
+            "sides": {side: TITLES[side] for side in SIDES}, "topics": TOPICS,
             "recorded": {TITLES[column]: reason for column, reason
                          in site.values.not_checked.items()}}
+
+
+def in_sections(html):
+    """Each topic and each difference in a section, which says whose it is."""
+    between = {row.name.replace("_", "-"): " ".join(
+        map("-".join, registry.pairs(row))) for row in registry.select()}
+    beginning, *parts = re.split(r"(?=<h[23] id=)", html)
+    made = []
+    for part in parts:
+        name = re.match(r'<h[23] id="([^"]*)', part)[1]
+        if part.startswith("<h3"):
+            made[-1] += (f'<section class="difference" '
+                         f'data-between="{between[name]}">{part}</section>')
+        else:
+            made.append(part)
+    return Markup(beginning + "".join(
+        f'<section class="topic">{each}</section>' for each in made))
 
 
 def of_causes(site):

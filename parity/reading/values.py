@@ -67,6 +67,9 @@ WEIGHTS = {
 #: The weight that the optimiser's page moves.
 MOVED = "encoder.layers.0.self_attention.query.bias"
 
+#: A kernel [D D].
+SQUARE = "encoder.layers.0.self_attention.output.kernel"
+
 
 @dataclasses.dataclass(frozen=True)
 class SeenArray:
@@ -468,8 +471,8 @@ def reread(weights, config):
     """The shipped weights as those of another variant of the model.
 
     Norms that it has besides begin as the identity; the tied table serves
-    three times, its first rows as a learned one of positions or types, and the
-    inner kernel as a gate's too.
+    three times, its first rows as a learned one of positions or types, the
+    inner kernel as a gate's too, and an attention's output kernel as a head's.
     """
     table = weights["source_embedding.table"]
     arrays = {}
@@ -480,6 +483,8 @@ def reread(weights, config):
             arrays[name] = np.resize(table, shape)
         elif (other := name.replace(".gate.", ".inner.")) in weights:
             arrays[name] = weights[other]
+        elif name == "head.inner.kernel":
+            arrays[name] = weights[SQUARE]
         elif name == "projection.kernel":
             arrays[name] = np.ascontiguousarray(table.T)
         elif name.endswith("scale"):

@@ -9,6 +9,7 @@ import pytest
 
 from parity.causes import catalogue
 from parity.check import golden
+from parity.differences import registry
 from parity.reading import (
     breaking, curves, pages, serving, sources, values)
 from parity_tests.support import page_pictures
@@ -567,3 +568,32 @@ def test_the_first_paint_is_soon(opened, name):
         times.append(page.evaluate(
             "performance.getEntriesByType('paint').at(-1).startTime"))
     assert min(times) < 1000
+
+
+def test_differences_are_sifted_and_the_address_keeps_how(opened):
+    """By two frameworks, topic and words, as the command does."""
+    both = len(registry.between(registry.select(), ("torch", "jax")))
+    one = opened("differences.html")
+
+    def left():
+        shown = one.page.locator(".difference:visible").count()
+        assert one.page.inner_text("#left") == (
+            f"{shown} of {len(registry.REGISTRY)}")
+        return shown
+
+    assert left() == len(registry.REGISTRY)
+    one.page.select_option("#other", "torch")
+    one.page.select_option("#one", "jax")
+    assert left() == both
+    one.page.select_option("#topic", "attention")
+    one.page.fill("#bit", "fully MASKED")
+    assert 0 < left() < both
+    headings = one.page.locator(".topic:visible h2").all_inner_texts()
+    assert [text.rstrip(" #") for text in headings] == ["Attention"]
+    again = opened("differences.html?" + one.page.url.partition("?")[2])
+    assert again.page.inner_text("#left") == one.page.inner_text("#left")
+    one.page.check("#unseen")
+    for part in one.page.locator(".difference:visible").all():
+        assert "hidden" in part.locator("td").all_inner_texts()
+    odd = opened("differences.html?one=<b>&topic=%00&bit=" + "x" * 999)
+    assert odd.page.input_value("#one") == "" and odd.errors == []
