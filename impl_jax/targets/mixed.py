@@ -10,12 +10,12 @@ import numpy as np
 from flax import nnx
 
 from contract.batch import check_inputs, check_one_batch, check_pairs
-from contract.dropping import dropping, places
+from contract.dropping import dropping
 from contract.loss_scale import LossScale
+from contract.scaled_steps import scaled_step
 from impl_jax import engine, random, train
-from impl_jax.engine import drawn, export, to_native, to_numpy
+from impl_jax.engine import drawn, to_native, to_numpy
 from impl_jax.loss import cross_entropy
-from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
@@ -87,8 +87,8 @@ class MixedEngine:
                 self.scaled_loss(graph, model.config), has_aux=True))
         (_, loss), gradients = self.compiled[graph, model.config](
             weights, inputs, labels, drawn, jnp.float32(scale))
-        return loss, jax.tree.map(
-            lambda g: g / jnp.float32(scale), gradients)
+        return loss, [g[...] / jnp.float32(scale) for _, g in leaves(
+            nnx.merge(graph, gradients))]
 
     def scaled_loss(self, graph, config):
         """What is differentiated: the loss times its scale, and the loss."""
@@ -116,12 +116,13 @@ class MixedEngine:
             model, [to_native(value, model.home) for value in inputs],
             to_native(labels, model.home),
             drawn(model, source, target, key), scale)
-        return to_numpy(loss), export(
-            nnx.merge(nnx.split(model)[0], gradients))
+        return to_numpy(loss), {
+            name: np.ascontiguousarray(to_numpy(gradient))
+            for (name, _), gradient in zip(leaves(model), gradients)}
 
     def trainer(self, model, training):
         """A MixedTrainer of a Transformer, at step 0."""
-        return MixedTrainer(self, model, training)
+        return MixedTrainer(model, training)
 
     def train_step(self, trainer, sources, targets):
         """Make one step on one batch [1 B ·]: loss, norm and scale.
@@ -131,41 +132,16 @@ class MixedEngine:
         """
         check_pairs(trainer.model.config, sources, targets)
         check_one_batch(sources)
-        home = trainer.model.home
-        return trainer.train_step(
-            to_native(sources, home), to_native(targets, home))
+        return scaled_step(trainer, self, random, clip_by_global_norm,
+                           *sources, *targets)
 
 
 class MixedTrainer(train.Trainer):
     """See impl_jax.train; a step that overflows changes the scale alone."""
 
-    def __init__(self, engine, model, training):
-        self.engine, self.scale = engine, LossScale()
+    def __init__(self, model, training):
+        self.scale = LossScale()
         super().__init__(model, training)
-
-    def train_step(self, sources, targets):
-        """Make one step on one batch [1 B ·]."""
-        training, config = self.training, self.model.config
-        (source,), (target,) = sources, targets
-        read, labels = target[:, :-1], target[:, 1:]
-        inputs = (source, read, padding_mask(source, config.pad_id),
-                  padding_mask(read, config.pad_id)
-                  & causal_mask(read.shape[1]))
-        key = random.fold_in(random.fold_in(random.fold_in(
-            random.key(training.seed), "dropout"), self.step + 1), 0)
-        drawn = self.draw(key, places(config, *source.shape, read.shape[1]))
-        scale = self.scale.value
-        loss, gradients = self.engine.loss_and_gradients(
-            self.model, inputs, labels, drawn, scale)
-        gradients = [g[...] for _, g in leaves(
-            nnx.merge(nnx.split(self.model)[0], gradients))]
-        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
-        finite = bool(np.isfinite(norm))
-        if finite:
-            self.update(gradients)
-        self.scale.update(finite)
-        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
-                "scale": scale}
 
     def update(self, gradients):
         """Move every weight."""

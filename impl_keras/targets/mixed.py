@@ -11,13 +11,13 @@ import numpy as np
 from keras import ops
 
 from contract.batch import check_inputs, check_one_batch, check_pairs
-from contract.dropping import dropping, places
+from contract.dropping import dropping
 from contract.loss_scale import LossScale
+from contract.scaled_steps import scaled_step
 from impl_keras import engine, random, train
 from impl_keras.engine import drawn, on, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
-from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.optimizer import clip_by_global_norm
 from impl_keras.parameters import leaves, paths
 
@@ -122,7 +122,7 @@ class MixedEngine:
     def trainer(self, model, training):
         """A MixedTrainer of a Transformer, at step 0."""
         with on(model.home):
-            return MixedTrainer(self, model, training)
+            return MixedTrainer(model, training)
 
     def train_step(self, trainer, sources, targets):
         """Make one step on one batch [1 B ·]: loss, norm and scale.
@@ -132,40 +132,17 @@ class MixedEngine:
         """
         check_pairs(trainer.model.config, sources, targets)
         check_one_batch(sources)
-        home = trainer.model.home
-        with on(home):
-            return trainer.train_step(
-                to_native(sources, home), to_native(targets, home))
+        with on(trainer.model.home):
+            return scaled_step(trainer, self, random, clip_by_global_norm,
+                               *sources, *targets)
 
 
 class MixedTrainer(train.Trainer):
     """See impl_keras.train; a step that overflows changes the scale alone."""
 
-    def __init__(self, engine, model, training):
-        self.engine, self.scale = engine, LossScale()
+    def __init__(self, model, training):
+        self.scale = LossScale()
         super().__init__(model, training)
-
-    def train_step(self, sources, targets):
-        """Make one step on one batch [1 B ·]."""
-        training, config = self.training, self.model.config
-        (source,), (target,) = sources, targets
-        read, labels = target[:, :-1], target[:, 1:]
-        inputs = (source, read, padding_mask(source, config.pad_id),
-                  padding_mask(read, config.pad_id)
-                  & causal_mask(read.shape[1]))
-        key = random.fold_in(random.fold_in(random.fold_in(
-            random.key(training.seed), "dropout"), self.step + 1), 0)
-        drawn = self.draw(key, places(config, *source.shape, read.shape[1]))
-        scale = self.scale.value
-        loss, gradients = self.engine.loss_and_gradients(
-            self.model, inputs, labels, drawn, scale)
-        gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
-        finite = bool(np.isfinite(to_numpy(norm)))
-        if finite:
-            self.update(gradients)
-        self.scale.update(finite)
-        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
-                "scale": scale}
 
     def update(self, gradients):
         """Move every weight."""

@@ -15,8 +15,9 @@ import time
 import numpy as np
 
 from contract.batch import check_inputs
-from contract.dropping import dropping, places
+from contract.dropping import dropping
 from contract.loss_scale import LossScale
+from contract.scaled_steps import scaled_step
 from contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases, golden, training_runs
@@ -75,62 +76,46 @@ class Emulated:
         with self.cast():
             return self.engine.run(self.model, *inputs)
 
-    def loss_and_gradients(self, inputs, labels, drawn, scale):
-        """The loss, and its gradient by every weight."""
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def loss_and_gradients(self, model, inputs, labels, drawn, scale):
+        """The loss, and its gradient by every weight of the model."""
         loss = ports.module_of("numpy", "loss")
         config, scale = self.config, np.dtype(self.dtype).type(scale)
         convention = config.pad_id, config.label_smoothing, config.smoothing
         with (self.cast(), np.errstate(over="ignore", invalid="ignore"),
               dropping(self.parameters.paths(self.model), drawn)):
-            output, cache = self.model.forward(*inputs)
+            output, cache = model.forward(*inputs)
             plain, back = mixed.wide(output) if self.tier else (
                 output, np.asarray)
             doutput = loss.cross_entropy_backward(plain, labels, *convention)
-            g = self.parameters.flatten(self.model.backward(
+            g = self.parameters.flatten(model.backward(
                 back(doutput * scale), cache))
-        return loss.cross_entropy(plain, labels, *convention), {
-            name: np.asarray(g[name]) / scale
-            for name, _, _ in self.parameters.leaves(self.model)}
+        return loss.cross_entropy(plain, labels, *convention), [
+            np.asarray(g[name]) / scale
+            for name, _, _ in self.parameters.leaves(model)]
 
 
 class EmulatedTrainer:
     """The reference in training, in a tier or none."""
 
     def __init__(self, emulated, training):
-        self.emulated = emulated
+        self.emulated, self.scale = emulated, LossScale()
         self.trainer = emulated.engine.trainer(emulated.model, training)
-        self.scale = LossScale()
 
-    def step(self, source, target, skipped=None):
-        """Make a step: what is compared, and whether it was skipped.
+    def __getattr__(self, name):
+        return getattr(self.trainer, name)
 
-        Args:
-            skipped: whether it is to be; by default if it overflows.
-        """
-        trainer, config = self.trainer, self.emulated.config
-        random = ports.module_of("numpy", "random")
-        optimizer = ports.module_of("numpy", "optimizer")
-        read, labels = target[:, :-1], target[:, 1:]
-        inputs = (source, read, *self.emulated.engine.masks(
-            source, read, config.pad_id).values())
-        key = random.fold_in(random.fold_in(random.fold_in(random.key(
-            trainer.training.seed), "dropout"), trainer.step + 1), 0)
-        scale = self.scale.value if self.emulated.tier else 1.0
-        loss, gradients = self.emulated.loss_and_gradients(
-            inputs, labels, trainer.draw(key, places(
-                config, *source.shape, read.shape[1])), scale)
-        gradients, norm = optimizer.clip_by_global_norm(
-            list(gradients.values()), trainer.training.clip_norm)
-        if skipped is None:
-            skipped = not np.isfinite(norm)
-        if not skipped:
-            self.move(gradients)
-        self.scale.update(not skipped)
-        return {"loss": np.asarray(loss), "norm": np.asarray(norm),
-                "weights": self.emulated.engine.export(
-                    self.emulated.model)}, skipped
+    def train_step(self, source, target, skipped=None):
+        """Make a step: see ``scaled_step``; and the weights after it."""
+        numbers = scaled_step(
+            self, self.emulated, ports.module_of("numpy", "random"),
+            ports.module_of("numpy", "optimizer").clip_by_global_norm,
+            source, target, skipped)
+        return numbers | {"weights": self.emulated.engine.export(self.model)}
 
-    def move(self, gradients):
+    def update(self, gradients):
         """Move every weight."""
         trainer = self.trainer
         trainer.step += 1
@@ -255,14 +240,18 @@ def compared_gradients(engine, kind, target, preset):
     *inputs, labels = cases.gradients_case(batch, config.pad_id).inputs
     model = Runner(engine, config, arrays, "float32", target.device).model
     loss, gradients = engine.gradients(model, *inputs, labels)
-    exact, low = (Emulated(config, arrays, *how).loss_and_gradients(
-        inputs, labels, {}, scale) for how, scale in (
-            ((), 1.0), ((target.dtype, kind), 1024.0)))
+    truth = Emulated(config, arrays)
+    (exact, exact_gradients), (low, low_gradients) = (
+        one.loss_and_gradients(one.model, inputs, labels, {}, scale)
+        for one, scale in ((truth, 1.0), (
+            Emulated(config, arrays, target.dtype, kind), 1024.0)))
     found = TierFindings(target.dtype)
-    found.add("loss", loss, np.asarray(exact[0]), low[0])
+    found.add("loss", loss, np.asarray(exact), low)
     found.hold("loss", loss, True)
-    found.add("all weights", *(vector(each, arrays) for each in (
-        gradients, exact[1], low[1])))
+    names = list(truth.export(truth.model))
+    found.add("all weights", vector(gradients, names), *(
+        vector(dict(zip(names, each)), names)
+        for each in (exact_gradients, low_gradients)))
     for name in arrays if kind == mixed.PRODUCTS else ():
         if name.endswith(".scale"):  # a norm's, which is in no product
             found.hold(name, gradients[name], True)
@@ -280,9 +269,9 @@ def compared_training(engine, kind, target, preset):
     for number in range(1, STEPS + 1):
         pairs = [ids[:1] for ids in training_runs.batches(config, number)]
         numbers = engine.train_step(trainer, *pairs)
-        scale = low.scale.value
-        theirs, skipped = low.step(*(ids[0] for ids in pairs))
-        truth, _ = exact.step(*(ids[0] for ids in pairs), skipped)
+        theirs = low.train_step(*(ids[0] for ids in pairs))
+        scale, skipped = theirs["scale"], theirs["skipped"]
+        truth = exact.train_step(*(ids[0] for ids in pairs), skipped)
         step = f"step {number}"
         if numbers["scale"] != scale:
             found.diverge(f"{step} scale", f"{numbers['scale']:g}, and not "

@@ -55,3 +55,39 @@ def test_ports_are_alike(file):
     print(f"\n{file}: " + "; ".join(
         f"{pair} {share:.2f}" for pair, share in likeness.items()))
     assert min(likeness.values()) > LEAST, likeness
+
+
+def faces(path):
+    """{name: arguments} of what the harness may ask of a file."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        for each in (node.body if isinstance(node, ast.ClassDef) else [node]):
+            if isinstance(each, ast.FunctionDef):
+                name = (f"{node.name}.{each.name}" if each is not node
+                        else each.name)
+                yield name, ast.unparse(each.args)
+
+
+#: What each file of ``targets`` must have, with the same arguments.
+FACES = {
+    "mixed": {"missing", "products", "MixedEngine.__init__",
+              "MixedEngine.run", "MixedEngine.loss_and_gradients",
+              "MixedEngine.gradients", "MixedEngine.trainer",
+              "MixedEngine.train_step", "MixedTrainer.__init__",
+              "MixedTrainer.update"},
+    "modes": {"missing", "missing_gradients", "predictor", "differentiator"},
+    "mesh": {"MeshEngine.__init__", "MeshEngine.build", "MeshEngine.copies",
+             "MeshEngine.predict", "MeshEngine.gradients",
+             "MeshEngine.trainer", "MeshEngine.train_step"},
+}
+
+
+@pytest.mark.parametrize("file", FACES)
+def test_targets_are_asked_alike(file):
+    """How a framework compiles or divides is its own; what it is asked is not.
+    """
+    found = [dict(faces(path)) for folder in PORTS.values()
+             if (path := folder / "targets" / f"{file}.py").is_file()]
+    assert len(found) > 1
+    for name in FACES[file]:
+        assert len({one[name] for one in found}) == 1, name

@@ -6,6 +6,7 @@ from unittest import mock
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from contract import scaled_steps
 from impl_torch import layer_norm, residual
 from impl_torch.targets import mixed
 from parity.numerics import mixed as numerics
@@ -72,20 +73,20 @@ def scaled(old):
 
 def applied(old):
     """A step that overflows is made."""
-    def train_step(self, *pairs):
-        with mock.patch.object(torch, "isfinite", lambda x: True):
-            return old(self, *pairs)
-    return train_step
+    def scaled_step(*given):
+        with mock.patch.object(scaled_steps, "overflows", lambda norm: False):
+            return old(*given)
+    return scaled_step
 
 
 def counted(old):
     """A step that overflows is counted."""
-    def train_step(self, *pairs):
-        before = self.step
-        numbers = old(self, *pairs)
-        self.step = before + 1
+    def scaled_step(trainer, *given):
+        before = trainer.step
+        numbers = old(trainer, *given)
+        trainer.step = before + 1
         return numbers
-    return train_step
+    return scaled_step
 
 
 def late_growth(old):
@@ -155,9 +156,9 @@ FAULTS = {
     "clipped before it is unscaled": ("training", "mixed-float16", around(
         mixed.MixedEngine, "loss_and_gradients", scaled)),
     "an overflow that moves weights": ("training", "mixed-float16", around(
-        mixed.MixedTrainer, "train_step", applied)),
+        mixed, "scaled_step", applied)),
     "an overflow that counts as a step": ("training", "mixed-float16", around(
-        mixed.MixedTrainer, "train_step", counted)),
+        mixed, "scaled_step", counted)),
     "a scale that grows a step late": ("training", "mixed-float16", around(
         mixed.MixedTrainer, "__init__", late_growth)),
 }
