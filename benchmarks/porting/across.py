@@ -8,7 +8,9 @@ from benchmarks.porting.hugging_face import F, G, H, T, W, inputs, made
 from benchmarks.porting.kits import KITS, kit
 from benchmarks.porting.planted import Planted
 from benchmarks.porting.ports import encoder, llama
-from benchmarks.porting.ways import REORDERED, SCALED, TRANSPOSED, activation
+from benchmarks.porting.ways import (
+    REORDERED, SCALED, SCALES, TRANSPOSED, activation, interleaved_heads,
+    transposed)
 
 #: Encoder's parts in BERT and in PyTorch's own.
 BERT = {"q": "attention.self.query", "k": "attention.self.key",
@@ -131,18 +133,6 @@ def swapped(one, two):
     return change
 
 
-def by_feature(kernel):
-    """Rows by feature, and not by head."""
-    return np.ascontiguousarray(
-        kernel.reshape(H, -1, kernel.shape[-1]).swapaxes(0, 1).reshape(
-            kernel.shape))
-
-
-def turned_round(kernel):
-    """A square kernel, the other way."""
-    return np.ascontiguousarray(kernel.T)
-
-
 def of_encoders(act, eps, fused=False):
     """Yield (name, causes, wrong, change of the arrays, where) of both.
 
@@ -165,7 +155,7 @@ def of_encoders(act, eps, fused=False):
             if act == "relu":
                 causes = [("activation", "relu or relu6", word), *causes]
             yield word, causes, {"act": word}, None, ""
-    for word, scale in (("1/√d_model", W**-0.5), ("1", 1.0), ("1/d_k", H / W)):
+    for word, scale in SCALES:
         yield (f"scale {word}", [("scale", "1/√d_k", word)],
                {"scale": scale}, None, "att")
     yield ("cut out of time", [
@@ -181,11 +171,11 @@ def of_encoders(act, eps, fused=False):
     for part, word in (("q", "query"), ("k", "key"), ("v", "value"),
                        ("o", "output")):
         yield (f"{word} transposed", of(word, "transposed"), {},
-               each_kernel(f".{part}", turned_round), "att")
+               each_kernel(f".{part}", transposed), "att")
     yield ("query's heads by feature", of(
         "query", "in b grouped by feature" if fused else
         "in b the same numbers in another order"), {},
-        each_kernel(".q", by_feature), "att")
+        each_kernel(".q", interleaved_heads), "att")
     yield ("query and key exchanged", [
         ("query and key", "as they are", "swapped")], {},
         swapped(".q", ".k"), "att")
@@ -236,7 +226,7 @@ def of_llamas():
            {"order": [h % G for h in range(H)]}, None, "")
     yield ("groups in reverse", [("shared heads", "in order", "in reverse")],
            {"order": [(H - 1 - h) * G // H for h in range(H)]}, None, "")
-    for word, scale in (("1/√d_model", W**-0.5), ("1", 1.0), ("1/d_k", H / W)):
+    for word, scale in SCALES:
         yield (f"scale {word}", [("scale", "1/√d_k", word)],
                {"scale": scale}, None, "att")
     for word in ("gelu", "relu"):
@@ -250,9 +240,9 @@ def of_llamas():
                        ("mask", "", "ignored in b")],
            {"seen": lambda t, s: t + s >= 0}, None, "")
     yield ("query transposed", TRANSPOSED, {},
-           each_kernel("q_proj.weight", turned_round), "att")
+           each_kernel("q_proj.weight", transposed), "att")
     yield ("query's heads by feature", REORDERED, {},
-           each_kernel("q_proj.weight", by_feature), "att")
+           each_kernel("q_proj.weight", interleaved_heads), "att")
     yield ("embedding times √d", SCALED, {"factor": W**0.5}, None,
            "emb|layers.0 ")
 

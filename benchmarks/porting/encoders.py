@@ -1,12 +1,12 @@
 """Faults of BERT, BART and Marian."""
 
 from benchmarks.porting.formulas import masks, without
-from benchmarks.porting.hugging_face import H, W
+from benchmarks.porting.hugging_face import W
 from benchmarks.porting.planted import Planted
 from benchmarks.porting.ways import (
-    REORDERED, SCALED, TRANSPOSED, UNMASKED, UNSCALED, activation, attribute,
-    exchanged, first_embedding, interleaved_heads, places, scaled, transposed,
-    weights, wrapped)
+    REORDERED, SCALED, SCALES, TRANSPOSED, UNMASKED, UNSCALED, activation,
+    attribute, exchanged, first_embedding, interleaved_heads, places, scaled,
+    transposed, weights, wrapped)
 
 
 def encoders():
@@ -27,8 +27,7 @@ def encoders():
                 yield make(word, activation("gelu", {
                     "gelu_new": "gelu by tanh"}.get(word, word)),
                     {field: word})
-        for word, scale in (("1/√d_model", W**-0.5), ("1", 1.0),
-                            ("1/d_k", H / W)):
+        for word, scale in SCALES:
             yield make(f"scale {word}", [("scale", "1/√d_k", word)],
                        change=attribute(attention, scaling=scale))
         yield make("no mask", UNMASKED,

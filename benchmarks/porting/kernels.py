@@ -1,9 +1,8 @@
 """Faults of weights, and of Whisper: kernels and biases where others belong."""
 
-from benchmarks.porting.hugging_face import H, W
 from benchmarks.porting.planted import Planted
 from benchmarks.porting.ways import (
-    REORDERED, TRANSPOSED, activation, attribute, exchanged,
+    REORDERED, SCALES, TRANSPOSED, activation, attribute, exchanged,
     interleaved_heads, previous_seen, several, times, transposed, weights,
     wrapped)
 
@@ -85,7 +84,7 @@ def whisper():
     for word in ("gelu_new", "relu", "silu"):
         yield of(word, activation("gelu", {"gelu_new": "gelu by tanh"}.get(
             word, word)), {"activation_function": word})
-    for word, scale in (("1/√d_model", W**-0.5), ("1", 1.0), ("1/d_k", H / W)):
+    for word, scale in SCALES:
         yield of(f"scale {word}", [("scale", "1/√d_k", word)],
                  change=attribute("WhisperAttention", scaling=scale),
                  at="attn")

@@ -3,10 +3,9 @@
 from benchmarks.porting.formulas import (
     centred, clipped, in_float64, itself_hidden, masks, next_seen, norm,
     outside, plus_one, repeated, turned, without)
-from benchmarks.porting.hugging_face import H, W
 from benchmarks.porting.planted import NOBODYS, Planted
 from benchmarks.porting.ways import (
-    REORDERED, SCALED, TRANSPOSED, activation, attribute, exchanged,
+    REORDERED, SCALED, SCALES, TRANSPOSED, activation, attribute, exchanged,
     first_embedding, interleaved_heads, patched, shifted, transposed, weights,
     wrapped)
 from parity.comparison.result import FLOAT32
@@ -64,8 +63,7 @@ def llama():
     yield of("all the first key", [("shared heads", "in order", "the first")],
              change=patched(attention, repeat_kv=repeated(
                  lambda h, heads, groups: 0)))
-    for word, scale in (("1/√d_model", W**-0.5), ("1", 1.0),
-                        ("1/d_k", H / W)):
+    for word, scale in SCALES:
         yield of(f"scale {word}", [("scale", "1/√d_k", word)],
                  change=attribute(attention, scaling=scale))
     yield of("gelu for silu", [

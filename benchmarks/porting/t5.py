@@ -2,12 +2,12 @@
 
 from benchmarks.porting.formulas import (
     centred, masks, next_seen, norm, unbiased, without)
-from benchmarks.porting.hugging_face import H, W
+from benchmarks.porting.hugging_face import W
 from benchmarks.porting.planted import Planted
 from benchmarks.porting.ways import (
-    REORDERED, SCALED, TRANSPOSED, UNMASKED, activation, attribute, by_head,
-    exchanged, first_embedding, interleaved_heads, places, roll, scaled,
-    transposed, weights, wrapped)
+    REORDERED, SCALED, SCALES, TRANSPOSED, UNMASKED, activation, attribute,
+    by_head, exchanged, first_embedding, interleaved_heads, places, roll,
+    scaled, transposed, weights, wrapped)
 
 
 def t5():
@@ -97,7 +97,7 @@ def gpt2():
     for word in ("gelu", "relu", "silu"):
         yield of(word, activation("gelu by tanh", word),
                  {"activation_function": word})
-    for word, scale in (("1/√d_model", W**-0.5), ("1/d_k", H / W)):
+    for word, scale in SCALES[::2]:
         yield of(f"scale {word}", [("scale", "1/√d_k", word)],
                  change=attribute(attention, scaling=scale))
     yield of("scale 1", [

@@ -11,6 +11,7 @@ UNMASKED = [("mask", "", "ignored in b"),
             ("mask", "", "the future is seen in b")]
 TRANSPOSED = [("kernel", "", "transposed")]
 REORDERED = [("kernel", "", "in b the same numbers in another order")]
+SCALES = (("1/√d_model", W**-0.5), ("1", 1.0), ("1/d_k", H / W))
 SCALED = [("factor", "1", "4.89898")]
 UNSCALED = [("input's factor", "1.0", "4.898979485566356")]
 
@@ -146,7 +147,7 @@ def several(*changes):
 
 def interleaved_heads(array):
     """Rows of a kernel by feature, not by head."""
-    return array.reshape(H, -1, array.shape[-1]).transpose(0, 1).reshape(
+    return array.reshape(H, -1, array.shape[-1]).swapaxes(0, 1).reshape(
         array.shape)
 
 

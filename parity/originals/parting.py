@@ -5,13 +5,12 @@ weight has the same name and shape, the same weights; what only one of them has
 is drawn for it.
 """
 
-import numpy as np
-
 from contract.batch import Batch
 from contract.dialects.rows import names_of
 from contract.tokenizer import Tokenizer, read_pairs
 from contract.weights import initial_weights
 from parity import ports
+from parity.numerics.distance import finite_distance
 from parity.numerics.words import number
 
 #: The sizes at which two are compared.
@@ -53,7 +52,7 @@ def equal_weights(weights, others):
 
 def distance(a, b):
     """‖a - b‖ / ‖a‖."""
-    return float(np.linalg.norm(a - b) / np.linalg.norm(a))
+    return finite_distance(b, a)
 
 
 def at_one_size(dialect, tokenizer, sizes=SIZES):
