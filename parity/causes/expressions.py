@@ -228,8 +228,16 @@ class Expressions:
 
     def products(self):
         """A function of one value times another: a gate."""
-        functions = {word: function for word, function
-                     in fit.activations().items() if "softmax" not in word}
+        self.gates({word: function for word, function
+                    in fit.activations().items() if "softmax" not in word})
+        if not self.results:
+            self.gates(ROUNDED, inside=True)
+        # An activation that is a module of its own says no more.
+        self.results = [result for result in self.results
+                        if result.what != "none"] or self.results
+
+    def gates(self, functions, inside=False):
+        """Products of which one value goes through one of these functions."""
         for i, row in enumerate(self.table):
             words = {}
             for word, function in functions.items():
@@ -244,11 +252,9 @@ class Expressions:
                 for word in each:
                     with np.errstate(all="ignore"):
                         self.take("product", [one, two], word,
-                                  functions[word](one.array) * two.array)
+                                  functions[word](one.array) * two.array,
+                                  inside)
                 self.join_twins(before)
-        # An activation that is a module of its own says no more.
-        self.results = [result for result in self.results
-                        if result.what != "none"] or self.results
 
     def scaled_sums(self):
         """Two or three values, one of them multiplied by √size, or over it."""

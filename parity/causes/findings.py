@@ -8,7 +8,8 @@ import numpy as np
 from parity.causes.cause import PRECISION
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.formulas.narrow import ROUGH
-from parity.comparison.result import GRADIENT, INHERITED, INPUT, OUTPUT
+from parity.comparison.result import (
+    GRADIENT, INHERITED, INPUT, NEW, OUTPUT)
 from parity.numerics.comparator import MATCH, ZERO
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
@@ -158,6 +159,8 @@ def following(rows, a, b):
     def follows(row):
         if row.part == OUTPUT and row.origin == INHERITED:
             return reproduced(row.b)
+        if row.origin == NEW and (row.error is None or row.error > ROUGH):
+            return False  # such as a key's bias, which softmax hides
         steps = a.step(row.a), b.step(row.b)
         return any(all(
             began < step.began and step.ended < ended

@@ -42,9 +42,10 @@ def test_planted(planted):
 @pytest.mark.parametrize("family, name", [
     ("Llama to torch", "θ 500000"), ("Llama to torch", "equal"),
     ("BERT to torch", "query and key exchanged"),
-    ("BERT to torch", "no residual")])
+    ("BERT to torch", "no residual"), ("bert", "key's bias missing")])
 def test_planted_across(family, name):
-    """A table beside a formula, and what was paired by its values."""
+    """A table beside a formula, what was paired by its values, and what
+    softmax hides."""
     outcome = outcome_of(next(each for each in ALL if (
         each.family, each.name) == (family, name)))
     assert outcome.verdict == RIGHT, outcome.told
@@ -54,7 +55,8 @@ def test_planted_across(family, name):
     lambda x: x * erfc(-x * float(np.float32(0.5**0.5))) / 2,
     lambda x: x * erfc(-x * 0.5**0.5 * (1 + 3e-8)) / 2],
     ids=["float32", "another number"])
-def test_a_constant_in_float32_is_shown(inside):
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_constant_in_float32_is_shown(inside, gated):
     """Another constant that is as near is no rounding."""
     import torch
 
@@ -66,7 +68,8 @@ def test_a_constant_in_float32_is_shown(inside):
             self.act = act
 
         def forward(self, x):
-            return self.outer(self.act(self.inner(x)))
+            y = self.act(self.inner(x))
+            return self.outer(y * x if gated else y)
     x = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 8)))
     traces = [trace(Model(act).double().eval(), x) for act in (
         torch.nn.functional.gelu,
