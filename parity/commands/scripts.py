@@ -8,6 +8,9 @@ import traceback
 
 from contract.errors import InputError
 
+#: Where this program lies.
+OURS = pathlib.Path(__file__).resolve().parent.parent
+
 #: What a script is imported as.
 NAME = "traced_script"
 
@@ -93,12 +96,20 @@ def function_of(name):
 
 @contextlib.contextmanager
 def running(target):
-    """Say in one sentence that the model of a script failed."""
+    """Say in one sentence that the model of a script failed.
+
+    What fails in this program itself, but for the calls that it traces, is no
+    mistake of the model's.
+    """
     try:
         yield
     except (InputError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
+        last = pathlib.Path(traceback.extract_tb(
+            error.__traceback__)[-1].filename)
+        if OURS in last.parents and OURS / "tracing" not in last.parents:
+            raise
         raise InputError(failed(
             f"the model of {target} failed",
             pathlib.Path(target.rpartition(":")[0]), error)) from None

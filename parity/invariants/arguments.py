@@ -71,6 +71,8 @@ class Call:
                 "no argument of the model is an array of a batch, [B T] or "
                 "[B T D]; give one.")
         self.rows = len(batched[0])
+        if not self.rows:
+            raise InputError("the batch has no rows; give one at least.")
         self.sequences = {}
         for role in (SOURCE, TARGET):
             if sequence := self._sequence(role):

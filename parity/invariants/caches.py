@@ -130,6 +130,8 @@ def _response(whole, values, place, sequence):
     for step in whole.steps:
         for name, array in values.get(step.path, {}).items():
             mine = step.outputs.get(name)
+            if step.path == WHOLE and mine is not None:
+                _check_one(mine, array, sequence.length)
             both = mine is not None and at_place(
                 mine, array, place, sequence.length)
             if both:
@@ -139,6 +141,15 @@ def _response(whole, values, place, sequence):
     if response.verdict == WRONG:
         response.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
     return response
+
+
+def _check_one(mine, other, length):
+    """Raise InputError where an output is not of one place, but of all."""
+    if mine.ndim > 1 and mine.shape == other.shape and (
+            mine.shape[1] == length > 1):
+        raise InputError(
+            f"step gave the output of all {length} places; let it read the "
+            "one token at its place.")
 
 
 def at_place(mine, other, place, length):

@@ -1,6 +1,7 @@
 """``parity dump`` and ``parity compare``."""
 
 import json
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -9,8 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from contract.errors import InputError
 from parity.commands import compare as commands
-from parity.commands import invariance
+from parity.commands import invariance, scripts
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.engines import usable
 
@@ -232,3 +234,14 @@ def summed():
     assert done.exit_code == 0, done.output
     done = asked("cache", f"{script}:summed", "--step", "by_one")
     assert done.exit_code == 1 and "place 1" in done.output
+
+
+def test_a_mistake_of_ours_is_not_the_models(monkeypatch):
+    """Of a model that fails a sentence is said; of us, everything."""
+    with pytest.raises(InputError, match="the model of s.py:f failed"):
+        with scripts.running("s.py:f"):
+            raise ValueError("in the model")
+    monkeypatch.setattr(scripts, "OURS", pathlib.Path(__file__).parent)
+    with pytest.raises(ValueError, match="in parity"):
+        with scripts.running("s.py:f"):
+            raise ValueError("in parity")

@@ -68,6 +68,9 @@ def test_a_model_whose_cache_is_not_known():
     with pytest.raises(InputError, match="must return an output and the new"):
         parity.cache(layer, torch.ones(2, 3, 3),
                      step=lambda model, place, state, x: model(x))
+    with pytest.raises(InputError, match="the output of all 3 places"):
+        parity.cache(layer, torch.ones(2, 3, 3),
+                     step=lambda model, place, state, x: (model(x), None))
 
 
 def by_one(model, place, state, source, target, source_mask, target_mask):

@@ -114,7 +114,9 @@ def test_what_cannot_be_asked_is_said():
     assert len(responses.notes) == 5 and responses.status == 0
     with pytest.raises(InputError, match="an array of a batch"):
         parity.invariance(layer, torch.ones(3).double())
-    with pytest.raises(InputError, match="the way 'sideways' is unknown|way"):
+    with pytest.raises(InputError, match="the batch has no rows"):
+        parity.invariance(layer, torch.ones(0, 2, 3).double())
+    with pytest.raises(InputError, match="way 'sideways' is unknown"):
         parity.invariance(layer, torch.ones(2, 3), ways=["sideways"])
 
 
@@ -163,6 +165,18 @@ def test_our_own(port):
         ways=["alone", "right"])
     assert {each.verdict for each in responses.responses} <= GOOD
     assert len(responses.responses) == 3
+
+
+@pytest.mark.parametrize("number", [0.0, np.nan])
+def test_what_proves_nothing(number):
+    import torch
+
+    class Constant(torch.nn.Module):
+        def forward(self, x):
+            return x * 0 + number
+    responses = parity.invariance(Constant(), torch.ones(2, 3, 4).double(),
+                                  ways=["twice", "alone"])
+    assert responses.verdict == NOTHING and responses.status == 4
 
 
 def pair(first, second):
