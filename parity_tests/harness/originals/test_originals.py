@@ -47,6 +47,11 @@ def test_every_port_is_proved(port, tmp_path):
     tables.write(tmp_path / "page.md", [*findings, *one_more])
     page = (tmp_path / "page.md").read_text()
     assert page.count("| torch_nn | 2 |") == page.count(" (1) |") == 4
+    tables.write(tmp_path / "page.md", [
+        dataclasses.replace(one, dialect="bert") for one in findings])
+    page = (tmp_path / "page.md").read_text()
+    assert page.count("| torch_nn | 2 |") == page.count("| bert | 1 |") == 4
+    assert page.index("| torch_nn") < page.index("| bert")
     assert {kind for _, kind in errors} == set(KINDS)
 
 
