@@ -1,0 +1,145 @@
+"""Two models' log-probabilities of the same tokens, in nats.
+
+A log-probability has no meaning without its contract: of which logits it is,
+divided by which temperature, over which tokens, and of which places. Two that
+differ may only have been computed under two contracts.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from contract.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Probabilities:
+    """What a log-probability is of.
+
+    Attributes:
+        temperature: by what logits are divided.
+        top_k: how many tokens may come; 0 for all.
+        top_p: with so much of the probability, the most likely; 1 for all.
+        renormalised: whether p is over those tokens alone, so that it adds up
+            to 1, or over all.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    renormalised: bool = True
+
+    def __post_init__(self):
+        if not (self.temperature > 0 and self.top_k >= 0
+                and 0 < self.top_p <= 1):
+            raise InputError(
+                f"{self} is no way to choose; give a temperature above 0, a "
+                "top_k of 0 or more, and a top_p above 0 and at most 1.")
+
+    def log_p(self, logits):
+        """log p [… V] of logits [… V], float64; -∞ for what may not come."""
+        logits = np.asarray(logits, np.float64)
+        log_p = log_softmax(logits / self.temperature)
+        kept = np.ones(log_p.shape, bool)
+        order = np.argsort(-log_p, -1, kind="stable")
+        rank = np.argsort(order, -1, kind="stable")
+        if self.top_k:
+            kept &= rank < self.top_k
+        if self.top_p < 1:
+            p = np.exp(np.take_along_axis(log_p, order, -1))
+            before = np.take_along_axis(p.cumsum(-1) - p, rank, -1)
+            kept &= before < self.top_p
+        log_p = np.where(kept, log_p, -np.inf)
+        return log_softmax(log_p) if self.renormalised else log_p
+
+    def __str__(self):
+        """The contract in words."""
+        words = ["logits" if self.temperature == 1
+                 else f"logits / {self.temperature:g}"]
+        if self.top_k:
+            words.append(f"the {self.top_k} most likely")
+        if self.top_p < 1:
+            words.append(f"the most likely with p {self.top_p:g}")
+        if len(words) > 1:
+            words.append("normalised again" if self.renormalised
+                         else "normalised over all tokens")
+        return ", ".join(words)
+
+
+@dataclasses.dataclass(frozen=True)
+class Nats:
+    """Two models' log-probabilities of some tokens.
+
+    Attributes:
+        contract: the Probabilities.
+        a, b: log p of each token [B T], 0 where it is not counted.
+        counted: bool [B T].
+        error: the largest difference of one token's, in nats; ∞ where one
+            model excludes a token that the other allows.
+        place: its row and place.
+    """
+
+    contract: Probabilities
+    a: np.ndarray
+    b: np.ndarray
+    counted: np.ndarray
+    error: float
+    place: tuple
+
+    def __str__(self):
+        """The sums and the largest difference, in words."""
+        row, place = self.place
+        return (f"log p of {self.counted.sum()} tokens ({self.contract}): "
+                f"{self.a.sum():.6g} nats in a, {self.b.sum():.6g} in b; they "
+                f"differ most at row {row}, place {place}, by "
+                f"{self.error:.2g} nats.")
+
+
+def nats(logits_a, logits_b, ids, counted=None, **contract):
+    """Compare two models' log-probabilities of the same tokens.
+
+    Args:
+        logits_a, logits_b: [B T V], as NumPy's arrays.
+        ids: int [B T]; ids[b, t] is the token of which logits [b, t] say how
+            likely it is, so the next one of what the model reads.
+        counted: bool [B T], which places count; by default all.
+        contract: fields of Probabilities.
+
+    Returns:
+        Nats.
+
+    Raises:
+        InputError: shapes differ, an id is none of V, or nothing counts.
+    """
+    one, two, ids = (np.asarray(each) for each in (logits_a, logits_b, ids))
+    if one.ndim != 3 or one.shape != two.shape or ids.shape != one.shape[:2]:
+        raise InputError(
+            f"logits of shape {list(one.shape)} and {list(two.shape)} and ids "
+            f"of {list(ids.shape)} do not belong together; give [B T V] twice "
+            "and [B T].")
+    counted = np.ones(ids.shape, bool) if counted is None else (
+        np.asarray(counted, bool))
+    if counted.shape != ids.shape or not counted.any():
+        raise InputError(
+            "no place counts; let one of counted [B T] be true.")
+    if ids.dtype.kind not in "iu" or not (
+            (ids >= 0) & (ids < one.shape[-1]))[counted].all():
+        raise InputError(
+            f"an id is none of {one.shape[-1]}; leave out what is padding.")
+    rule = Probabilities(**contract)
+    at = np.where(counted, ids, 0)[..., None]
+    log_p = [np.where(counted, np.take_along_axis(
+        rule.log_p(logits), at, -1)[..., 0], 0.0) for logits in (one, two)]
+    with np.errstate(invalid="ignore"):
+        gap = np.where(log_p[0] == log_p[1], 0.0,
+                       np.abs(log_p[0] - log_p[1]))
+    worst = np.unravel_index(int(np.nan_to_num(
+        gap, nan=np.inf, posinf=np.inf).argmax()), gap.shape)
+    return Nats(rule, *log_p, counted, float(gap[worst]),
+                tuple(map(int, worst)))
+
+
+def log_softmax(x):
+    """x - log Σ exp(x) over the last axis."""
+    x = x - x.max(-1, keepdims=True)
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
