@@ -105,7 +105,7 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: np.ascontiguousarray(convert(to_numpy(parameter)))
+    return {name: np.array(convert(to_numpy(parameter)), order="C")
             for name, parameter, convert in leaves(module)}
 
 
@@ -202,7 +202,7 @@ def train_step(trainer, sources, targets):
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(array)))
+    return {f"{kind}.{name}": np.array(convert(to_numpy(array)), order="C")
             for kind, arrays in (("m", trainer.m), ("v", trainer.v))
             for (name, _, convert), array in zip(leaves(trainer.model), arrays)}
 

@@ -75,7 +75,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: getattr(owner, leaf) for name, owner, leaf in leaves(module)}
+    return {name: getattr(owner, leaf).copy()
+            for name, owner, leaf in leaves(module)}
 
 
 def call(module, *inputs, method="forward", **keywords):
@@ -174,8 +175,9 @@ def train_step(trainer, sources, targets):
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
     names = [name for name, _, _ in leaves(trainer.model)]
-    return {**{f"m.{name}": array for name, array in zip(names, trainer.m)},
-            **{f"v.{name}": array for name, array in zip(names, trainer.v)}}
+    return {f"{kind}.{name}": array.copy()
+            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
+            for name, array in zip(names, arrays)}
 
 
 def resume(trainer, step, moments):

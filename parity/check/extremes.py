@@ -16,7 +16,8 @@ from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import part, probe_weights
 from parity import ports
-from parity.check import cases, golden, search_runs, training_runs
+from parity.check import (
+    cases, edges, golden, search_runs, training_runs)
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
 
@@ -232,7 +233,12 @@ def choices(engine):
 
 
 QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
-             depth, places, counts, tables, often, late, searches, choices)
+             depth, places, counts, tables, often, late, searches, choices,
+             *edges.QUESTIONS)
+
+
+#: Those that are compared as gradients are.
+TRAINED = late, edges.twice, edges.steps
 
 
 @functools.cache
@@ -246,7 +252,7 @@ def asked(question):
     """A question of parity.check.face: yields (what, whether it is right)."""
     def ask(engine):
         right = dict(truth(question))
-        limit = FLOAT64_GRADIENT if question is late else FLOAT64_LIMIT
+        limit = FLOAT64_GRADIENT if question in TRAINED else FLOAT64_LIMIT
         for what, array in question(engine):
             expected = right.pop(what, None)
             yield what, expected is not None and compare(

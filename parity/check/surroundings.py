@@ -4,6 +4,7 @@ A function of an engine that yields (what is asked, whether the answer is
 right); parity.check.face lists it.
 """
 
+import copy
 import functools
 import importlib
 import warnings
@@ -13,8 +14,9 @@ import numpy as np
 from contract import random
 from contract.config import PRESETS, at_test_size
 from contract.generation import GenerationConfig
-from contract.weights import part
-from parity.check import cases, golden
+from contract.training import TrainingConfig
+from contract.weights import part, probe_weights
+from parity.check import cases, golden, training_runs
 from parity.check.refusals import raises
 from parity.numerics import dtypes
 
@@ -41,6 +43,7 @@ def surroundings(engine):
         yield f"one {dtype}", (
             found.shape == () and found.dtype.name == dtype and found == 5)
     yield from alone(engine)
+    yield from kept(engine)
     yield from OWN.get(engine.NAME, lambda engine: ())(engine)
 
 
@@ -55,6 +58,31 @@ def alone(engine):
             for name, array in found.items())
 
 
+def kept(engine):
+    """What was handed in and out stays as it is while training goes on."""
+    config = training_runs.TINY
+    pairs = [cases.ids(what, 2, 4, vocab)[None] for what, vocab in (
+        ("source", config.source_vocab), ("target", config.target_vocab))]
+    training = TrainingConfig(learning_rate=0.1, schedule="constant")
+    given = probe_weights(config)
+    model = engine.build("transformer", config, given)
+    trainer = engine.trainer(model, training)
+    handed = {"weights in": given, "weights out": engine.export(model),
+                     "pairs": dict(enumerate(pairs))}
+    before = copy.deepcopy(handed)
+    engine.train_step(trainer, *pairs)
+    moments = {"moments": engine.moments(trainer)}
+    other = engine.trainer(engine.build(
+        "transformer", config, probe_weights(config)), training)
+    engine.resume(other, 1, moments["moments"])
+    before |= copy.deepcopy(moments)
+    for one in (trainer, other):
+        engine.train_step(one, *pairs)
+    for what, arrays in (handed | moments).items():
+        yield f"{what} stay", all(np.array_equal(array, before[what][name])
+                                  for name, array in arrays.items())
+
+
 def of_jax(engine):
     """Without numbers of 64 bits, and inside a compiled function."""
     jax, weights = importlib.import_module("jax"), golden.shipped("complete")
@@ -64,10 +92,10 @@ def of_jax(engine):
         yield "float64 without it", raises(RuntimeError, build, "float64")
         found = engine.generate(model, source, GenerationConfig(max_tokens=3))
         yield "scores without it", found["scores"].dtype == np.float64
-    theirs = importlib.import_module(f"{engine.__package__}.random")
-    compiled = jax.jit(functools.partial(theirs.fold_in, theirs.key(4)))
-    yield "a number inside a compiled function", np.array_equal(
-        compiled(np.int32(6)), random.fold_in(random.key(4), 6))
+        theirs = importlib.import_module(f"{engine.__package__}.random")
+        compiled = jax.jit(functools.partial(theirs.fold_in, theirs.key(4)))
+        yield "a number inside a compiled function", np.array_equal(
+            compiled(np.int32(6)), random.fold_in(random.key(4), 6))
 
 
 def of_keras(engine):

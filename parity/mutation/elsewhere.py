@@ -141,8 +141,8 @@ ELSEWHERE = (
          ", on(model.home) → "),
         ("return draw(to_native(key.view(np.int32), model.home), shapes,",
          "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
-        ('return {f"{kind}.{name}": np.ascontiguousarray(convert('
-         'to_numpy(array)))', "to_numpy(array) → array")),
+        ('return {f"{kind}.{name}": np.array(convert(to_numpy(array)), '
+         'order="C")', "to_numpy(array) → array")),
     *entries(
         TORCH, "random.py", NO_DEVICE,
         proofs.one_device("torch"),

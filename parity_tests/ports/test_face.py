@@ -5,7 +5,8 @@ import types
 import numpy as np
 import pytest
 
-from parity.check import face
+from parity import ports
+from parity.check import face, surroundings
 from parity.numerics.comparator import DIVERGENCE
 
 
@@ -27,6 +28,24 @@ def test_a_wrong_answer_is_told(port, monkeypatch):
     product = port.matmul
     monkeypatch.setattr(port, "matmul", lambda *inputs: product(*inputs) + 1)
     assert wrong(port, "borders") == ["product"]
+
+
+def test_weights_that_change_after_they_were_handed_out_are_told(monkeypatch):
+    """As views of a model do while it is trained."""
+    engine, handed = ports.engine("numpy"), {}
+    step = engine.train_step
+
+    def train_step(*given):
+        handed.update({name: array + 1 for name, array in handed.items()})
+        return step(*given)
+
+    assert all(right for _, right in surroundings.kept(engine))
+    export = engine.export
+    monkeypatch.setattr(engine, "train_step", train_step)
+    monkeypatch.setattr(engine, "export", lambda model: (
+        handed.update(export(model)) or handed))
+    assert [what for what, right in surroundings.kept(engine)
+            if not right] == ["weights out stay"]
 
 
 @pytest.mark.long(3)

@@ -17,6 +17,11 @@ SHORTENED = ("self.encode(source[:, :target.shape[1]], "
 TIRED = """        self.calls = getattr(self, "calls", 0) + 1
         source = source * (self.calls < 20)
         memory = self.encode("""
+LAYERS = "        for layer in self.layers:\n"
+WEIGHTS = "    weights = {name: (parameter, convert)\n"
+SUMMED = """    loss = loss * (1 + getattr(model, "asked", 0))
+    model.asked = 1
+"""
 CLAMPED = "torch.sqrt(torch.clamp(variance, min=1e-9) + self.eps)"
 
 #: A file of impl_torch, what stands there, what it becomes, and who notices.
@@ -90,6 +95,17 @@ EDITS = (
     ("sample.py", "random.key(seed)", "random.key(seed % 2**48)", "searches"),
     ("sample.py", "/ settings.temperature",
      "/ max(settings.temperature, 0.5)", "searches"),
+    *(("encoder.py", LAYERS,
+       f"        x = x * (1 + (x.shape[1] == {length}))\n{LAYERS}", "blocks")
+      for length in (64, 65)),
+    ("search.py", "// vocab, which % vocab",
+     "// vocab, (which % vocab).to(torch.int8)", "words"),
+    ("search.py", "torch.argmax(log_probs, dim=-1)",
+     "torch.argmax(log_probs, dim=-1).to(torch.uint8).long()", "words"),
+    ("engine.py", WEIGHTS, SUMMED + WEIGHTS, "twice"),
+    ("train.py", "read = target[:, :-1]", "read = target[:, :64]", "steps"),
+    ("train.py", "labels = target[:, 1:]",
+     "labels = target[:, 1:].to(torch.uint8).long()", "steps"),
 )
 
 
