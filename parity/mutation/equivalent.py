@@ -191,6 +191,11 @@ EQUIVALENT = (
            "finished_tokens)", ":, None → None, :")
           for library in ("torch", "ops", "jnp"))),
     *entries(
+        ALL, "search.py", "One place of an axis has no order with a new axis.",
+        proofs.one_beside_one,
+        ("same[:, None] & (token == tokens[:, end, None]))",
+         "end, None → None, end")),
+    *entries(
         TORCH, "search.py", "0 and -∞ are exact, and become float64 with what "
         "is joined to them in the first step.", proofs.the_wider_dtype,
         ("scores = torch.zeros(len(tokens), dtype=torch.float64)",

@@ -20,6 +20,9 @@ from parity.numerics.comparator import DIVERGENCE
 #: A question may take so many seconds, and so many times its own time.
 PATIENCE, TIMES = 10, 10
 
+#: How a question begins to tell of a process that had no answer in time.
+LATE = "no answer in"
+
 #: How much more than an edit elsewhere in the file one of the same statement
 #: tells of which question notices it.
 SAME = 30
@@ -162,7 +165,7 @@ class Hunt:
     def tried(self, mutant, names=None, again=False):
         """The Result of a mutant, by all questions or by some.
 
-        Where its process ends, it has to end in a second one as well.
+        Where its process ends or is late, so has a second one to be.
         """
         start, names = time.perf_counter(), self.wanted(mutant, names)
         question, words = "", ""
@@ -180,7 +183,8 @@ class Hunt:
                     patience=PATIENCE + TIMES * self.seconds[question])
                 if words:
                     break
-            if words == workers.ENDED and not again:  # or killed from outside
+            # or killed from outside, or the machine was busy
+            if words.startswith((workers.ENDED, LATE)) and not again:
                 return self.tried(mutant, names, again=True)
             if question != IMPORT and words:
                 self.kills[question, mutant.file] += 1
@@ -193,7 +197,7 @@ class Hunt:
         """What a mutant gives itself away by, in words; "" if by nothing."""
         told = self.ask(function, *arguments, patience=patience)
         if told is None:
-            return f"no answer in {patience:.0f} seconds"
+            return f"{LATE} {patience:.0f} seconds"
         return told.failure or told.value
 
 
