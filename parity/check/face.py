@@ -320,6 +320,8 @@ def kinds(engine):
         yield f"bfloat16, rounded {name}", of_kind(array, "bfloat16")
     model = engine.build("transformer", CONFIG, golden.shipped("complete"),
                          "bfloat16")
+    yield "bfloat16, exported", all(
+        of_kind(array, "bfloat16") for array in engine.export(model).values())
     ways = [engine.generate(model, batch.source, GenerationConfig(
         max_tokens=4, cached=cached)) for cached in (False, True)]
     yield "bfloat16, cached or not", np.array_equal(
