@@ -21,8 +21,16 @@ def typed_by(function):
 
 
 #: A model with a head, and where it is seen first.
-HEAD = {"topic": "output", "case": "head",
-        "changes": {"output_transform": True}, "not_explained": ENDS}
+HEAD = {"topic": "output", "changes": {"output_transform": True},
+        "not_explained": ENDS}
+
+
+def bypassed(old, port):
+    """The call of a head that is not heard; in it Keras makes its weights."""
+    def made(self, x):
+        result = old(self, x)
+        return (x, result[1]) if port == "numpy" else x
+    return made
 
 
 def unnormalised(old, port):
@@ -84,12 +92,13 @@ CAUSES = (
               "projection", "SCALES", "none", "root"),
           case="project", step="output", not_explained=ENDS),
     Cause(name="no head before the projection", sentence="Vectors reach it as "
-          "they are.", put=instead("head", "TransformHead", "NoHead"),
-          step="inner", **HEAD),
+          "they are.", put=replaced(
+              "head", "TransformHead.call", bypassed),
+          case="project", step="output", **HEAD),
     Cause(name="a head without its norm", sentence="What is activated reaches "
           "the projection.", put=replaced(
               "head", "TransformHead.call", unnormalised),
-          step="norm.mean", **HEAD),
+          case="head", step="norm.mean", **HEAD),
     Cause("a decoder alone sees later tokens", "masks", "It has no mask, not "
           "even of padding.", put=masked_by("DecoderModel", _everything),
           changes={"stacks": "decoder"}, case="transformer",
