@@ -48,7 +48,7 @@ def test_weights_that_change_after_they_were_handed_out_are_told(monkeypatch):
             if not right] == ["weights out stay"]
 
 
-@pytest.mark.long(3)
+@pytest.mark.long
 def test_a_search_that_reads_too_much_is_told(port, monkeypatch):
     """Its answer is the same; what the decoder is given is not."""
     generate = port.generate

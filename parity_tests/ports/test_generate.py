@@ -230,6 +230,7 @@ def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
         found, np.take_along_axis(scores, truth, axis=-1))
 
 
+@pytest.mark.long(2)
 def test_of_equals_the_lowest(engine):
     """A projection of zeros makes every token equally likely."""
     weights = {name: np.zeros_like(array) if name.startswith("projection")
@@ -248,6 +249,7 @@ def test_of_equals_the_lowest(engine):
         found["scores"][0, 0], -np.log(6), rtol=1e-12)
 
 
+@pytest.mark.long(2)
 def test_padding_of_the_source_changes_nothing(engine):
     """Nor which side it stands on does, apart from positions."""
     settings = {s.name: s for s in SEARCHES}["beam 4, paper"].settings
@@ -385,6 +387,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_caught_and_named(engine, fault):
     lines, name, step, words = FAULTS[fault]
@@ -407,6 +410,7 @@ NEIGHBOURS = {
 }
 
 
+@pytest.mark.long(2)
 def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     """Padding is attended to where any neighbour has none."""
     settings = GenerationConfig(eos_id=END, max_tokens=MOST)

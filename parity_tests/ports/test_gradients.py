@@ -231,6 +231,7 @@ def test_float32_stays_float32():
     assert {array.dtype for array in g.values()} == {np.dtype(np.float32)}
 
 
+@pytest.mark.long(2)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_ports_against_the_reference(port, preset):
     """Loss and all weights at 1e-12, each weight and each step at 1e-10."""
@@ -266,6 +267,7 @@ def test_variants_against_the_reference(port, variant):
         assert np.linalg.norm(found[name] - array) <= 1e-10 * scale, name
 
 
+@pytest.mark.long(3)
 def test_float32_gradients(port):
     """Under the kink guard, in float32's own limits."""
     run = Check(["practical"], [port.NAME], ["float32"], full_size=False,
@@ -303,7 +305,7 @@ def test_backward_steps_quote_the_forward_ones():
                 assert step.text.startswith(f"{names[step.number]} = "), step
                 assert assigned(step) or "return" in step.code, step
                 count += 1
-    assert count == 60
+    assert count == 62
 
 
 def test_a_wrong_derivative_is_seen(port, monkeypatch):

@@ -119,6 +119,7 @@ def future_is_not_seen(engine, name, batch, places):
         assert differs(found[row, place], truth[row, place])
 
 
+@pytest.mark.long(2)
 @variants
 def test_the_future_is_not_seen(engine, name):
     """What comes later reaches no output; the present does."""
@@ -136,6 +137,7 @@ def test_the_future_is_not_seen_at_any_length(data):
         data.draw(place) for _ in range(cases.BATCH)])
 
 
+@pytest.mark.long(2)
 @variants
 def test_padding_is_not_seen(engine, name):
     """Another embedding of the padding token changes only what is padding.

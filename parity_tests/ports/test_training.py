@@ -80,7 +80,7 @@ def reshaped(ids, batches):
     return ids.reshape(batches, -1, ids.shape[-1])
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 def test_accumulation_equals_the_large_batch(engine):
     config = small(dropout=0.0)
     source, target = uneven(config)
@@ -126,6 +126,7 @@ def test_padding_alone_moves_nothing(engine):
         np.testing.assert_array_equal(array, before[name])
 
 
+@pytest.mark.long(2)
 def test_native_masks_train_too(engine):
     config, settings = small(), TRAINING.replace(masks="native")
     _, run = trainer(engine, config, settings)

@@ -85,6 +85,7 @@ def opened(site, browser):
         one.context.close()
 
 
+@pytest.mark.long(3)
 def test_all_that_a_search_finds_is_there(site):
     folder, found = site
     made = pages.Site(found)

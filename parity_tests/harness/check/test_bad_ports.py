@@ -102,6 +102,7 @@ def checked(tmp_path, *words):
     return done, json.loads((tmp_path / "r.json").read_text())
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_failure_is_a_divergence_of_its_port_alone(
         wrong, bad, tmp_path, monkeypatch):

@@ -30,6 +30,7 @@ def cell(engine, tier, work):
     return cells.cell_of(target, work, found)
 
 
+@pytest.mark.long(2)
 @EVERY
 @pytest.mark.parametrize("tier", MIXED)
 def test_a_forward_pass_matches(engine, tier):
@@ -142,6 +143,7 @@ def test_the_works_of_a_tier():
     assert all(set(cells.WORKS[work]) >= set(MIXED) for work in tiers.COMPARED)
 
 
+@pytest.mark.long(3)
 @EVERY
 def test_a_step_has_one_batch_and_each_model_its_own_loss(engine):
     """Two batches are refused; a second model is not taken for the first."""
