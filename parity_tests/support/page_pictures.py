@@ -53,7 +53,7 @@ PICTURES = {
     "heads": ("attention-maps.html", heads, (1400, 860)),
     "lens": ("training-curves.html", None, (1400, 860)),
     "search": ("rulings.html", search, (1400, 700)),
-    "dialect": ("dialect-llama.html", None, (1400, 1200)),
+    "dialect": ("dialect-llama.html", None, (1400, 1290)),
     "slide": ("slides.html#slide-6", slides, (1024, 640)),
 }
 
