@@ -68,7 +68,7 @@ def cache(
 
 
 def _finish(responses, json_file):
-    """Print Answers, write them, and exit with their status."""
+    """Print Responses, write them, and exit with their status."""
     print(responses)
     if json_file:
         write_json(json_file, responses.as_json())

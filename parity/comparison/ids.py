@@ -1,5 +1,6 @@
 """Where two models' token ids part: often before either model is run."""
 
+
 def parting(mine, other):
     """Where ids [B T] of a and of b part, and what one has more, in words.
 

@@ -105,7 +105,7 @@ def judged(way, pairs):
             computation; those of WHOLE decide.
 
     Returns:
-        An Response, and the pair at which it parts first, or None.
+        A Response, and the pair at which it parts first, or None.
     """
     response, parts, limit = Response(way, NOTHING), {}, 0.0
     for pair in pairs:

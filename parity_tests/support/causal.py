@@ -1,7 +1,10 @@
-"""A small causal model with a cache, right or with something wrong."""
+"""Small models with a cache: ours, and one in torch, right or wrong."""
 
 import numpy as np
 
+from contract.batch import Batch
+from contract.config import preset
+from contract.weights import initial_weights
 from parity_tests.support.engines import usable
 
 V, W, H, T = 13, 8, 2, 6
@@ -76,3 +79,22 @@ class Output(dict):
     def __init__(self, logits, past_key_values=None):
         super().__init__(logits=logits)
         self.past_key_values = past_key_values
+
+
+def ours(port, length, padding=False):
+    """A model of ours in a port, and a native batch of two rows.
+
+    Args:
+        length: how many tokens a target has; a source has 5.
+        padding: whether the first source ends in padding.
+    """
+    engine = usable(port)
+    config = preset("vaswani2017_base").replace(
+        d_model=8, n_heads=2, d_ff=12, n_encoder_layers=1, n_decoder_layers=1,
+        source_vocab=9, target_vocab=9, max_length=12)
+    source = np.random.default_rng(0).integers(1, 9, (2, 5))
+    if padding:
+        source[0, -1] = 0
+    return engine.build("transformer", config, initial_weights(config)), [
+        engine.to_native(array, "cpu")
+        for array in Batch.of_ids(source, source[:, :length])]

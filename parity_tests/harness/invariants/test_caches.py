@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 import parity
-from contract.batch import Batch
-from contract.config import preset
 from contract.errors import InputError
-from contract.weights import initial_weights
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity.invariants.caches import at_place
-from parity_tests.support.causal import causal, ids
+from parity_tests.support.causal import causal, ids, ours
 from parity_tests.support.engines import usable
 
 
@@ -90,15 +87,7 @@ def by_one(model, place, state, source, target, source_mask, target_mask):
     "torch", pytest.param("keras", marks=pytest.mark.long),
     pytest.param("jax", marks=pytest.mark.long)])
 def test_our_own(port):
-    engine = usable(port)
-    config = preset("vaswani2017_base").replace(
-        d_model=8, n_heads=2, d_ff=12, n_encoder_layers=1, n_decoder_layers=1,
-        source_vocab=9, target_vocab=9, max_length=12)
-    model = engine.build("transformer", config, initial_weights(config),
-                         "float64", "cpu")
-    source = np.random.default_rng(0).integers(1, 9, (2, 5))
-    batch = [engine.to_native(x, "cpu")
-             for x in Batch.of_ids(source, source[:, :3])]
+    model, batch = ours(port, 3)
     responses = parity.cache(model, *batch, step=by_one)
     assert {each.verdict for each in responses.responses} <= {BITWISE, ROUNDING}
     assert responses.responses[-1].way.endswith("2")
@@ -107,7 +96,8 @@ def test_our_own(port):
 @pytest.mark.parametrize("family", ["gpt2", "bart"])
 def test_hugging_face(family):
     usable("torch")
-    pytest.importorskip("transformers")
+    pytest.importorskip(
+        "transformers", reason="not checked: transformers is not installed")
     from benchmarks.porting.hugging_face import inputs, made
     each, = parity.cache(made(family), **inputs(family)).responses
     assert each.verdict == ROUNDING

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 import parity
-from contract.batch import Batch
-from contract.config import preset
 from contract.errors import InputError
-from contract.weights import initial_weights
 from parity.comparison.result import NOTHING
 from parity.invariants import batches
 from parity.invariants.responses import (
     BITWISE, FLOAT32, ROUNDING, WRONG, judged)
 from parity.invariants.arguments import Call, shown
 from parity.tracing.trace import WHOLE
-from parity_tests.support.causal import Output, causal, ids
+from parity_tests.support.causal import Output, causal, ids, ours
 from parity_tests.support.engines import usable
 
 GOOD = {BITWISE, ROUNDING}
@@ -151,18 +148,8 @@ def test_vectors_with_a_mask_that_is_turned_round():
     "torch", pytest.param("keras", marks=pytest.mark.long),
     pytest.param("jax", marks=pytest.mark.long)])
 def test_our_own(port):
-    engine = usable(port)
-    config = preset("vaswani2017_base").replace(
-        d_model=8, n_heads=2, d_ff=12, n_encoder_layers=1, n_decoder_layers=1,
-        source_vocab=9, target_vocab=9, max_length=12)
-    model = engine.build("transformer", config, initial_weights(config),
-                         "float64", "cpu")
-    source = np.random.default_rng(0).integers(1, 9, (2, 5))
-    source[0, -1] = 0
-    batch = Batch.of_ids(source, source[:, :4])
-    responses = parity.invariance(
-        model, *(engine.to_native(x, "cpu") for x in batch),
-        ways=["alone", "right"])
+    model, batch = ours(port, 4, padding=True)
+    responses = parity.invariance(model, *batch, ways=["alone", "right"])
     assert {each.verdict for each in responses.responses} <= GOOD
     assert len(responses.responses) == 3
 

@@ -7,9 +7,10 @@ import pytest
 
 from contract.config import PRESETS, at_test_size
 from contract.errors import InputError
+from contract.loss_scale import LossScale
 from contract.training import TrainingConfig
 from parity import ports
-from parity.check import golden, workers
+from parity.check import golden, training_runs, workers
 from parity.matrix import cells, measuring, tiers
 from parity.numerics import mixed, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH
@@ -162,3 +163,42 @@ def test_a_step_has_one_batch_and_each_model_its_own_loss(engine):
         losses.append(float(mixed_engine.train_step(
             trainer, ids, ids)["loss"]))
     assert abs(losses[1] - losses[0]) > 1e-3
+
+
+def test_the_step_that_all_share_is_the_trainers_own():
+    """In no tier, at any scale, it moves weights as the reference does."""
+    config, arrays, _ = tiers.smooth_model("lesson")
+    shared = tiers.EmulatedTrainer(
+        tiers.Emulated(config, arrays), tiers.TRAINING)
+    engine = ports.engine("numpy")
+    model = engine.build("transformer", config, arrays)
+    trainer = engine.trainer(model, tiers.TRAINING)
+    for number in (1, 2, 3):
+        pairs = [ids[:1] for ids in training_runs.batches(config, number)]
+        expected = engine.train_step(trainer, *pairs)
+        found = shared.train_step(*(ids[0] for ids in pairs), False)
+        for name in ("loss", "norm"):
+            assert found[name] == expected[name]
+        for name, array in engine.export(model).items():
+            np.testing.assert_array_equal(found["weights"][name], array)
+
+
+def test_a_scale_goes_as_torchs_does():
+    torch = pytest.importorskip(
+        "torch", reason="not checked: torch is not installed")
+    ours = LossScale(value=2.0**16, backoff=0.5, interval=3)
+    theirs = torch.amp.GradScaler(
+        "cpu", init_scale=ours.value, growth_factor=ours.growth,
+        backoff_factor=ours.backoff, growth_interval=ours.interval)
+    weight = torch.nn.Parameter(torch.zeros(()))
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    seen = set()
+    for finite in np.random.default_rng(0).random(60) < 0.7:
+        theirs.scale(torch.zeros(()))  # it is made where it is first used
+        weight.grad = torch.tensor(1.0 if finite else torch.inf)
+        theirs.step(optimizer)
+        theirs.update()
+        ours.update(bool(finite))
+        assert ours.value == theirs.get_scale()
+        seen.add(ours.value)
+    assert len(seen) > 4
