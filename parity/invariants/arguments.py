@@ -1,15 +1,17 @@
 """The arguments of a model's call, as arrays to be changed and given again.
 
 Which argument is what follows from its name: of the target what is called
-decoder, target or tgt, of the source all else; a mask is called one, and hides
-where it is zero, false or far below zero, or, as torch.nn's key padding masks
-do, where it is true.
+decoder, target or tgt, of the source all else; a mask is called one. It hides
+where it is zero or false, or, as torch.nn's key padding masks do, where it is
+true; one of floats that has nothing above zero is added to scores, and hides
+where it is far below zero.
 """
 
 import dataclasses
 import inspect
 import re
 
+import ml_dtypes
 import numpy as np
 
 from contract.errors import InputError
@@ -18,8 +20,10 @@ from parity.tracing.trace import is_float, trace, tracing_of
 
 SOURCE, TARGET = "source", "target"
 
-#: What a model is asked for a mask by, where it was given none.
+#: The parameter by which a model takes a mask.
 MASKS = {SOURCE: "attention_mask", TARGET: "decoder_attention_mask"}
+
+#: The parameter by which a model takes the positions of tokens.
 POSITIONS = {SOURCE: "position_ids", TARGET: "decoder_position_ids"}
 
 
@@ -50,7 +54,15 @@ class Call:
     """
 
     def __init__(self, model, inputs, keywords):
-        """Raises InputError unless an argument is an array of a batch."""
+        """Take a call apart.
+
+        Args:
+            model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+            inputs, keywords: its arguments.
+
+        Raises:
+            InputError: no argument is an array of a batch.
+        """
         self.model, tracing = model, tracing_of(model)
         self.framework = tracing.framework_for(model)
         function = self.framework.function(model)
@@ -134,17 +146,22 @@ class Call:
         return arrays
 
     def _padded(self, name, sequence, pad, pad_id):
-        """An array with more places, hidden if it is a mask."""
+        """An array with more places, hidden if it is a mask.
+
+        Of a mask only the last two axes are places, and the others heads.
+        """
         array, mask = self.arrays[name], is_mask(name)
+        if name == sequence.lead and is_float(array):
+            return _with_noise(array, pad)
         axes = [axis for axis in range(1, array.ndim)
                 if array.shape[axis] == sequence.length
-                and (mask or axis == 1)]
+                and (axis >= array.ndim - 2 if mask else axis == 1)]
         for axis in axes:
             width = [pad if i == axis else (0, 0) for i in range(array.ndim)]
             if name == sequence.lead:
-                fill = {"constant_values": 0 if is_float(array) else pad_id}
+                fill = {"constant_values": pad_id}
             elif mask and axis == array.ndim - 1:
-                fill = {"constant_values": hidden(name, array.dtype)}
+                fill = {"constant_values": hidden(name, array)}
             else:
                 fill = {"mode": "edge"}
             array = np.pad(array, width, **fill)
@@ -164,6 +181,19 @@ class Call:
         return arrays | {name: np.maximum(seen.cumsum(1) - 1, 0)}
 
 
+def _with_noise(vectors, pad):
+    """Vectors [B T …] with random ones before and behind, and no zeros.
+
+    Zeros would leave a sum as it is, whether they are hidden or not.
+    """
+    random = np.random.default_rng(0)
+    parts = [random.normal(size=(len(vectors), n, *vectors.shape[2:]))
+             for n in pad]
+    return np.concatenate([
+        parts[0].astype(vectors.dtype), vectors,
+        parts[1].astype(vectors.dtype)], 1)
+
+
 def role_of(name):
     """Of what an argument is, by its name."""
     words = re.split("[^a-z]+", name.lower())
@@ -175,20 +205,26 @@ def is_mask(name):
     return "mask" in name.rpartition(".")[2].lower()
 
 
-def turned_round(name):
+def is_inverted(name):
     """Whether a mask says what is hidden, and not what is seen."""
     return "key_padding_mask" in name
 
 
+def is_additive(mask):
+    """Whether a mask is added to scores: zero where a token is seen."""
+    return is_float(mask) and (
+        mask.min(initial=0) < 0 or not (mask > 0.5).any())
+
+
 def shown(name, mask):
     """A mask as booleans, true where a token is seen."""
-    if is_float(mask):
-        return mask > (-1 if mask.min(initial=0) < 0 else 0.5)
-    return mask.astype(bool) != turned_round(name)
+    if is_additive(mask):
+        return mask > -1
+    return (mask > 0.5) != is_inverted(name)
 
 
-def hidden(name, dtype):
+def hidden(name, mask):
     """What stands in a mask where a token is hidden."""
-    if dtype.kind == "f":
-        return np.finfo(dtype).min
-    return np.ones((), dtype)[()] if turned_round(name) else 0
+    if is_additive(mask):
+        return ml_dtypes.finfo(mask.dtype).min
+    return np.ones((), mask.dtype)[()] if is_inverted(name) else 0
