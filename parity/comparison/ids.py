@@ -15,6 +15,9 @@ def parting(mine, other):
     differ = mine[:, :length] != other[:, :length]
     if not differ.any() and mine.shape == other.shape:
         return ""
+    if not len(mine):
+        return (f"ids have {mine.shape[1]} places in a and {other.shape[1]} "
+                "in b, and no rows")
     row = int(differ.any(1).argmax())
     place = int(differ[row].argmax()) if differ[row].any() else length
     both = [str(ids[row, place]) if place < ids.shape[1] else "none"
@@ -57,5 +60,5 @@ def _ended(ids, others):
 
 
 def _leading(ids):
-    """How many equal ids stand at the begin."""
+    """How many equal ids stand at the beginning."""
     return next((n for n, each in enumerate(ids) if each != ids[0]), len(ids))

@@ -20,7 +20,9 @@ X = np.ones((1, 3))
     ([5, 6, 7, 0, 0], [5, 6, 7, 1, 1], "padding is 0 in a and 1 in b"),
     ([5, 6, 7, 8, 9, 4], [5, 6, 7], "b is cut off"),
     ([5, 6, 7, 8], [5, 3, 7, 8], "6 in a, 3 in b"),
-    ([7], [8], "place 0: 7 in a, 8 in b"), ([], [1], "")])
+    ([7], [8], "place 0: 7 in a, 8 in b"),
+    ([], [1], "ids differ at row 0, place 0: none in a, 1 in b: "
+     "an end token in b")])
 def test_what_one_has_more(one, two, words):
     told = parting(np.array([one], int), np.array([two], int))
     assert told.endswith(words)
@@ -33,6 +35,13 @@ def test_equal_ids_and_what_is_no_ids():
     assert parting(ids, ids[:1]) == "a has 2 rows of ids and b 1"
     assert parting(ids, ids + [[0, 0], [0, 1]]).startswith(
         "ids differ at row 1, place 1: 8 in a, 9 in b")
+
+
+def test_batches_without_rows():
+    empty = np.zeros((0, 3), int)
+    assert parting(empty, empty) == ""
+    assert parting(empty, np.zeros((0, 4), int)) == (
+        "ids have 3 places in a and 4 in b, and no rows")
 
 
 @pytest.mark.parametrize("two", [[[5, 6, 0]], [[5, 6]]])
