@@ -28,7 +28,8 @@ def invariance(
     """Ask a model again with its rows alone, in other batches and padded.
 
     The first step that parts is named. Exit status: 0 the same to the bit or
-    within rounding, 1 wrong in some way, 2 usage, 4 nothing was compared.
+    within rounding, 1 wrong in some way, 2 usage, 4 nothing was compared, or
+    not all that was asked for.
     """
     from parity.invariants import batches
     with told_plainly():
@@ -54,7 +55,7 @@ def cache(
 
     The first place and the first step that part are named. Exit status: 0 the
     same to the bit or within rounding, 1 wrong, 2 usage, 4 nothing was
-    compared.
+    compared, or not every place.
     """
     from parity.invariants import caches
     with told_plainly():

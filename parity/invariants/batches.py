@@ -143,20 +143,22 @@ def _asked(call, base, way):
         return Response(way.words, NOTHING, known=[
             f"It could not be asked: {type(error).__name__}: {text}."])
     steps = {step.path: step for step in other.steps}
-    pairs, before = [], {}
+    pairs, before, left_out = [], {}, []
     for step in base.steps:
         theirs = steps.get(step.path)
         for name, array in step.outputs.items():
             there = theirs and theirs.outputs.get(name)
-            if there is None:
-                continue
-            both = aligned(call, way, array, there)
-            if step.path != WHOLE and np.array_equal(array, there):
+            both = None if there is None else aligned(call, way, array, there)
+            if step.path == WHOLE and both is None:
+                left_out.append(name)
+            if step.path != WHOLE and there is not None and (
+                    np.array_equal(array, there)):
                 both = array, there  # a table, of no row of the batch
             if both is not None:
                 pairs.append((step.path, name, *both))
                 before[step.path, name] = array, there
     response, first = judged(way.words, pairs)
+    response.left_out = left_out
     if response.verdict == WRONG and way.pads and first:
         response.known += _stays(*before[first[:2]], first[0])
     if response.verdict == WRONG:

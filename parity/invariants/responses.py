@@ -7,7 +7,7 @@ import numpy as np
 
 from parity.causes.hint import held
 from parity.comparison.arrays import compare_values
-from parity.comparison.result import NOTHING
+from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.numerics.comparator import DIVERGENCE, ZERO
 from parity.numerics.tolerances import model_limits
 from parity.numerics.words import number
@@ -33,6 +33,7 @@ class Response:
             verdict has it, else "".
         step_error: its error, or None.
         known: what else is known, a sentence each.
+        left_out: the names of the model's outputs that could not be compared.
     """
 
     way: str
@@ -42,6 +43,7 @@ class Response:
     step: str = ""
     step_error: float | None = None
     known: list = dataclasses.field(default_factory=list)
+    left_out: list = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -60,14 +62,20 @@ class Responses:
 
     @property
     def verdict(self):
-        """The worst of all."""
-        return max((each.verdict for each in self.responses),
-                   key=VERDICTS.index, default=NOTHING)
+        """The worst of all; INCOMPLETE where none is WRONG, and not all that
+        was asked could be compared."""
+        worst = max((each.verdict for each in self.responses),
+                    key=VERDICTS.index, default=NOTHING)
+        if worst not in (WRONG, NOTHING) and any(
+                each.verdict == NOTHING or each.left_out
+                for each in self.responses):
+            return INCOMPLETE
+        return worst
 
     @property
     def status(self):
-        """The exit status: 0 right, 1 wrong, 4 nothing was compared."""
-        return {WRONG: 1, NOTHING: 4}.get(self.verdict, 0)
+        """The exit status: 0 right, 1 wrong, 4 not all was compared."""
+        return {WRONG: 1, NOTHING: 4, INCOMPLETE: 4}.get(self.verdict, 0)
 
     def as_json(self):
         """Everything as plain data; an error that is no number is null."""
@@ -92,6 +100,8 @@ class Responses:
                     "" if each.step_error is None else
                     f": error {number(each.step_error)}"))
             lines += [f"  {sentence}" for sentence in each.known]
+            if each.left_out:
+                lines.append(f"  not compared: {', '.join(each.left_out)}")
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes),
                           f"verdict: {self.verdict}"])
 
@@ -128,7 +138,7 @@ def judged(way, pairs):
             parts.setdefault(verdict, (pair, error))
         if path == WHOLE:
             response.verdict = max(response.verdict, verdict,
-                                 key=VERDICTS.index)
+                                   key=VERDICTS.index)
             response.error = max(response.error or 0.0, error)
             limit = max(limit, bound)
     response.limit = limit

@@ -5,7 +5,7 @@ import pytest
 
 import parity
 from contract.errors import InputError
-from parity.comparison.result import NOTHING
+from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.invariants.arguments import Call, shown
 from parity.invariants.responses import (
     BITWISE, FLOAT32, ROUNDING, WRONG, judged)
@@ -123,11 +123,31 @@ def test_a_model_that_refuses_other_batches():
     class Fixed(torch.nn.Module):
         def forward(self, x):
             return x.reshape(2, 3, 4) * 2
-    responses = parity.invariance(Fixed(), torch.ones(2, 3, 4).double(),
-                                ways=["larger"])
+    x = torch.ones(2, 3, 4).double()
+    responses = parity.invariance(Fixed(), x, ways=["larger"])
     response, = responses.responses
-    assert response.verdict == NOTHING and responses.status == 4
+    assert responses.verdict == response.verdict == NOTHING
     assert "could not be asked: RuntimeError" in response.known[0]
+    assert responses.status == 4
+    responses = parity.invariance(Fixed(), x, ways=["twice", "larger"])
+    assert (responses.verdict, responses.status) == (INCOMPLETE, 4)
+    wrong = responses.responses[0]
+    wrong.verdict = WRONG
+    assert (responses.verdict, responses.status) == (WRONG, 1)
+
+
+def test_an_output_that_cannot_be_compared():
+    import torch
+
+    class Pairs(torch.nn.Module):
+        def forward(self, x):
+            return x, x.new_ones(len(x) ** 2)
+    responses = parity.invariance(
+        Pairs(), torch.ones(2, 3).double(), ways=["twice", "larger"])
+    assert [each.left_out for each in responses.responses] == [
+        [], ["output.1"]]
+    assert (responses.verdict, responses.status) == (INCOMPLETE, 4)
+    assert "not compared: output.1" in str(responses)
 
 
 def test_vectors_with_a_inverted_mask():
