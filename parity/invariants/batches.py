@@ -11,9 +11,9 @@ import dataclasses
 import numpy as np
 
 from contract.errors import InputError, one_of
-from parity.comparison.result import NOTHING
-from parity.invariants.responses import WRONG, Response, Responses, judged
+from parity.comparison.result import NOTHING, describe
 from parity.invariants.arguments import Call
+from parity.invariants.responses import WRONG, Response, Responses, judged
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import WHOLE, is_float
@@ -78,10 +78,11 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
         asked = [*_ways(call, name, pad_id or 0)]
         if not asked:
             notes.append(_not_asked(name))
+        elif name == ALONE and len(asked) < call.rows:
+            notes.append(f"asked alone were the first {len(asked)} rows of "
+                         f"{call.rows}.")
         responses += [_response(call, base, way) for way in asked]
-    return Responses(responses, {
-        name: getattr(base, name) for name in (
-            "framework", "versions", "precision", "dtype")}, notes)
+    return Responses(responses, describe(base), notes)
 
 
 def _not_asked(name):
@@ -205,37 +206,54 @@ def aligned(call, way, mine, other):
     rows, count = call.rows, len(way.rows)
     if not mine.ndim or not other.ndim:
         return (mine, other) if mine.shape == other.shape else None
-    for role, pad in way.pads.items():  # batch and time as one axis
-        length = call.sequences[role].length
-        if len(mine) == rows * length and (
-                len(other) == count * (length + sum(pad))):
-            mine, other = (x.reshape(n, -1, *x.shape[1:])
-                           for x, n in ((mine, rows), (other, count)))
-    batched = len(mine) % rows == 0 and (
-        len(mine) // rows * count == len(other)) and len(mine)
-    if batched:
-        split = [x.reshape(n, -1, *x.shape[1:])
-                 for x, n in ((mine, rows), (other, count))]
-        mine, other = split[0][list(way.rows)], split[1]
-    else:
-        mine, other = mine[None], other[None]
-    if mine.ndim != other.ndim:
-        return None
-    for axis in range(1, mine.ndim):
-        gap = other.shape[axis] - mine.shape[axis]
-        role = next((role for role, pad in way.pads.items()
-                     if sum(pad) == gap), None)
-        if gap and (role is None or mine.shape[axis]
-                    != call.sequences[role].length):
-            return None
-        if gap:
-            start, sequence = way.pads[role][0], call.sequences[role]
-            other = np.moveaxis(np.moveaxis(other, axis, 0)[
-                start:start + sequence.length], 0, axis)
-            if batched and not sequence.visible.all():
-                shape = [1] * mine.ndim
-                shape[0], shape[axis] = count, sequence.length
-                seen = sequence.visible[list(way.rows)].reshape(shape)
-                mine, other = (np.where(seen, x, np.zeros((), x.dtype))
-                               for x in (mine, other))
+    mine, other = _unfolded(call, way, mine, other)
+    mine, other, batched = _by_row(call, way, mine, other)
+    for axis, role in _grown(call, way, mine.shape, other.shape):
+        start, sequence = way.pads[role][0], call.sequences[role]
+        there = slice(start, start + sequence.length)
+        other = other[(slice(None),) * axis + (there,)]
+        if batched:
+            mine, other = (_without_padding(x, axis, sequence.visible)
+                           for x in (mine, other))
     return (mine, other) if mine.shape == other.shape else None
+
+
+def _unfolded(call, way, mine, other):
+    """Two arrays with an axis of rows and one of places, if one was both."""
+    for role, (before, behind) in way.pads.items():
+        length = call.sequences[role].length
+        more = before + length + behind
+        if (len(mine), len(other)) == (call.rows * length, call.rows * more):
+            return (mine.reshape(call.rows, length, *mine.shape[1:]),
+                    other.reshape(call.rows, more, *other.shape[1:]))
+    return mine, other
+
+
+def _by_row(call, way, mine, other):
+    """Two arrays of the same rows, and whether their first axis is those.
+
+    It may be heads of rows, row by row; one that is neither is given a first
+    axis of one.
+    """
+    heads, rest = divmod(len(mine), call.rows)
+    if not heads or rest or heads * len(way.rows) != len(other):
+        return mine[None], other[None], False
+    mine = mine.reshape(call.rows, heads, *mine.shape[1:])
+    other = other.reshape(len(way.rows), heads, *other.shape[1:])
+    return mine[list(way.rows)], other, True
+
+
+def _grown(call, way, mine, other):
+    """Yield the axes of two shapes that padding made longer: (axis, role)."""
+    for axis, sizes in enumerate(zip(mine, other)):
+        for role, pad in way.pads.items():
+            length = call.sequences[role].length
+            if axis and sizes == (length, length + sum(pad)):
+                yield axis, role
+
+
+def _without_padding(array, axis, visible):
+    """An array [B …] with zero at places [B T] that are no token."""
+    shape = [1] * array.ndim
+    shape[0], shape[axis] = visible.shape
+    return np.where(visible.reshape(shape), array, np.zeros((), array.dtype))

@@ -11,8 +11,9 @@ import functools
 import itertools
 
 from contract.errors import InputError
-from parity.invariants.responses import WRONG, Responses, judged
+from parity.comparison.result import describe
 from parity.invariants.arguments import SOURCE, TARGET, Call
+from parity.invariants.responses import WRONG, Responses, judged
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import WHOLE, is_float, trace_run
@@ -71,11 +72,8 @@ def cache(model, *inputs, step=None, **keywords):
         return outputs
     single = trace_run(model, run)
     responses = [_response(whole, values, place, sequence) for place, values
-               in enumerate(_by_place(single, bounds))]
-    return Responses([*_together(responses)], {
-        name: getattr(whole, name) for name in (
-            "framework", "versions", "precision", "dtype")},
-        whole.notes)
+                 in enumerate(_by_place(single, bounds))]
+    return Responses([*_together(responses)], describe(whole), whole.notes)
 
 
 def _with_past(call, sequence, role, model, place, state, *inputs,
@@ -138,6 +136,8 @@ def _response(whole, values, place, sequence):
                 pairs.append((step.path, name, *_seen(*both, sequence, place)))
                 of[step.path, name] = mine, array
     response, first = judged(f"place {place}", pairs)
+    response.left_out = [name for name in whole.step(WHOLE).outputs
+                         if (WHOLE, name) not in of]
     if response.verdict == WRONG:
         response.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
     return response
@@ -207,7 +207,8 @@ def _elsewhere(mine, other, place, sequence, path):
 def _together(responses):
     """Responses of places; of equal ones in a row a single one is left."""
     for _, group in itertools.groupby(
-            responses, key=lambda each: (each.verdict, *each.known)):
+            responses, key=lambda each: (
+                each.verdict, *each.known, *each.left_out)):
         first, *more = group
         if not more or first.verdict == WRONG:
             yield from (first, *more)

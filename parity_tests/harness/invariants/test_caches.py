@@ -56,6 +56,22 @@ def test_a_key_that_is_lost():
     assert first(responses)[:2] == ("place 1", "attention.o")
 
 
+def test_an_output_without_places():
+    """One that a single token makes in another shape is not compared."""
+    import torch
+
+    class Squares(torch.nn.Module):
+        def forward(self, x):
+            return x, x.new_ones(x.shape[1] ** 2)
+    responses = parity.cache(
+        Squares(), torch.ones(2, 3, 3).double(),
+        step=lambda model, place, state, x: (
+            model(x[:, place:place + 1]), None))
+    each, = responses.responses
+    assert (each.verdict, each.left_out) == (BITWISE, ["output.1"])
+    assert responses.status == 4
+
+
 def test_a_model_whose_cache_is_not_known():
     import torch
     layer = torch.nn.Linear(3, 3)

@@ -7,6 +7,7 @@ import parity
 from contract.errors import InputError
 from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.invariants.arguments import Call, shown
+from parity.invariants.batches import Way, aligned
 from parity.invariants.responses import (
     BITWISE, FLOAT32, ROUNDING, WRONG, judged)
 from parity.tracing.trace import WHOLE
@@ -117,6 +118,18 @@ def test_what_cannot_be_asked_is_said():
         parity.invariance(layer, torch.ones(2, 3), ways=["sideways"])
 
 
+def test_rows_beyond_the_eighth_are_not_asked_alone():
+    import torch
+    layer = torch.nn.Linear(3, 3).double().eval()
+    responses = parity.invariance(
+        layer, torch.ones(10, 2, 3).double(), ways=["alone"])
+    assert len(responses.responses) == 8
+    assert responses.notes == ["asked alone were the first 8 rows of 10."]
+    assert responses.as_json()["model"]["framework"] == "torch"
+    assert not parity.invariance(
+        layer, torch.ones(8, 2, 3).double(), ways=["alone"]).notes
+
+
 def test_a_model_that_refuses_other_batches():
     import torch
 
@@ -224,6 +237,28 @@ def test_what_proves_nothing(number):
 
 def pair(first, second):
     return [(WHOLE, "output", np.asarray(first), np.asarray(second))]
+
+
+@pytest.mark.parametrize("mine, other, expected", [
+    ((2, 6, 3), (2, 9, 3), (2, 1, 6, 3)), ((12, 3), (18, 3), (2, 1, 6, 3)),
+    ((2, 6, 6), (2, 9, 9), (2, 1, 6, 6)), ((8, 6), (8, 9), (2, 4, 6)),
+    ((6, 3), (9, 3), (1, 6, 3)), ((2, 5), (2, 8), None), ((3,), (3,), (1, 3)),
+    ((2, 0), (2, 0), (2, 1, 0)), ((), (), ()), ((), (1,), None),
+    ((2, 6), (2, 9, 1), None)])
+def test_what_padding_leaves_is_cut_out(mine, other, expected):
+    (tokens,), named = ids()  # [2 6], of which the last of row 0 is hidden
+    call = Call(causal(), (tokens,), named)
+    way = Way("", (0, 1), {"source": (2, 1)}, {})
+    mine, other = (1 + np.arange(np.prod(shape)).reshape(shape)
+                   for shape in (mine, other))
+    both = aligned(call, way, mine, other)
+    if expected is None:
+        assert both is None
+        return
+    assert both[0].shape == both[1].shape == expected
+    if mine.shape == (2, 6, 3):
+        assert (both[1][1, 0] == other[1, 2:8]).all()
+        assert not both[1][0, 0, -1].any() and both[1][0, 0, :-1].all()
 
 
 @pytest.mark.parametrize("gap, verdict", [
