@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 from contract.errors import InputError
+from parity.numerics.softmax import log_softmax
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +21,8 @@ class Probabilities:
         temperature: by what logits are divided.
         top_k: how many tokens may come; 0 for all.
         top_p: with so much of the probability, the most likely; 1 for all.
+            The probability is the softmax over all tokens, before top_k;
+            Hugging Face's generate takes that over the top_k.
         renormalised: whether p is over those tokens alone, so that it adds up
             to 1, or over all.
     """
@@ -59,7 +62,8 @@ class Probabilities:
         if self.top_k:
             words.append(f"the {self.top_k} most likely")
         if self.top_p < 1:
-            words.append(f"the most likely with p {self.top_p:g}")
+            words.append(f"the most likely with p {self.top_p:g}"
+                         + (" of all tokens'" if self.top_k else ""))
         if len(words) > 1:
             words.append("normalised again" if self.renormalised
                          else "normalised over all tokens")
@@ -109,7 +113,8 @@ def nats(logits_a, logits_b, ids, counted=None, **contract):
         Nats.
 
     Raises:
-        InputError: shapes differ, an id is none of V, or nothing counts.
+        InputError: shapes differ, an id is none of V, nothing counts, or a
+            place that counts has a logit that is NaN or ∞, or all are -∞.
     """
     one, two, ids = (np.asarray(each) for each in (logits_a, logits_b, ids))
     if one.ndim != 3 or one.shape != two.shape or ids.shape != one.shape[:2]:
@@ -126,6 +131,15 @@ def nats(logits_a, logits_b, ids, counted=None, **contract):
             (ids >= 0) & (ids < one.shape[-1]))[counted].all():
         raise InputError(
             f"an id is none of {one.shape[-1]}; leave out what is padding.")
+    one, two = (np.where(counted[..., None], each, 0) for each in (one, two))
+    for name, logits in (("a", one), ("b", two)):
+        holes = np.argwhere(~np.isfinite(logits.max(-1)))
+        if len(holes):
+            row, place = holes[0]
+            raise InputError(
+                f"the largest logit of {name} at row {row}, place {place} is "
+                f"{logits[row, place].max()}, so that no token has a "
+                "probability there; find what made it.")
     rule = Probabilities(**contract)
     at = np.where(counted, ids, 0)[..., None]
     log_p = [np.where(counted, np.take_along_axis(
@@ -133,13 +147,6 @@ def nats(logits_a, logits_b, ids, counted=None, **contract):
     with np.errstate(invalid="ignore"):
         gap = np.where(log_p[0] == log_p[1], 0.0,
                        np.abs(log_p[0] - log_p[1]))
-    worst = np.unravel_index(int(np.nan_to_num(
-        gap, nan=np.inf, posinf=np.inf).argmax()), gap.shape)
+    worst = np.unravel_index(int(gap.argmax()), gap.shape)
     return Nats(rule, *log_p, counted, float(gap[worst]),
                 tuple(map(int, worst)))
-
-
-def log_softmax(x):
-    """x - log Σ exp(x) over the last axis."""
-    x = x - x.max(-1, keepdims=True)
-    return x - np.log(np.exp(x).sum(-1, keepdims=True))

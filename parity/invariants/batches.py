@@ -203,7 +203,6 @@ def aligned(call, way, mine, other):
         Both, of one shape, zero where a token is padding; None if the shapes
         do not follow from the way.
     """
-    rows, count = call.rows, len(way.rows)
     if not mine.ndim or not other.ndim:
         return (mine, other) if mine.shape == other.shape else None
     mine, other = _unfolded(call, way, mine, other)

@@ -8,6 +8,7 @@ import numpy as np
 from contract.errors import InputError
 from parity import ports
 from parity.numerics.comparator import relative_error
+from parity.numerics.softmax import log_softmax
 
 #: What masks a token in a text.
 MASK = "[MASK]"
@@ -78,7 +79,6 @@ class Guesser:
             for name, array in self.model.arrays.items()}, dtype)
         output = engine.predict(model, ids, ids, *engine.masks(
             ids, ids, config.pad_id).values())
-        log_softmax = ports.module_of("numpy", "projection").log_softmax
         log_probs = log_softmax(
             output[0, ids[0] == self.mask].astype(np.float64))
         tokens, filled = log_probs.argmax(axis=-1), ids[0].copy()

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from parity.causes.formulas.family import Family, Sized
+from parity.numerics.softmax import log_softmax, softmax
 
 
 def erfc(x):
@@ -16,19 +17,6 @@ def sigmoid(x):
     """1 / (1 + exp(-x))."""
     with np.errstate(over="ignore"):
         return 1 / (1 + np.exp(-x))
-
-
-def softmax(x, axis=-1):
-    """exp(x) / Σ exp(x)."""
-    with np.errstate(invalid="ignore"):
-        e = np.exp(x - x.max(axis, keepdims=True))
-        return e / e.sum(axis, keepdims=True)
-
-
-def log_softmax(x, axis=-1):
-    """x - log Σ exp(x)."""
-    x = x - x.max(axis, keepdims=True)
-    return x - np.log(np.exp(x).sum(axis, keepdims=True))
 
 
 def softplus(x):

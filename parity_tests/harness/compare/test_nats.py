@@ -46,6 +46,27 @@ def test_large_logits_and_shifted_ones_are_the_same():
     assert np.isfinite(parity.nats(LOGITS * 1e4, LOGITS * 1e4, IDS).a).all()
 
 
+def test_top_p_is_of_all_tokens():
+    """Over the two most likely, the first has 0.625 and would be enough."""
+    found = parity.nats(LOGITS, LOGITS, IDS, top_k=2, top_p=0.6)
+    np.testing.assert_allclose(np.exp(found.a[0]), [0.625, 0.375, 0])
+    assert "with p 0.6 of all tokens'" in str(found)
+
+
+@pytest.mark.parametrize("logit", [math.nan, math.inf, -math.inf])
+def test_a_logit_that_is_no_number(logit):
+    other = LOGITS.copy()
+    other[0, 2, 3] = logit
+    assert parity.nats(LOGITS, other, IDS, [[1, 1, 0]]).error == 0
+    if logit < 0:  # a token that may not come
+        assert parity.nats(LOGITS, other, IDS).error == pytest.approx(
+            -math.log(0.95))
+        return
+    with pytest.raises(InputError, match=(
+            f"largest logit of b at row 0, place 2 is {logit}")):
+        parity.nats(LOGITS, other, IDS)
+
+
 @pytest.mark.parametrize("given, words", [
     ((LOGITS, LOGITS[:, :2], IDS), "do not belong together"),
     ((LOGITS, LOGITS, IDS + 2), "an id is none of 4"),
