@@ -14,10 +14,10 @@ import numpy as np
 from parity.causes.explanation import Explanation
 from parity.causes.expressions import MOST, Value, earlier, label
 from parity.causes.fit import FAMILIES, fields_of, side_of
-from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.family import exact
 from parity.comparison.arrays import NOT_FINITE
 from parity.numerics.distance import strict_distance
+from parity.numerics.softmax import softmax
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import MODULE, WHOLE, is_float
 

@@ -13,8 +13,8 @@ from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
     by_numpy, made_with, module_of, native_of, numpy_of, replaced,
     tabled)
-from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.attention import OURS, SCALES, weighed
+from parity.numerics.softmax import softmax
 
 #: d_model of the preset in which the scale shows.
 WIDTH = 48

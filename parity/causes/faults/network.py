@@ -6,6 +6,7 @@ from parity.causes.cause import ARRAYS, BETWEEN, OTHER, Cause
 from parity.causes.faults.putting import (
     by_numpy, made_with, numpy_of, replaced, tabled, tapped, worded)
 from parity.causes.formulas import activation
+from parity.numerics.softmax import log_softmax, softmax
 
 #: Modules and places where one function of an array stands.
 FUNCTIONS = "activation", "linear", BETWEEN, ARRAYS
@@ -115,12 +116,12 @@ SOFTMAXES = ("no softmax of ours stands alone: it is told by its step, as "
 
 def _softmaxes():
     for name, value, function in (
-            ("a softmax more", "softmax", activation.softmax),
+            ("a softmax more", "softmax", softmax),
             ("a softmax along another axis", "softmax along another axis",
-             activation.along_another_axis(activation.softmax)),
+             activation.along_another_axis(softmax)),
             ("a log-softmax along another axis",
              "log-softmax along another axis",
-             activation.along_another_axis(activation.log_softmax))):
+             activation.along_another_axis(log_softmax))):
         yield Cause(name, "output", "Over the last axis, where there should "
                     "be none." if value == "softmax" else
                     "Over the last axis but one.",
@@ -150,7 +151,7 @@ CAUSES = (
           preset="lesson", case="project", step="output"),
     Cause("log-probabilities, not logits", "output", "A log-softmax is added.",
           FUNCTIONS, {"activation": "log-softmax"},
-          compute=activation.log_softmax, put=worded(
+          compute=log_softmax, put=worded(
               "projection", "OUTPUTS", "logits", "log_softmax"),
           case="project", step="output"),
     Cause("no residual connection", "residual", "A sub-layer's input is not "

@@ -1,11 +1,10 @@
-"""Functions of one array: activations and softmax."""
+"""Functions of one array: activations."""
 
 import math
 
 import numpy as np
 
 from parity.causes.formulas.family import Family, Sized
-from parity.numerics.softmax import log_softmax, softmax
 
 
 def erfc(x):

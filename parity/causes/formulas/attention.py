@@ -6,10 +6,10 @@ import re
 import numpy as np
 
 from parity.causes.formulas import masks, narrow, rotary
-from parity.causes.formulas.activation import softmax
 from parity.causes.formulas.family import Change, Family
 from parity.causes.formulas.narrow import NARROW
 from parity.matching.words import words_of
+from parity.numerics.softmax import softmax
 from parity.tracing.trace import is_float
 
 NAMED = ("query", "key", "value", "output")

@@ -14,6 +14,7 @@ from parity.assertions.assert_parity import as_array, assert_parity
 from parity.causes.formulas import activation, masks
 from parity.causes.formulas.tables import SINUSOIDS, sinusoids
 from parity.numerics import dtypes, tolerances
+from parity.numerics.softmax import log_softmax
 
 EPS = dtypes.EPS
 
@@ -279,9 +280,9 @@ def test_hints_in_the_catalogues_words():
     x, causal = numbers(6, 8), np.tri(5, dtype=bool)[None]
     keep = np.random.default_rng(3).random(x.shape) > 0.25
     for actual, expected, words in (
-            (activation.log_softmax(x), x, "actual is log-softmax of expected "
+            (log_softmax(x), x, "actual is log-softmax of expected "
              "(“log-probabilities, not logits”)"),
-            (x, activation.log_softmax(x), "expected is log-softmax of actual "
+            (x, log_softmax(x), "expected is log-softmax of actual "
              "(“logits, not log-probabilities”)"),
             (activation.gelu(x), x, "actual is gelu of expected"),
             (x / 8**0.5, x, "1/√8 for axis 1 (“embedding not scaled”)"),
