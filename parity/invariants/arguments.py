@@ -2,9 +2,8 @@
 
 Which argument is what follows from its name: of the target what is called
 decoder, target or tgt, of the source all else; a mask is called one. It hides
-where it is zero or false, or, as torch.nn's key padding masks do, where it is
-true; one of floats that has nothing above zero is added to scores, and hides
-where it is far below zero.
+where it is zero or false, or, inverted, where it is true; one of floats that
+has nothing above zero is added to scores, and hides where it is far below zero.
 """
 
 import dataclasses
@@ -50,6 +49,7 @@ class Call:
     Attributes:
         arrays: name -> array; a part of a dict is NAME.key.
         rows: how many rows the batch has.
+        inverted: the names of masks that say what is hidden.
         sequences: SOURCE or TARGET -> its Sequence.
     """
 
@@ -83,6 +83,8 @@ class Call:
                 "no argument of the model is an array of a batch, [B T] or "
                 "[B T D]; give one.")
         self.rows = len(batched[0])
+        self.inverted = {name for name, array in self.arrays.items()
+                         if is_mask(name) and is_inverted(name, array)}
         if not self.rows:
             raise InputError("the batch has no rows; give one at least.")
         self.sequences = {}
@@ -94,7 +96,22 @@ class Call:
         """The names of arrays that a role has, one row of each for a row."""
         return [name for name, array in self.arrays.items()
                 if role_of(name) == role and array.ndim > 1
-                and len(array) == self.rows]
+                and self.has_rows(name)]
+
+    def has_rows(self, name):
+        """Whether an array has a row for each of the batch's.
+
+        One of as many places as rows has none if it is a causal mask [T T], or
+        positions [T].
+        """
+        array = self.arrays[name]
+        if not array.ndim or len(array) != self.rows:
+            return False
+        if array.ndim == 1:
+            return "position" not in name
+        return not is_mask(name) or bool(
+            re.search("attention_mask|padding", name)) or not is_causal(
+                shown(array))
 
     def _sequence(self, role):
         """The Sequence of a role; None where nothing has a place a token."""
@@ -111,7 +128,7 @@ class Call:
                      and self.arrays[name].shape[-1] == length), "")
         visible = np.ones((self.rows, length), bool)
         if mask:
-            visible = shown(mask, self.arrays[mask]).reshape(
+            visible = shown(self.arrays[mask], mask in self.inverted).reshape(
                 self.rows, -1, length).any(1)
         return Sequence(lead, length, mask, visible)
 
@@ -132,8 +149,7 @@ class Call:
 
     def of_rows(self, rows):
         """The arrays of some rows."""
-        return {name: array[list(rows)] if array.ndim > 1
-                and len(array) == self.rows else array
+        return {name: array[list(rows)] if self.has_rows(name) else array
                 for name, array in self.arrays.items()}
 
     def padded(self, pads, pad_id=0):
@@ -141,7 +157,11 @@ class Call:
         arrays = dict(self.arrays)
         for role, pad in pads.items():
             sequence = self.sequences[role]
-            for name in self.of(role):
+            tables = [name for name, array in self.arrays.items()
+                      if role_of(name) == role and is_mask(name)
+                      and array.shape == (sequence.length,) * 2
+                      and not self.has_rows(name)]
+            for name in self.of(role) + tables:
                 arrays[name] = self._padded(name, sequence, pad, pad_id)
         return arrays
 
@@ -153,7 +173,7 @@ class Call:
         array, mask = self.arrays[name], is_mask(name)
         if name == sequence.lead and is_float(array):
             return _with_noise(array, pad)
-        axes = [axis for axis in range(1, array.ndim)
+        axes = [axis for axis in range(self.has_rows(name), array.ndim)
                 if array.shape[axis] == sequence.length
                 and (axis >= array.ndim - 2 if mask else axis == 1)]
         for axis in axes:
@@ -161,7 +181,8 @@ class Call:
             if name == sequence.lead:
                 fill = {"constant_values": pad_id}
             elif mask and axis == array.ndim - 1:
-                fill = {"constant_values": hidden(name, array)}
+                fill = {"constant_values": hidden(
+                    array, name in self.inverted)}
             else:
                 fill = {"mode": "edge"}
             array = np.pad(array, width, **fill)
@@ -175,7 +196,7 @@ class Call:
         name, mask = POSITIONS[role], self.sequences[role].mask
         if name not in self.takes or name in arrays or not mask:
             return None
-        seen = shown(mask, arrays[mask])
+        seen = shown(arrays[mask], mask in self.inverted)
         if seen.ndim > 2:
             return None
         return arrays | {name: np.maximum(seen.cumsum(1) - 1, 0)}
@@ -205,9 +226,17 @@ def is_mask(name):
     return "mask" in name.rpartition(".")[2].lower()
 
 
-def is_inverted(name):
-    """Whether a mask says what is hidden, and not what is seen."""
-    return "key_padding_mask" in name
+def is_inverted(name, mask):
+    """Whether a mask says what is hidden, and not what is seen.
+
+    torch.nn's key padding masks do. So does one of booleans that, read as what
+    is seen, leaves some row nothing to see, and read as what is hidden, none.
+    """
+    if "key_padding_mask" in name:
+        return True
+    if mask.dtype != bool or "attention_mask" in name:
+        return False
+    return bool((~mask).any(-1).all() and not mask.any(-1).all())
 
 
 def is_additive(mask):
@@ -216,15 +245,23 @@ def is_additive(mask):
         mask.min(initial=0) < 0 or not (mask > 0.5).any())
 
 
-def shown(name, mask):
+def is_causal(seen):
+    """Whether a mask [T T], or its inverse, lets a place see those before."""
+    if seen.ndim != 2 or len(seen) != seen.shape[1] or len(seen) < 2:
+        return False
+    before = np.tri(len(seen), dtype=bool)
+    return np.array_equal(seen, before) or np.array_equal(~seen, before)
+
+
+def shown(mask, inverted=False):
     """A mask as booleans, true where a token is seen."""
     if is_additive(mask):
         return mask > -1
-    return (mask > 0.5) != is_inverted(name)
+    return (mask > 0.5) != inverted
 
 
-def hidden(name, mask):
+def hidden(mask, inverted=False):
     """What stands in a mask where a token is hidden."""
     if is_additive(mask):
         return ml_dtypes.finfo(mask.dtype).min
-    return np.ones((), mask.dtype)[()] if is_inverted(name) else 0
+    return np.ones((), mask.dtype)[()] if inverted else 0

@@ -149,22 +149,42 @@ def _asked(call, base, way):
         theirs = steps.get(step.path)
         for name, array in step.outputs.items():
             there = theirs and theirs.outputs.get(name)
-            both = None if there is None else aligned(call, way, array, there)
-            if step.path == WHOLE and both is None:
-                left_out.append(name)
-            if step.path != WHOLE and there is not None and (
-                    np.array_equal(array, there)):
-                both = array, there  # a table, of no row of the batch
-            if both is not None:
+            both = there is not None and _pair(
+                call, way, array, there, step.path == WHOLE)
+            if both:
                 pairs.append((step.path, name, *both))
                 before[step.path, name] = array, there
+            elif step.path == WHOLE:
+                left_out.append(name)
     response, first = judged(way.words, pairs)
     response.left_out = left_out
     if response.verdict == WRONG and way.pads and first:
         response.known += _stays(*before[first[:2]], first[0])
     if response.verdict == WRONG:
         response.known += _nan(base, steps)
+    if response.verdict == WRONG and first and base.step(
+            first[0]).settings.get("batch_first") is False:
+        response.known.append(
+            f"{first[0]} has batch_first False: its rows are the second axis "
+            "of what it is given.")
     return response
+
+
+def _pair(call, way, mine, other, whole):
+    """Two arrays of one step to compare, or None.
+
+    A table, of no row of the batch, is the same in every way. An output of the
+    whole model that has no rows and is not the same, such as the loss of the
+    batch, is compared where the rows are.
+    """
+    both = aligned(call, way, mine, other)
+    if np.array_equal(mine, other) and (not whole or both and not both[2]):
+        return mine, other
+    every = tuple(range(call.rows))
+    if not both or whole and not both[2] and way.rows != every and (
+            mine.ndim or tuple(sorted(way.rows)) != every):
+        return None
+    return both[:2]
 
 
 def _nan(base, steps):
@@ -201,10 +221,10 @@ def aligned(call, way, mine, other):
 
     Returns:
         Both, of one shape, zero where a token is padding; None if the shapes
-        do not follow from the way.
+        do not follow from the way. Third, whether they have rows.
     """
     if not mine.ndim or not other.ndim:
-        return (mine, other) if mine.shape == other.shape else None
+        return (mine, other, False) if mine.shape == other.shape else None
     mine, other = _unfolded(call, way, mine, other)
     mine, other, batched = _by_row(call, way, mine, other)
     for axis, role in _grown(call, way, mine.shape, other.shape):
@@ -214,17 +234,26 @@ def aligned(call, way, mine, other):
         if batched:
             mine, other = (_without_padding(x, axis, sequence.visible)
                            for x in (mine, other))
-    return (mine, other) if mine.shape == other.shape else None
+    return (mine, other, batched) if mine.shape == other.shape else None
 
 
 def _unfolded(call, way, mine, other):
-    """Two arrays with an axis of rows and one of places, if one was both."""
-    for role, (before, behind) in way.pads.items():
-        length = call.sequences[role].length
-        more = before + length + behind
-        if (len(mine), len(other)) == (call.rows * length, call.rows * more):
-            return (mine.reshape(call.rows, length, *mine.shape[1:]),
-                    other.reshape(call.rows, more, *other.shape[1:]))
+    """Two arrays with rows first and places second.
+
+    The two may have been one axis, or, where there are not as many of both,
+    the other way round.
+    """
+    rows = call.rows, len(way.rows)
+    for role, sequence in call.sequences.items():
+        length = sequence.length
+        more = length + sum(way.pads.get(role, (0, 0)))
+        if role in way.pads and (len(mine), len(other)) == (
+                rows[0] * length, rows[1] * more):
+            return (mine.reshape(rows[0], length, *mine.shape[1:]),
+                    other.reshape(rows[1], more, *other.shape[1:]))
+        if length != rows[0] and (mine.shape[:2], other.shape[:2]) == (
+                (length, rows[0]), (more, rows[1])):
+            return mine.swapaxes(0, 1), other.swapaxes(0, 1)
     return mine, other
 
 

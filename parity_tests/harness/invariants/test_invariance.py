@@ -174,7 +174,8 @@ def test_vectors_with_a_inverted_mask():
     hidden[1, 3:] = True
     responses = asked(layer, SIDES, (x,), {"src_key_padding_mask": hidden})
     assert {each.verdict for each in responses.values()} <= GOOD
-    assert not shown("src_key_padding_mask", hidden.numpy())[1, 4]
+    assert not Call(layer, (x,), {"src_key_padding_mask": hidden}).sequences[
+        "source"].visible[1, 4]
 
 
 def pooled(factor):
@@ -206,7 +207,7 @@ def test_masks_of_floats(hides):
         for response in asked(model, SIDES, (x, mask)).values():
             assert response.verdict in GOOD
             assert response.step == ""
-        assert (shown("mask", mask.numpy()) == (seen > 0).numpy()).all()
+        assert (shown(mask.numpy()) == (seen > 0).numpy()).all()
     deaf = pooled(lambda mask: 0 * mask + 1)
     for mask in sound.values():
         assert {each.verdict for each in asked(
@@ -256,6 +257,7 @@ def test_what_padding_leaves_is_cut_out(mine, other, expected):
         assert both is None
         return
     assert both[0].shape == both[1].shape == expected
+    assert both[2] == (expected[:1] == (2,))
     if mine.shape == (2, 6, 3):
         assert (both[1][1, 0] == other[1, 2:8]).all()
         assert not both[1][0, 0, -1].any() and both[1][0, 0, :-1].all()
