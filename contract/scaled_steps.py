@@ -7,6 +7,10 @@ import numpy as np
 
 from contract.dropping import places
 
+#: What of an engine computes nothing, so that it is the same in every tier.
+SHARED = {"NAME", "build", "devices", "export", "masks", "moments", "to_native",
+          "to_numpy"}
+
 
 def scaled_step(trainer, engine, random, clip, source, target, skipped=None):
     """Make a step on one batch: its loss and norm, the scale, and "skipped".
@@ -18,6 +22,11 @@ def scaled_step(trainer, engine, random, clip, source, target, skipped=None):
         random, clip: the port's ``random`` and ``clip_by_global_norm``.
         source, target: int [B S] and [B T + 1].
         skipped: whether the step is to be; by default if it overflows.
+
+    Returns:
+        {"loss": float32 [], the mean of a token's; "norm": float32 [], of all
+        gradients before they are clipped; "scale": float, which the loss had;
+        "skipped": bool}.
     """
     model, training = trainer.model, trainer.training
     read, labels = target[:, :-1], target[:, 1:]

@@ -20,7 +20,6 @@ class Sample(Greedy):
         super().__init__(model, source, settings, rows)
         self.draws = uniforms(settings.seed, rows, self.length)
 
-    @np.errstate(invalid="ignore")  # -∞ less -∞, where nothing may follow
     def choose(self, log_probs, written):
         """A token for each row of log_probs [B V], drawn by p: [B].
 
@@ -32,7 +31,8 @@ class Sample(Greedy):
         scores, which = self.top(
             log_probs / settings.temperature, log_probs.shape[-1])
         scores = tap(self, "scores", scores)
-        e = np.exp(scores - scores[:, :1])
+        with np.errstate(invalid="ignore"):  # -∞ less -∞: nothing may follow
+            e = np.exp(scores - scores[:, :1])
         # [2] p [B V]: softmax of the scores
         p = tap(self, "p", e / np.sum(e, axis=-1, keepdims=True))
         # [3] before [B V]: the sum of p over all more likely tokens

@@ -12,7 +12,7 @@ from flax import nnx
 from contract.batch import check_inputs, check_one_batch, check_pairs
 from contract.dropping import dropping
 from contract.loss_scale import LossScale
-from contract.scaled_steps import scaled_step
+from contract.scaled_steps import SHARED, scaled_step
 from impl_jax import engine, random, train
 from impl_jax.engine import drawn, to_native, to_numpy
 from impl_jax.loss import cross_entropy
@@ -54,6 +54,9 @@ class MixedEngine:
         self.compiled = {}
 
     def __getattr__(self, name):
+        """The engine's own, of what computes nothing in a tier."""
+        if name not in SHARED:
+            raise AttributeError(name)
         return getattr(engine, name)
 
     def cast(self, weights):

@@ -13,7 +13,7 @@ from keras import ops
 from contract.batch import check_inputs, check_one_batch, check_pairs
 from contract.dropping import dropping
 from contract.loss_scale import LossScale
-from contract.scaled_steps import scaled_step
+from contract.scaled_steps import SHARED, scaled_step
 from impl_keras import engine, random, train
 from impl_keras.engine import drawn, on, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients
@@ -65,6 +65,9 @@ class MixedEngine:
         self.short, self.tier = short, tier
 
     def __getattr__(self, name):
+        """The engine's own, of what computes nothing in a tier."""
+        if name not in SHARED:
+            raise AttributeError(name)
         return getattr(engine, name)
 
     def build(self, component, config, weights, dtype="float32",

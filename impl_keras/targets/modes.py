@@ -89,6 +89,9 @@ def ran(mode, run):
         return type(getattr(run, "loaded", None)).__name__ == "_UserObject"
     if mode == "jit":
         return hasattr(run, "compiled") and run.compiled._cache_size() > 0
+    if mode == "aot_eager":
+        from torch._dynamo.utils import counters
+        return counters["aot_autograd"]["total"] > 0
     return mode == "eager"
 
 

@@ -11,7 +11,7 @@ import torch
 from contract.batch import check_inputs, check_one_batch, check_pairs
 from contract.dropping import dropping
 from contract.loss_scale import LossScale
-from contract.scaled_steps import scaled_step
+from contract.scaled_steps import SHARED, scaled_step
 from impl_torch import engine, random, train
 from impl_torch.engine import drawn, on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
@@ -57,6 +57,9 @@ class MixedEngine:
         self.short, self.tier = short, tier
 
     def __getattr__(self, name):
+        """The engine's own, of what computes nothing in a tier."""
+        if name not in SHARED:
+            raise AttributeError(name)
         return getattr(engine, name)
 
     def cast(self, model):

@@ -51,8 +51,8 @@ def replace(comparison, a, b):
         array = _as_in_b(a, b, row)
         if array is None:
             comparison.notes.append(
-                f"{row.b} of b cannot be given a's numbers, so that what parts "
-                "behind it is not told apart.")
+                f"{row.b} of b cannot be given a's numbers, so that what "
+                "differs behind it is not told apart.")
             break
         instead[row.b, row.b_name] = array
         comparison.replaced.append([row.a, row.b, row.b_name])
@@ -94,8 +94,12 @@ def _add(explanations, new):
 
 
 def _as_in_b(a, b, row):
-    """a's tensor as b has it at this step; None if its layout has no way back.
+    """a's tensor as b has it at this step.
+
+    None if b has none there, or its layout has no way back.
     """
+    if row.b_name not in b.step(row.b).outputs:
+        return None
     mine = rearranged(row.a_layout, a.step(row.a).outputs[row.a_name])
     return rearranged_back(row.b_layout, mine,
                            b.step(row.b).outputs[row.b_name])
@@ -104,9 +108,11 @@ def _as_in_b(a, b, row):
 def _ended(comparison, instead, row):
     """How it ended, in a sentence."""
     if not instead:
-        return "No output parts, so that b was not run on."
+        return ("b was not run on." if row else
+                "No output differs, so that b was not run on.")
     ends = any(each.diverges for each in comparison.rows
                if each.part == OUTPUT and each.a == WHOLE)
+    more = ", as many as are tried," if len(instead) == MOST else ""
     return (f"b was run on with a's numbers at {len(instead)} "
-            f"step{'s' * (len(instead) > 1)}; then the models' outputs "
-            + ("still part." if ends or row else "agree."))
+            f"step{'s' * (len(instead) > 1)}{more}; then the models' outputs "
+            + ("still differ." if ends or row else "agree."))

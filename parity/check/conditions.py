@@ -304,7 +304,7 @@ def search_conditions():
             bounds, used)) or "nothing else"): lambda one, used=used: (
                 one[1].method == "sample" and bounded(one[1]) == used)
            for used in itertools.product((False, True), repeat=3)},
-        **{f"no {n} tokens twice": lambda one, n=n: (
+        **{f"no {n}-gram twice": lambda one, n=n: (
             one[1].no_repeat_ngram == n) for n in (1, 2, 4)},
         "three ends": lambda one: len(one[1].eos_ids) == 3,
         "top k above the vocabulary": lambda one: (

@@ -4,7 +4,6 @@ As in parity.check.extremes, which lists them: each function yields (what is
 asked, an array) of an engine, and the reference is right.
 """
 
-
 from contract.batch import Batch
 from contract.config import TransformerConfig
 from contract.generation import CHOICES, GenerationConfig

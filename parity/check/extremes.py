@@ -237,8 +237,8 @@ QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
              *edges.QUESTIONS)
 
 
-#: Those that are compared as gradients are.
-TRAINED = late, edges.twice, edges.steps
+#: Those of training: after a step weights are what gradients made them.
+TRAINED = late, edges.steps
 
 
 @functools.cache
@@ -252,8 +252,9 @@ def asked(question):
     """A question of parity.check.face: yields (what, whether it is right)."""
     def ask(engine):
         right = dict(truth(question))
-        limit = FLOAT64_GRADIENT if question in TRAINED else FLOAT64_LIMIT
         for what, array in question(engine):
+            limit = FLOAT64_GRADIENT if question in TRAINED or what.startswith(
+                "gradient ") else FLOAT64_LIMIT
             expected = right.pop(what, None)
             yield what, expected is not None and compare(
                 np.asarray(array), expected, limit).verdict == MATCH

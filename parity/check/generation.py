@@ -30,8 +30,8 @@ BEAMS = (1, 4, 8)
 #: By what a search may be asked to end, and not to repeat (R56): two more ids
 #: that end a target, and how many tokens may not stand twice. Of 2W candidates,
 #: where there should be 4W, fewer than W go on.
-RULED = "beam 4, three ends, no 2 tokens twice"
-RULES = {"more_eos_ids": (24, 6), "no_repeat_ngram": 2}
+ENDS_AND_BIGRAMS = "beam 4, three ends, no bigram twice"
+END_SETTINGS = {"more_eos_ids": (24, 6), "no_repeat_ngram": 2}
 
 #: The batch sizes in which the same sources are searched for.
 BATCHES = (1, 3, 8)
@@ -69,14 +69,15 @@ def every_search(bos_id, eos_id, max_tokens):
         for rule in CHOICES["length_rule"]:
             yield Search(f"beam {beam}, {rule}", base.replace(
                 method="beam", beam=beam, length_rule=rule))
-    yield Search(RULED, base.replace(method="beam", **RULES), BOTH[:1])
+    yield Search(ENDS_AND_BIGRAMS, base.replace(
+        method="beam", **END_SETTINGS), BOTH[:1])
     for name, changes, dtypes in SAMPLES:
         yield Search(name, base.replace(method="sample", **changes), dtypes)
 
 
 def some_searches(bos_id, eos_id, max_tokens):
     """One search of each method, and one with rules."""
-    names = {"greedy", "beam 4, paper", RULED, SAMPLES[0][0]}
+    names = {"greedy", "beam 4, paper", ENDS_AND_BIGRAMS, SAMPLES[0][0]}
     return [search for search in every_search(bos_id, eos_id, max_tokens)
             if search.name in names]
 

@@ -13,11 +13,13 @@ def probes(config, first):
 
 
 def suited(config, case, dtype, candidates):
-    """The first weights that are not near a kink in a Case: their Reference,
-    and they.
+    """The first weights that are not near a kink in a Case.
 
     Args:
         candidates: weights by name; the last are taken if none suit.
+
+    Returns:
+        Their Reference, and the weights.
     """
     for weights in candidates:
         reference = Reference(config, weights, dtype)

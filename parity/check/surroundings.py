@@ -69,7 +69,7 @@ def kept(engine):
     model = engine.build("transformer", config, given)
     trainer = engine.trainer(model, training)
     handed = {"weights in": given, "weights out": engine.export(model),
-                     "pairs": dict(enumerate(pairs))}
+              "pairs": dict(enumerate(pairs))}
     before = copy.deepcopy(handed)
     engine.train_step(trainer, *pairs)
     moments = {"moments": engine.moments(trainer)}

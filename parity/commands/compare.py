@@ -114,12 +114,13 @@ def compare(
     from parity.matching.steps import suggest
     from parity.render import terminal
     from parity.render import comparison as pages
-    from parity.render.evidence import write
+    from parity.render import evidence as evidence_page
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
         for path in (write_map, html, json_file):
             check_writable(path)
+        folder = evidence_page.made(evidence) if evidence else None
         if a.resolve() == b.resolve() and not is_script(a):
             raise InputError(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
@@ -138,16 +139,14 @@ def compare(
                               allow_same=allow_same)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
-        if evidence:
-            command = ["parity", "compare", str(a), str(b), *(
-                word for word, value in (
-                    ("--map", map_file), ("--dtype", dtype),
-                    ("--allow-same", allow_same), ("--replace", replace))
-                if value for word in (
-                    [word] if value is True else [word, str(value)]))]
-            write(facts(comparison, first, second, shlex.join(command)),
-                  evidence)
         pages.print_comparison(terminal.console(), comparison, everything)
+        if folder:
+            command = ["parity", "compare", str(a), str(b)]
+            for name, value in (("--map", map_file), ("--dtype", dtype)):
+                command += [name, str(value)] if value else []
+            command += ["--allow-same"] * allow_same + ["--replace"] * replace
+            evidence_page.write(facts(
+                comparison, first, second, shlex.join(command)), folder)
         if html:
             pages.write_html(comparison, html)
         if json_file:

@@ -86,7 +86,11 @@ def failed(what, path, error):
 
 
 def function_of(name):
-    """Another function of the script that was called last."""
+    """Another function of the script that was called last.
+
+    Raises:
+        InputError: it has no such function.
+    """
     function = getattr(sys.modules[NAME], name, None)
     if not callable(function):
         raise InputError(

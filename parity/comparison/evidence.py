@@ -25,7 +25,7 @@ def evidence(comparison, a, b, command=""):
 
     Returns:
         ``comparison.as_json()`` with "command", "environment", "sides" (of
-        each its inputs, parameters and the dtype of every tensor) and
+        each its device, inputs, parameters and the dtype of every tensor) and
         "headroom", the rows that match and come nearest to their limits.
     """
     return comparison.as_json() | {
@@ -43,6 +43,7 @@ def _side(trace):
         return {"dtype": array.dtype.name, "shape": [*array.shape]}
     arrays = trace.parameters
     return {
+        "device": trace.device,
         "inputs": {name: kind(array) | {
             "sha256": trace.hash_of(array),
             "begins": array.reshape(-1)[:SHOWN].tolist()

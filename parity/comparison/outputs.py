@@ -4,6 +4,7 @@ import ast
 import math
 
 from parity.comparison.result import OUTPUT, PairRow
+from parity.matching.pairs import VALUES
 from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import is_float
@@ -45,6 +46,13 @@ def differing(pair, mine, other, limit, kind):
         return PairRow(
             OUTPUT, pair.a, pair.b, name, name, SAME, SAME, pair.by, kind,
             shape, dtype, None, limit, DIVERGENCE, reason, mine.ended)
+    both = mine.outputs.keys() & other.outputs.keys()
+    for value in pair.outputs:
+        if value.a != value.b and {value.a, value.b} <= both and (
+                value.by == VALUES):
+            array = mine.outputs[value.a]
+            yield row(value.a, array.shape, array.dtype.name,
+                      f"in b these are the values of {value.b}")
     one, two = leaves(mine), leaves(other)
     for name in one.keys() & two.keys():
         if not equal(one[name], two[name], limit):

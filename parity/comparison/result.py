@@ -7,6 +7,7 @@ import dataclasses
 import math
 
 from parity.matching.pairs import NameMap
+from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
 from parity.numerics.words import number
 from parity.tracing.trace import WHOLE
@@ -81,6 +82,12 @@ class PairRow:
         """Whether this row makes the verdict a divergence."""
         return self.counted and DIVERGENCE in (
             self.verdict, self.local_verdict)
+
+    @property
+    def layouts(self):
+        """How it is stored in each, in words; "" where both are alike."""
+        return "; ".join(f"{side}: {layout}" for side, layout in (
+            ("a", self.a_layout), ("b", self.b_layout)) if layout != SAME)
 
     @property
     def name(self):
@@ -202,10 +209,17 @@ class Comparison:
                     "models' outputs were not compared.")
         if verdict == MATCH:
             return (f"All {self.compared} arrays compared match, including "
-                    "the models' outputs.")
+                    f"the models' outputs{self._rearranged}.")
         if verdict == FLOAT32:
             return self._in_float32()
         return _sentence(first, self.rows)
+
+    @property
+    def _rearranged(self):
+        """Which of the outputs are stored otherwise in one model, in words."""
+        words = [f"{row.a_name} ({row.layouts})" for row in self.rows
+                 if row.part == OUTPUT and row.a == WHOLE and row.layouts]
+        return f", rearranged: {'; '.join(words)}" if words else ""
 
     @property
     def _left_out(self):

@@ -15,7 +15,7 @@ from parity.matrix.cells import (
 from parity.numerics import tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.dtypes import EPS, TIERS
-from parity.targets import BACKENDS, MODES, mesh_axes, mesh_modes, mesh_words
+from parity.targets import BACKENDS, mesh_axes, mesh_words
 
 #: The limits of float64, by work.
 FLOAT64 = {"forward": tolerances.FLOAT64_LIMIT,
@@ -101,8 +101,10 @@ def is_place(place):
         datetime.date.fromisoformat(place["when"])
     except ValueError:
         return False
-    return all(isinstance(place[name], kind) and place[name] is not True
-               for name, kind in PLACE.items()) and all(
+    cores = place["cores"]
+    return all(isinstance(place[name], kind)
+               for name, kind in PLACE.items()) and (
+        cores is None or is_whole(cores) and cores > 0) and all(
         isinstance(word, str) for item in place["versions"].items()
         for word in item)
 
@@ -128,34 +130,23 @@ def cell_problem(cell, places):
 
 def target_problem(target):
     """What of a Target cannot be, in words, or ""."""
+    try:
+        if target.mesh and mesh_words(mesh_axes(target.mesh)) != target.mesh:
+            raise InputError(target.mesh)
+    except InputError:
+        return f"{target.mesh[:60]} is no mesh"
     for value, known, what in (
             (target.port, ("numpy", *ports.known_ports()), "port"),
             (target.backend, BACKENDS.get(target.port, ("",)), "backend"),
             (target.form, ports.FORMS, "form"),
             (target.device, DEVICES, "device"),
-            (target.mode, modes_of(target), "mode")):
+            (target.mode, run.modes_of(run.Wanted(
+                (target.port,), (target.backend,), (target.form,),
+                meshes=(target.mesh,))) or ["eager"], "mode")):
         if value not in known:
             return f"{target.port[:60]} has no {what} {value[:60]}" if (
                 what != "port") else f"there is no port {value[:60]}"
     return ""
-
-
-def modes_of(target):
-    """The modes in which an implementation can run in a form, or on a mesh.
-
-    Raises:
-        KeyError: the mesh is none, or in other words than Targets have it.
-    """
-    if target.mesh:
-        try:
-            axes = mesh_axes(target.mesh)
-        except InputError:
-            raise KeyError(target.mesh) from None
-        if mesh_words(axes) != target.mesh:
-            raise KeyError(target.mesh)
-        return mesh_modes(target.port, axes) or ["eager"]
-    compiled = MODES.get(target.implementation, ())
-    return ("eager", *(compiled if target.form == "readable" else ()))
 
 
 def number_problem(cell):

@@ -183,7 +183,7 @@ class Hunt:
                     patience=PATIENCE + TIMES * self.seconds[question])
                 if words:
                     break
-            # or killed from outside, or the machine was busy
+            # It may have been killed from outside, or the machine was busy.
             if words.startswith((workers.ENDED, LATE)) and not again:
                 return self.tried(mutant, names, again=True)
             if question != IMPORT and words:

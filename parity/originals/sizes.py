@@ -18,6 +18,7 @@ class Asked:
         labels: int64 [B T], the next tokens; in an encoder alone [B S], what
             each of its tokens may be; padding's id where there is nothing to
             guess.
+        pad_id: the id of padding.
         types: int64 [B S], segments, 0 of padding, or None. ``source`` is
             without them.
     """

@@ -7,7 +7,6 @@ variables are read as it returns. In a loop they are those of the last turn.
 import contextlib
 import dataclasses
 import importlib
-import inspect
 import sys
 
 import numpy as np
@@ -41,7 +40,7 @@ def functions(engine):
         module = importlib.import_module(f"{engine.__package__}.{file}")
         place = module if owner in names else getattr(module, owner)
         for name in names:
-            function = inspect.unwrap(vars(place).get(name))
+            function = vars(place).get(name)
             if hasattr(function, "__code__"):
                 codes[function.__code__] = owner
     return codes

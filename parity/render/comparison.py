@@ -8,7 +8,6 @@ from rich.text import Text
 
 from contract.files import write_whole
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
-from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.words import number
 from parity.render import terminal
@@ -115,18 +114,12 @@ def _cells(row):
     """What stands in a row's columns."""
     part = "" if row.part == OUTPUT else f"{row.part} "
     also = "; ".join(filter(None, (
-        row.reason, row.note, _layouts(row),
+        row.reason, row.note, row.layouts,
         row.local_reason if row.local_verdict == DIVERGENCE else "")))
     return (f"{part}{row.name}", "same" if row.b == row.a else row.b,
             "×".join(map(str, row.shape)) or "scalar",
             number(row.error), number(row.local),
             number(row.limit), _verdict(row), also)
-
-
-def _layouts(row):
-    """The layout of a row in words, "" where both are stored alike."""
-    return "; ".join(f"{side}: {layout}" for side, layout in (
-        ("a", row.a_layout), ("b", row.b_layout)) if layout != SAME)
 
 
 def _shown(comparison, everything):

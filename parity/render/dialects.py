@@ -1,6 +1,8 @@
 """Tables of dialects: what each does unlike the paper, and how it was proved.
 """
 
+import itertools
+
 from rich.table import Table
 from rich.text import Text
 
@@ -167,25 +169,22 @@ def guessed(guesses):
 def write(path, findings=(), searches=()):
     """Write the page of dialects as Markdown, with a proof's tables.
 
-    What the page said of dialects that were not proved now, in tables with the
-    same columns, stays: one dialect may be proved at a time.
+    What the page said of dialects that were not proved now stays, for one
+    dialect may be proved at a time.
     """
-    lines = ["# Dialects", "", INTRODUCTION]
     old = (path.read_text(encoding="utf-8").splitlines()
            if path.is_file() else [])
-    if findings:
-        errors, models = worst(findings)
-        ports = list(dict.fromkeys(one.port for one in findings))
-        lines += ["", "## Proved", "", PROVED, "", *_table(
-            old, ("dialect", "models", "compared", *ports), [
-                [dialect, str(models[dialect]), kind, *(
-                    "" if row.get(port) is None else f"{row[port]:.0e}"
-                    + _fewer(findings, dialect, port) for port in ports)]
-                for (dialect, kind), row in errors.items()])]
-    if searches:
-        cells, ports = search_rows(searches)
-        lines += ["", "## Searches", "", SEARCHES, "",
-                  *_table(old, (*SEARCHED, *ports), cells)]
+    errors, models = worst(findings)
+    proved = [{"dialect": dialect, "models": str(models[dialect]),
+               "compared": kind} | {
+        port: f"{error:.0e}" + _fewer(findings, dialect, port)
+        for port, error in row.items() if error is not None}
+        for (dialect, kind), row in errors.items()]
+    lines = ["# Dialects", "", INTRODUCTION,
+             *_section(old, "Proved", PROVED, proved)]
+    cells, ports = search_rows(searches)
+    lines += _section(old, "Searches", SEARCHES, [
+        dict(zip((*SEARCHED, *ports), line)) for line in cells])
     lines += ["", "## Published models", "", PUBLISHED]
     for dialect in SYSTEMS.values():
         lines += ["", f"## {dialect.name}", "", f"Source: {dialect.source}.",
@@ -200,23 +199,33 @@ def write(path, findings=(), searches=()):
     write_whole(path, "\n".join(lines) + "\n")
 
 
-def _table(old, titles, cells):
-    """A table of Markdown, whose rows begin with a dialect, as lines.
+def _section(old, title, words, rows):
+    """A section with a table, a row for each dialect, as lines; [] if empty.
 
     Args:
-        old: the lines of an earlier page, of whose table with these titles the
-            rows of other dialects are taken over.
+        old: the lines of an earlier page, whose rows of other dialects are
+            taken over.
+        rows: {title of a column: text} each.
     """
-    head = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
-    rows = [f"| {' | '.join(line)} |" for line in cells]
-    proved = {line[0] for line in cells}
-    for line in old[old.index(head[0]) + 2:] if head[0] in old else ():
-        if not line:
-            break
-        if line.split()[1] not in proved:
-            rows.append(line)
+    heading = f"## {title}"
+    table = [[cell.strip() for cell in line.strip("|").split("|")]
+             for line in itertools.takewhile(
+                 lambda line: not line.startswith("## "),
+                 old[old.index(heading) + 1:] if heading in old else ())
+             if line.startswith("|")]
+    now = {row["dialect"] for row in rows}
+    kept = [dict(zip(table[0], cells)) for cells in table[2:]
+            if cells[0] not in now]
+    titles = list(dict.fromkeys(
+        itertools.chain.from_iterable([*kept, *rows])))
+    if not titles:
+        return []
     order = list(SYSTEMS)
-    return head + sorted(rows, key=lambda row: order.index(row.split()[1]))
+    return ["", heading, "", words, "", f"| {' | '.join(titles)} |",
+            "|---" * len(titles) + "|", *(
+                f"| {' | '.join(row.get(name, '') for name in titles)} |"
+                for row in sorted([*kept, *rows], key=lambda row: order.index(
+                    row["dialect"])))]
 
 
 INTRODUCTION = """\

@@ -3,8 +3,9 @@
 import pathlib
 
 from contract.errors import InputError
-from contract.files import write_json, write_whole
+from contract.files import check_writable, write_json, write_whole
 from parity.numerics.words import number
+from parity.render.markdown import code, plain
 
 PAGE, DATA = "evidence.md", "evidence.json"
 
@@ -12,11 +13,11 @@ PAGE, DATA = "evidence.md", "evidence.json"
 MOST = 20
 
 
-def write(data, folder):
-    """Write what ``evidence`` returned to a folder, which is made if needed.
+def made(folder):
+    """The folder of the evidence, made if needed, before the work.
 
     Raises:
-        InputError: the folder cannot be made or written.
+        InputError: it cannot be made or written.
     """
     folder = pathlib.Path(folder)
     try:
@@ -25,6 +26,13 @@ def write(data, folder):
         raise InputError(
             f"the folder {str(folder)!r} cannot be made ({error.strerror}); "
             "give one inside a folder that exists.") from None
+    for name in (PAGE, DATA):
+        check_writable(folder / name)
+    return folder
+
+
+def write(data, folder):
+    """Write what ``evidence`` returned to a folder that is there."""
     write_json(folder / DATA, data)
     write_whole(folder / PAGE, as_markdown(data))
 
@@ -34,7 +42,7 @@ def as_markdown(data):
     diverging = [row for row in data["rows"] if row["diverges"]]
     return "\n".join([
         f"# Parity: {data['verdict']}", "", plain(data["sentence"]), "",
-        *(f"- **{each['cause']}**: {plain(each['sentence'])}"
+        *(f"- **{plain(each['cause'])}**: {plain(each['sentence'])}"
           for each in data["explanations"]),
         *[""] * bool(data["explanations"]),
         *_command(data["command"]),
@@ -42,16 +50,6 @@ def as_markdown(data):
         *_rows("Diverges", diverging[:MOST], len(diverging)),
         *_headroom(data["headroom"]),
         *(f"- note: {plain(note)}" for note in data["notes"]), ""])
-
-
-def plain(text):
-    """Words of others as text, which no Markdown in them can change."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#&" else c for c in str(text))
-
-
-def code(text):
-    """Words of others as code in a row of a table."""
-    return "`" + str(text).replace("`", "'").replace("|", "¦") + "`"
 
 
 def _command(command):
@@ -69,8 +67,7 @@ def _sides(data):
         f"{name} {version}" for name, version in about["versions"].items()))
         for about, _ in sides])
     yield row("computed in", [plain(", ".join(filter(None, (
-        about["dtype"], str(about["precision"].get("device", ""))))))
-        for about, _ in sides])
+        about["dtype"], each["device"])))) for about, each in sides])
     yield row("parameters", [
         f"{each['numbers']:,}, {each['trainable']:,} trainable"
         for _, each in sides])

@@ -1,14 +1,12 @@
 """The matrix as a page in Markdown."""
 
-import re
-
-from contract.errors import visible
 from contract.files import write_whole
 from parity.check import cases
 from parity.matrix import meshes, tiers
 from parity.matrix.measuring import STEPS
 from parity.matrix.repeats import BATCHES
 from parity.numerics.words import number
+from parity.render.markdown import code, plain
 from parity.render.matrix import (
     COLUMNS, ROW, by_row, reasons, rows_of, shown, summary, titles, words_of)
 
@@ -110,12 +108,6 @@ def markdown_cells(matrix, tiers=False):
          for row, cells in rows_of(matrix, columns)])
 
 
-def plain(words):
-    """Words of anybody in one line of Markdown, where they mark nothing."""
-    return re.sub(r"([\\|<`\[\]])", r"\\\1",
-                  visible(" ".join(words.split())))
-
-
 def third(matrix, columns):
     """Rows of how far each is from the truth beside NumPy in that dtype."""
     return [(*words_of(row), *(
@@ -208,7 +200,7 @@ def write(path, matrix):
             steps=STEPS, more=meshes.STEPS,
             nearest="none" if nearest is None else
             f"{plain(str(nearest.target))}, {nearest.work}, "
-            f"`{visible(nearest.tensor).replace('`', '')}`: "
+            f"{code(nearest.tensor)}: "
             f"{number(nearest.error)} of {number(nearest.limit)}"),
         speed=markdown_table(
             (*ROW, "a pass", "× eager", "memory", "× eager", "few rows",

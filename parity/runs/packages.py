@@ -22,7 +22,6 @@ from parity.runs import exchange
 #: of two digits, an element of two letters, or one sign.
 SMILES = r"\[[^\]]*\]|%\d\d|Br|Cl|."
 
-
 #: One token of a reaction in SMILES, as rxnfp has it.
 REACTIONS = (r"%\([0-9]{3}\)|\[[^\]]+\]|Br?|Cl?|[NOSPFIbcnosp|().=#+\\/:~@?*$-]"
              r"|>>?|%[0-9]{2}|[0-9]")

@@ -6,7 +6,6 @@ objects are new ones, and are not recorded.
 """
 
 import contextlib
-import functools
 
 import flax
 import jax
@@ -39,6 +38,12 @@ class Jax(Framework):
     """JAX, as parity.tracing.recorder.Framework describes it."""
 
     name = "jax"
+
+    def device_of(self, value):
+        """Where an array lies; "" while it is traced."""
+        devices = getattr(value, "devices", lambda: ())
+        return ("" if isinstance(value, jax.core.Tracer)
+                else ", ".join(sorted(map(str, devices()))))
 
     def is_array(self, value):
         """Whether a value is JAX's or NumPy's array; keys are none."""
@@ -271,8 +276,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     framework = Jax()
     variables, aliases, own = named_variables(model)
     paths = {id(module): path for path, module in modules(model)}
-    recorder = Recorder(framework, paths, own)
-    recorder.instead = instead or {}
+    recorder = Recorder(framework, paths, own, instead=instead)
     recorder.silent = {path for path, module in modules(model)
                        if not is_called(type(module))}
     parameters = {path: recorder.keep(variable.get_raw_value())
@@ -300,10 +304,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
             return recorder.arrays(module(*args, **options))
     trainable = [path for path, variable in late.items()
                  if isinstance(variable, nnx.Param)]
-    settings = precision() | {"device": jax.default_backend()}
-    return finished(recorder, versions(), settings, parameters, trainable,
-                    aliases, gradients, loss, rerun, functools.partial(
-                        capture, model, inputs, keywords, None, run), notes)
+    return finished(recorder, versions(), precision(), parameters, trainable,
+                    aliases, gradients, loss, rerun, notes)
 
 
 def backward(model, inputs, keywords, loss_of, recorder, parameters):

@@ -5,7 +5,6 @@ Keras' backends.
 """
 
 import contextlib
-import functools
 import importlib
 import re
 
@@ -53,6 +52,11 @@ class Keras(Framework):
     """Keras, as parity.tracing.recorder.Framework describes it."""
 
     name = "keras"
+
+    def device_of(self, value):
+        """Where a tensor lies, as the backend calls it."""
+        device = getattr(value, "device", "")
+        return "" if callable(device) else str(device).rpartition("device:")[2]
 
     def is_array(self, value):
         """Whether a value is the backend's tensor, or NumPy's array."""
@@ -247,8 +251,8 @@ def put_back(model):
 class Watching(Recorder):
     """A Recorder that also finds layers made while the model runs."""
 
-    def __init__(self, model, framework, watch=None):
-        super().__init__(framework, {}, {}, watch)
+    def __init__(self, model, framework, watch=None, instead=None):
+        super().__init__(framework, {}, {}, watch, instead)
         self.model, self.strangers = model, {}
         self.look()
 
@@ -289,8 +293,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     loss, gradients, by_step = None, {}, {}
 
     def recorded(watch=None, recorder=None):
-        recorder = recorder or Watching(model, framework, watch)
-        recorder.instead = instead or {}
+        recorder = recorder or Watching(model, framework, watch, instead)
         with calls_seen(recorder), recorder.tapping():
             output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
@@ -325,8 +328,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
             return recorder.arrays(module(*args, **options))
     return finished(recorder, versions(), precision(), parameters, [
         path for path, variable in late.items() if variable.trainable], {},
-        gradients, loss, rerun, functools.partial(
-            capture, model, inputs, keywords, None, run))
+        gradients, loss, rerun)
 
 
 def _trainable(model):

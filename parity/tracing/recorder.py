@@ -115,6 +115,10 @@ class Framework:
         """Whether a value is an array of the framework, or NumPy's."""
         return isinstance(value, np.ndarray)
 
+    def device_of(self, value):
+        """Where an array lies, in the framework's words, or ""."""
+        return ""
+
     def is_seen(self, value):
         """Whether an array has values, not only a shape."""
         return True
@@ -151,20 +155,21 @@ class Recorder:
             output's replacement; gradients are computed with it. The key is
             (path of the step, name of the output).
 
-    The paths in ``silent`` are of modules that only contain others. What is in
-    ``instead``, {(path of a step, name of its output): array}, takes the
-    place of what the step made.
+        instead: {(path of a step, name of its output): array}, which takes the
+            place of what the step made.
+
+    The paths in ``silent`` are of modules that only contain others; ``device``
+    is where the first output was computed.
     """
 
-    def __init__(self, framework, paths, own, watch=None):
+    def __init__(self, framework, paths, own, watch=None, instead=None):
         self.framework, self.paths, self.own = framework, paths, own
-        self.watch = watch
+        self.watch, self.instead, self.device = watch, instead or {}, ""
         self.steps, self.calls, self.hidden = [], {}, {}
         self.arguments, self.copies = {}, {}
         self.clock, self.active = 0, True
         self.thread = threading.get_ident()
         self.called, self.silent = set(), set()
-        self.instead = {}
 
     def whole(self, model, inputs, keywords, run=None):
         """Call the model, or instead ``run(recorder)`` as its own call."""
@@ -261,6 +266,7 @@ class Recorder:
                 leaf = self.framework.to_native(
                     self.instead[step.path, name].astype(
                         self.framework.to_numpy(leaf).dtype))
+            self.device = self.device or self.framework.device_of(leaf)
             array = step.outputs[name] = self.keep(leaf)
             if self.watch is not None and is_float(array):
                 return self.watch((step.path, name), leaf)
@@ -344,7 +350,7 @@ def main_dtype(steps, parameters):
 
 
 def finished(recorder, versions, precision, parameters, trainable, aliases,
-             gradients, loss, rerun, again, notes=()):
+             gradients, loss, rerun, notes=()):
     """The Trace of a Recorder."""
     if not recorder.steps or recorder.steps[-1].path != WHOLE:
         why = recorder.hidden.get(WHOLE, COMPILED)
@@ -360,5 +366,6 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
          if path not in recorder.called | recorder.silent],
         [*notes, *(f"a call of {path!r} was {why} and not recorded."
                    for path, why in recorder.hidden.items()
-                   if path not in recorder.called)], None, rerun, again)
+                   if path not in recorder.called)],
+        None, recorder.device, rerun)
     return trace

@@ -6,7 +6,6 @@ while the model runs.
 """
 
 import contextlib
-import functools
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +23,10 @@ class Torch(Framework):
 
     def __init__(self, device):
         self.device = device
+
+    def device_of(self, value):
+        """Where a tensor lies."""
+        return str(getattr(value, "device", ""))
 
     def is_array(self, value):
         """Whether a value is a tensor or NumPy's array."""
@@ -199,8 +202,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         for name, tensor in group.items() if tensor is not None]
         for path, module in model.named_modules()}
     recorder = Recorder(framework, paths, own,
-                        collected.watch if collected else None)
-    recorder.instead = instead or {}
+                        collected.watch if collected else None, instead)
     recorder.silent = {
         path for path, module in model.named_modules()
         if type(module).forward is torch.nn.Module.forward}
@@ -235,10 +237,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
             return recorder.arrays(module(*args, **options))
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]
-    settings = precision() | {"device": str(device)}
-    return finished(recorder, versions(), settings, parameters, trainable,
-                    aliases, gradients, loss, rerun, functools.partial(
-                        capture, model, inputs, keywords, None, run), notes)
+    return finished(recorder, versions(), precision(), parameters, trainable,
+                    aliases, gradients, loss, rerun, notes)
 
 
 def backward(framework, recorder, collected, loss, tensors, arguments):

@@ -11,6 +11,7 @@ outside a module, and nothing inside a compiled function. ``Trace.notes`` and
 """
 
 import dataclasses
+import functools
 import hashlib
 import importlib
 import json
@@ -83,6 +84,7 @@ class Trace:
         never_called: paths of modules that the run did not call.
         notes: what was not recorded, a sentence each.
         origin: the folder that it was read from, or None for a live one.
+        device: where a live one was computed, as its framework calls it.
     """
 
     framework: str
@@ -98,6 +100,7 @@ class Trace:
     never_called: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
     origin: str | None = None
+    device: str = ""
     _rerun: Callable | None = dataclasses.field(default=None, repr=False)
     _again: Callable | None = dataclasses.field(default=None, repr=False)
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
@@ -188,7 +191,6 @@ class Trace:
                     f"{list(np.shape(array))}, not "
                     f"{list(expected.shape)}; give it that shape.")
         return self._rerun(path, inputs)
-
 
     def run_on(self, instead):
         """Run the whole model again, with other numbers at some steps.
@@ -285,7 +287,7 @@ def trace(model, *inputs, gradients=None, **keywords):
         raise InputError(
             "gradients must be a function of the model's output that returns "
             f"the loss, not a {type(gradients).__name__}.")
-    return tracing_of(model).capture(model, inputs, keywords, gradients)
+    return _captured(model, inputs, keywords, gradients)
 
 
 def trace_run(model, run):
@@ -299,7 +301,16 @@ def trace_run(model, run):
     Returns:
         A Trace. Of a module that was called again, a call is ``PATH#2``.
     """
-    return tracing_of(model).capture(model, (), {}, None, run)
+    return _captured(model, (), {}, None, run)
+
+
+def _captured(model, inputs, keywords, loss, run=None):
+    """The Trace that a framework captures; it can be run on."""
+    capture = tracing_of(model).capture
+    made = capture(model, inputs, keywords, loss, run)
+    made._again = functools.partial(
+        capture, model, inputs, keywords, None, run)
+    return made
 
 
 def tracing_of(model):

@@ -14,6 +14,7 @@ from contract.errors import InputError
 from parity.commands import compare as commands
 from parity.commands import invariance, scripts
 from parity.numerics.comparator import DIVERGENCE
+from parity.render import markdown
 from parity_tests.support.engines import usable
 
 APP = typer.Typer()
@@ -245,3 +246,20 @@ def test_a_mistake_of_ours_is_not_the_models(monkeypatch):
     with pytest.raises(ValueError, match="in parity"):
         with scripts.running("s.py:f"):
             raise ValueError("in parity")
+
+
+def test_evidence_is_checked_before_the_work(script, tmp_path):
+    given = f"{script}:model", f"{script}:wrong", "--evidence"
+    done = run("compare", *given, tmp_path / "none" / "e")
+    assert done.exit_code == 2 and done.stdout == ""
+    assert "give one inside a folder that exists" in done.stderr
+    (tmp_path / "e" / "evidence.md").mkdir(parents=True)
+    done = run("compare", *given, tmp_path / "e")
+    assert done.exit_code == 2 and done.stdout == ""
+
+
+def test_foreign_words_mark_nothing_in_evidence():
+    words = "a\n# t | `x` [y](z) <b> \x1b[31m *"
+    assert markdown.plain(words) == (
+        "a # t \\| \\`x\\` \\[y\\](z) \\<b> \\\\x1b\\[31m \\*")
+    assert markdown.code(words) == "`a # t ¦ 'x' [y](z) <b> \\x1b[31m *`"

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 import zipfile
 
 import numpy as np
@@ -16,9 +17,11 @@ from contract.dialects import searches
 from contract.dialects.table import SYSTEMS
 from contract.weights import probe_weights
 from parity.commands.shell import USAGE
+from parity.render import dialects as tables
 from parity.runs import exchange, packages
 from parity_tests.contract.test_dialects import small
 from parity_tests.support.commands import invoke
+from parity_tests.support.places import ROOT
 
 
 def said(*words):
@@ -435,3 +438,19 @@ def test_a_decoder_counts_its_prompt():
     assert (fields["method"], fields["top_k"], fields["top_p"]) == (
         "sample", 50, 0.5)
     assert undone == ["no_repeat_ngram_size 2", "bad_words_ids [1, 2]"]
+
+
+def test_what_a_page_says_of_other_dialects_stays(tmp_path):
+    """A dialect may be proved alone, in some ports, or none at all."""
+    path = tmp_path / "dialects.md"
+    page = (ROOT / "docs" / "dialects.md").read_text("utf-8")
+    path.write_text(page, "utf-8")
+    tables.write(path)
+    assert path.read_text("utf-8") == page
+    tables.write(path, [types.SimpleNamespace(
+        dialect="bert", kind="steps", port="torch", error=3e-16, seed=0)])
+    before, after = (set(text.splitlines()) for text in (
+        page, path.read_text("utf-8")))
+    assert all(line.startswith("| bert | ") for line in before - after)
+    assert [*map(str.split, after - before)] == [
+        "| bert | 1 | steps | | 3e-16 | | |".split()]

@@ -1,14 +1,17 @@
 """``parity run`` on a BERT: masked tokens are guessed, the same in all four."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from contract.dialects.table import SYSTEMS
 from contract.weights import probe_weights
-from parity.runs import exchange
+from parity import ports
+from parity.runs import exchange, guessing, translation
 from parity_tests.support.commands import invoke
+from parity_tests.support.engines import usable
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefg"]
 MARKS = WORDS[:5]
@@ -43,11 +46,26 @@ def made(out, head):
 
 
 def test_a_masked_token_is_guessed(folder):
-    status, text = said("run", folder, "ab[MASK]d", "[MASK][MASK]",
-                        "--port", "torch")
-    assert status == 0 and text.count("torch") == 2
-    status, text = said("run", folder, "ab[MASK]d", "--dtype", "float32")
-    assert status == 0 and "-" in text
+    guesser = guessing.Guesser(
+        translation.Model.load(folder / exchange.WEIGHTS))
+    usable("torch")
+    found = guesser.answer(
+        "numpy", guesser.question("ab[MASK]d"), "float64")
+    text, (token,) = found.text, found.tokens
+    assert found.log_probs.argmax() == token  # a special one is not written
+    word = "" if WORDS[token] in MARKS else WORDS[token]
+    assert re.sub(r"\s", "", text) == f"ab{word}d"
+    for words in (["--port", "torch"], ["--dtype", "float32"]):
+        status, printed = said("run", folder, "ab[MASK]d", *words)
+        assert status == 0 and text in printed
+
+
+@pytest.mark.long
+def test_all_guess_the_same(folder):
+    for port in ports.known_ports():
+        usable(port)
+    status, printed = said("run", folder, "[MASK]b[MASK]", "--port", "all")
+    assert status == 0 and "match: tokens identical" in printed
 
 
 def test_what_cannot_be_guessed(folder, tmp_path):

@@ -10,11 +10,9 @@ import importlib.util
 import itertools
 import math
 import os
-import pathlib
 import re
 import subprocess
 import sys
-import types
 from unittest import mock
 
 import numpy as np
@@ -30,6 +28,7 @@ from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, generation, golden
 from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity_tests.support.engines import searching
 from parity_tests.support.places import ROOT
 
 RULES = CHOICES["length_rule"]
@@ -352,36 +351,22 @@ def test_a_cache_changes_nothing(engine_of_each_form, variant):
 
 # Faults: a search that is wrong in one line, in each implementation.
 
-FOLDERS = {"numpy": "reference_numpy", "torch": "impl_torch",
-           "keras": "impl_keras", "jax": "impl_jax"}
-
-
-def rewritten(engine, old, new):
-    """The engine's searches, with one piece of their source replaced."""
-    folder = FOLDERS[engine.NAME]
-    original = importlib.import_module(f"{folder}.search")
-    path = pathlib.Path(original.__file__)
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, (path, old)
-    module = types.ModuleType(original.__name__)
-    exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
-    return mock.patch.dict(importlib.import_module(f"{folder}.engine").SEARCHES,
-                           {"greedy": module.Greedy, "beam": module.Beam})
-
+IMPLEMENTATIONS = "numpy", *ports.known_ports()
 
 FAULTS = {
     "the cache is not reordered": (
-        {name: ("cache.reorder(parents)", "pass") for name in FOLDERS},
+        {name: ("cache.reorder(parents)", "pass") for name in IMPLEMENTATIONS},
         "beam 4, paper", "tokens, cached",
         "only with the cache: keys and values are not those of the "
         "hypothesis"),
     "a beam grows after its end": (
         {name: ("ends = self.ends(token)", "ends = (token == -1)")
-         for name in FOLDERS},
+         for name in IMPLEMENTATIONS},
         "beam 4, paper", "tokens, uncached",
         "a target goes on after its end"),
     "all are alive at the first step": (
-        {name: ("arange(w) == 0", "arange(w) >= 0") for name in FOLDERS},
+        {name: ("arange(w) == 0", "arange(w) >= 0")
+         for name in IMPLEMENTATIONS},
         "beam 4, paper", "tokens, uncached",
         "one hypothesis stands twice"),
 }
@@ -393,7 +378,7 @@ def test_a_fault_is_caught_and_named(engine, fault):
     lines, name, step, words = FAULTS[fault]
     settings = {s.name: s for s in SEARCHES}[name].settings
     right = truth(settings)
-    with rewritten(engine, *lines[engine.NAME]):
+    with searching(engine, *lines[engine.NAME]):
         found = generation.compared(
             engine, built(engine), SOURCE, settings, right, (3,))
     assert found[step].verdict == DIVERGENCE
@@ -416,7 +401,7 @@ def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     settings = GenerationConfig(eos_id=END, max_tokens=MOST)
     right = truth(settings)
     line = "        source_mask = padding_mask(source, self.pad_id)\n"
-    with rewritten(engine, line, line + "        source_mask = "
+    with searching(engine, line, line + "        source_mask = "
                    f"{NEIGHBOURS[engine.NAME]}\n"):
         found = generation.compared(
             engine, built(engine), SOURCE, settings, right, (1, 3))
@@ -429,7 +414,7 @@ def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
 @contextlib.contextmanager
 def told(engine, *chances):
     """Let a search hear of {token: p}, at each place, whatever it wrote."""
-    search = importlib.import_module(f"{FOLDERS[engine.NAME]}.search")
+    search = importlib.import_module(f"{engine.__package__}.search")
 
     def next_log_probs(self, tokens, written):
         p = np.full(TINY.target_vocab, 1e-9)

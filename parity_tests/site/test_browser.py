@@ -571,7 +571,7 @@ def test_the_first_paint_is_soon(opened, name):
     assert min(times) < 1000
 
 
-def test_differences_are_sifted_and_the_address_keeps_how(opened):
+def test_differences_are_filtered_and_the_address_keeps_how(opened):
     """By two frameworks, topic and words, as the command does."""
     both = len(registry.between(registry.select(), ("torch", "jax")))
     one = opened("differences.html")
@@ -587,14 +587,14 @@ def test_differences_are_sifted_and_the_address_keeps_how(opened):
     one.page.select_option("#one", "jax")
     assert left() == both
     one.page.select_option("#topic", "attention")
-    one.page.fill("#bit", "fully MASKED")
+    one.page.fill("#words", "fully MASKED")
     assert 0 < left() < both
     headings = one.page.locator(".topic:visible h2").all_inner_texts()
     assert [text.rstrip(" #") for text in headings] == ["Attention"]
     again = opened("differences.html?" + one.page.url.partition("?")[2])
     assert again.page.inner_text("#left") == one.page.inner_text("#left")
-    one.page.check("#unseen")
+    one.page.check("#hidden")
     for part in one.page.locator(".difference:visible").all():
         assert "hidden" in part.locator("td").all_inner_texts()
-    odd = opened("differences.html?one=<b>&topic=%00&bit=" + "x" * 999)
+    odd = opened("differences.html?one=<b>&topic=%00&words=" + "x" * 999)
     assert odd.page.input_value("#one") == "" and odd.errors == []

@@ -3,7 +3,9 @@
 import contextlib
 import importlib
 import inspect
+import pathlib
 import textwrap
+import types
 from unittest import mock
 
 import pytest
@@ -57,7 +59,18 @@ def rewritten(port, file, name, old, new):
         source = textwrap.dedent(inspect.getsource(function))
         assert source.count(old) == 1, (port, file, old)
         made = {}
-        exec(source.replace(old, new),
-             inspect.unwrap(function).__globals__, made)
+        exec(source.replace(old, new), function.__globals__, made)
         return made[function.__name__]
     return patched(port, file, name, make)
+
+
+def searching(engine, old, new):
+    """The engine's searches, with one piece of their file replaced."""
+    original = importlib.import_module(f"{engine.__package__}.search")
+    path = pathlib.Path(original.__file__)
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, (path, old)
+    module = types.ModuleType(original.__name__)
+    exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
+    return mock.patch.dict(engine.SEARCHES,
+                           {"greedy": module.Greedy, "beam": module.Beam})

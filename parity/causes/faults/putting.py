@@ -46,7 +46,7 @@ def rewritten(file, name, old, new):
             raise ValueError(f"{port}'s {name} has not one {old!r}")
         namespace = {}
         source = source.replace(old, new)
-        exec(source, inspect.unwrap(function).__globals__, namespace)
+        exec(source, function.__globals__, namespace)
         made = namespace[function.__name__]
         made.rewritten = source
         return made

@@ -26,7 +26,7 @@ HEAD = {"topic": "output", "changes": {"output_transform": True},
 
 
 def bypassed(old, port):
-    """The call of a head that is not heard; in it Keras makes its weights."""
+    """Call the head, so that Keras makes its weights, and return its input."""
     def made(self, x):
         result = old(self, x)
         return (x, result[1]) if port == "numpy" else x

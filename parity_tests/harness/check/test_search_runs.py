@@ -1,7 +1,6 @@
 """Searches that meet every condition: what they show, and that all agree."""
 
 import itertools
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from parity import ports
 from parity.check import cases, covering, generation, golden, search_runs
 from parity.check.run import SHORT
 from parity.numerics.comparator import MATCH
+from parity_tests.support.engines import searching
 
 MODELS = {model.name: model for model in search_runs.searched_models()}
 ALL = [(model.name, search.name) for model in MODELS.values()
@@ -87,18 +87,15 @@ def test_what_is_asked_changes_an_answer(field):
     assert (usual[:, :, 1:] != asked[:, :, 1:]).any()
 
 
-def searched_by(text, model, source, settings):
-    """What the reference's search answers with its file's text changed."""
-    names: dict = {}
-    exec(compile(text, "search.py", "exec"), names)
-    kind = names["Beam" if settings.method == "beam" else "Greedy"]
-    tokens, scores = kind(
-        model, source, settings.replace(cached=False),
-        np.arange(len(source))).run()
-    return tokens.tolist(), scores.tolist()
+def is_seen(engine, old, new, model, source, settings):
+    """Whether a search answers otherwise with a piece of its file replaced."""
+    settings = settings.replace(cached=False)
+    right = engine.generate(model, source, settings)
+    with searching(engine, old, new):
+        wrong = engine.generate(model, source, settings)
+    return any((right[name] != wrong[name]).any() for name in right)
 
 
-SEARCH = pathlib.Path(ports.engine("numpy").__file__).with_name("search.py")
 ENDS, TWICE = "self.settings.eos_ids", "n = self.settings.no_repeat_ngram"
 
 
@@ -115,12 +112,9 @@ def test_a_plain_check_sees_what_ends_and_what_stands_twice(old, new):
     config = cases.test_size("lesson")
     engine, source = ports.engine("numpy"), cases.padded_batch(config).source
     model = engine.build("transformer", config, golden.shipped("lesson"))
-    text = SEARCH.read_text(encoding="utf-8")
     settings = next(one.settings for one in generation.some_searches(
-        1, 2, SHORT) if one.name == generation.RULED)
-    assert old in text
-    assert searched_by(text, model, source, settings) != searched_by(
-        text.replace(old, new), model, source, settings)
+        1, 2, SHORT) if one.name == generation.ENDS_AND_BIGRAMS)
+    assert is_seen(engine, old, new, model, source, settings)
 
 
 @pytest.mark.parametrize("old, new", [
@@ -129,13 +123,10 @@ def test_a_plain_check_sees_what_ends_and_what_stands_twice(old, new):
     ("tokens[:, end - n + 1:end]\n                == tokens[:, written - n",
      "tokens[:, end - 1:end]\n                == tokens[:, written - 2")])
 def test_more_than_two_tokens_that_stand_twice_are_seen(old, new):
-    text = SEARCH.read_text(encoding="utf-8")
-    given = (built(ports.engine("numpy"), "babbling"),
-             MODELS["babbling"].source,
-             settings_of("babbling", "greedy of few words, no 4 twice"))
-    assert old in text
-    assert searched_by(text, *given) != searched_by(
-        text.replace(old, new), *given)
+    engine = ports.engine("numpy")
+    assert is_seen(engine, old, new, built(engine, "babbling"),
+                   MODELS["babbling"].source,
+                   settings_of("babbling", "greedy of few words, no 4 twice"))
 
 
 def test_ids_differ_from_model_to_model():

@@ -281,7 +281,8 @@ def earlier(tmp_path, target=None, **changed):
     {"verdict": "divergence", "reason": "it rains", "compared": 0},
     {"seconds": 1e300}, {"memory": True}, {"preset": "nothing"},
     {"places": [run.here() | {"when": "today"}]},
-    {"places": [run.here() | {"cores": "two"}]},
+    *({"places": [run.here() | {"cores": cores}]}
+      for cores in ("two", False, 0, -5)),
     {"places": [run.here() | {"versions": {"numpy": 2}}]}], ids=str)
 def test_an_earlier_run_says_nothing_that_cannot_be(changed, tmp_path):
     with mock.patch.object(run, "cells", lambda *given: pytest.fail("begun")):

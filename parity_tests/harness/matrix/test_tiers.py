@@ -183,6 +183,16 @@ def test_the_step_that_all_share_is_the_trainers_own():
             np.testing.assert_array_equal(found["weights"][name], array)
 
 
+@EVERY
+def test_what_a_tier_has_not_is_no_other_engines(engine):
+    """Such as a search, which would compute in float32 without a word."""
+    mixed_engine = ports.module_of(engine.NAME, "targets.mixed").MixedEngine(
+        "bfloat16", "mixed-bfloat16")
+    assert mixed_engine.masks is engine.masks
+    for name in ("predict", "forward", "generate"):
+        assert not hasattr(mixed_engine, name)
+
+
 def test_a_scale_goes_as_torchs_does():
     torch = pytest.importorskip(
         "torch", reason="not checked: torch is not installed")

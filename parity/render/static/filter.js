@@ -1,10 +1,10 @@
 // Known differences: those between two frameworks, on a topic, or with words in
 // them. The address says which, so that it can be sent to somebody.
 (() => {
-  const form = document.getElementById("sieve");
+  const form = document.getElementById("filter");
   if (!form) return;
   const at = (id) => document.getElementById(id);
-  const fields = ["one", "other", "topic", "bit", "unseen"].map(at);
+  const fields = ["one", "other", "topic", "words", "hidden"].map(at);
   const all = [...document.querySelectorAll(".difference")].map((part) => ({
     part, words: part.textContent.toLowerCase(),
     topic: part.parentElement.querySelector("h2").id,
@@ -12,13 +12,13 @@
   }));
   const show = () => {
     const sides = [at("one").value, at("other").value].filter(Boolean);
-    const words = at("bit").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = at("words").value.toLowerCase().split(/\s+/).filter(Boolean);
     let left = 0;
     for (const each of all) {
       const fits = (!sides.length || each.pairs.some((pair) => sides.every((side) => pair.includes(side))))
         && (!at("topic").value || each.topic === at("topic").value)
         && words.every((word) => each.words.includes(word))
-        && (!at("unseen").checked || [...each.part.querySelectorAll("td")].some((cell) => cell.textContent === "hidden"));
+        && (!at("hidden").checked || [...each.part.querySelectorAll("td")].some((cell) => cell.textContent === "hidden"));
       each.part.hidden = !fits;
       left += fits;
     }
