@@ -10,6 +10,8 @@ import dataclasses
 import functools
 import itertools
 
+import numpy as np
+
 from contract.errors import InputError
 from parity.comparison.result import describe
 from parity.invariants.arguments import SOURCE, TARGET, Call
@@ -124,7 +126,7 @@ def _by_place(trace, bounds):
 
 def _response(whole, values, place, sequence):
     """The Response of one place."""
-    pairs, of = [], {}
+    pairs, of, left_out = [], {}, {*whole.step(WHOLE).outputs}
     for step in whole.steps:
         for name, array in values.get(step.path, {}).items():
             mine = step.outputs.get(name)
@@ -132,15 +134,26 @@ def _response(whole, values, place, sequence):
                 _check_one(mine, array, sequence.length)
             both = mine is not None and at_place(
                 mine, array, place, sequence.length)
-            if both:
+            if step.path == WHOLE and both:
+                left_out.discard(name)
+            if both and (_has_places(mine, array, place, sequence.length)
+                         or np.array_equal(*both)):
                 pairs.append((step.path, name, *_seen(*both, sequence, place)))
                 of[step.path, name] = mine, array
     response, first = judged(f"place {place}", pairs)
-    response.left_out = [name for name in whole.step(WHOLE).outputs
-                         if (WHOLE, name) not in of]
+    response.left_out = sorted(left_out)
     if response.verdict == WRONG:
         response.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
     return response
+
+
+def _has_places(mine, other, place, length):
+    """Whether an array of a whole sequence says something of a place.
+
+    One without an axis of places, such as the last state or the logits of the
+    last token, is what is there at the last place.
+    """
+    return mine.shape != other.shape or place == length - 1
 
 
 def _check_one(mine, other, length):

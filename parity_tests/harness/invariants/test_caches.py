@@ -1,5 +1,6 @@
 """``parity.cache``: token by token against all at once."""
 
+import functools
 import importlib
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import parity
 from contract.errors import InputError
+from parity.comparison.result import INCOMPLETE, NOTHING
 from parity.invariants.caches import at_place
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity_tests.support.causal import causal, ids, ours
@@ -70,6 +72,32 @@ def test_an_output_without_places():
     each, = responses.responses
     assert (each.verdict, each.left_out) == (BITWISE, ["output.1"])
     assert responses.status == 4
+
+
+def test_an_output_of_the_last_place():
+    """A state, or the last token's logits, is of the last place alone."""
+    import torch
+    cell = torch.nn.GRU(3, 3, batch_first=True).double().eval()
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 4, 3)))
+
+    def step(lost, model, place, state, x):
+        output, state = model(x[:, place:place + 1], state)
+        return (output, state), state * (1 - lost)
+    each, = parity.cache(cell, x, step=functools.partial(step, 0)).responses
+    assert each.verdict in (BITWISE, ROUNDING) and not each.left_out
+    lossy = parity.cache(cell, x, step=functools.partial(step, 1e-8))
+    assert [each.verdict for each in lossy.responses][1:] == [WRONG] * 3
+
+    class Last(torch.nn.Module):
+        def forward(self, x):
+            return x[:, -1]
+    responses = parity.cache(Last(), x, step=lambda model, place, state, x: (
+        model(x[:, place:place + 1]), None))
+    assert [each.verdict for each in responses.responses] == [
+        NOTHING, BITWISE] and responses.verdict == INCOMPLETE
+    wrong = parity.cache(Last(), x, step=lambda model, place, state, x: (
+        model(x[:, :1]), None))
+    assert wrong.verdict == WRONG
 
 
 def test_a_model_whose_cache_is_not_known():
