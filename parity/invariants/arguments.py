@@ -157,25 +157,19 @@ class Call:
         arrays = dict(self.arrays)
         for role, pad in pads.items():
             sequence = self.sequences[role]
-            tables = [name for name, array in self.arrays.items()
-                      if role_of(name) == role and is_mask(name)
-                      and array.shape == (sequence.length,) * 2
-                      and not self.has_rows(name)]
-            for name in self.of(role) + tables:
-                arrays[name] = self._padded(name, sequence, pad, pad_id)
+            for name in self.arrays:
+                if role_of(name) == role:
+                    arrays[name] = self._padded(name, sequence, pad, pad_id)
         return arrays
 
     def _padded(self, name, sequence, pad, pad_id):
-        """An array with more places, hidden if it is a mask.
-
-        Of a mask only the last two axes are places, and the others heads.
-        """
-        array, mask = self.arrays[name], is_mask(name)
+        """An array with more places, hidden if it is a mask."""
+        array = self.arrays[name]
         if name == sequence.lead and is_float(array):
             return _with_noise(array, pad)
-        axes = [axis for axis in range(self.has_rows(name), array.ndim)
-                if array.shape[axis] == sequence.length
-                and (axis >= array.ndim - 2 if mask else axis == 1)]
+        mask = is_mask(name)
+        axes = [axis for axis in self._axes(name)
+                if array.shape[axis] == sequence.length]
         for axis in axes:
             width = [pad if i == axis else (0, 0) for i in range(array.ndim)]
             if name == sequence.lead:
@@ -187,6 +181,18 @@ class Call:
                 fill = {"mode": "edge"}
             array = np.pad(array, width, **fill)
         return array
+
+    def _axes(self, name):
+        """The axes of an array that may be of places.
+
+        Those of a mask are its last two: one before them is of heads.
+        """
+        ndim, rows = self.arrays[name].ndim, self.has_rows(name)
+        if is_mask(name):
+            return range(max(ndim - 2, rows), ndim)
+        if rows:
+            return range(1, min(2, ndim))
+        return range(ndim - 1, ndim) if "position" in name else ()
 
     def positions(self, arrays, role):
         """The same arrays with positions that count what is no padding.

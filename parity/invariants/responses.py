@@ -156,9 +156,15 @@ def judged(way, pairs):
 
 
 def in_float32(first, pairs, error):
-    """Whether a step parts by no more than float32 does, and has it inside.
+    """Whether a step in float64 has float32 inside, and parts by no more.
 
-    It then hands on attention's weights, every one a number of float32's.
+    It shows where the step hands on attention's weights, which add up to 1:
+    float32 can hold each of them.
+
+    Args:
+        first: the pair at which the two part first.
+        pairs: all pairs, (path, name, expected, actual).
+        error: the largest relative error of the model's outputs.
     """
     path, _, expected, _ = first
     return expected.dtype == np.float64 and error <= (

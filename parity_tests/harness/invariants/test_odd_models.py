@@ -109,6 +109,20 @@ def test_a_causal_mask_is_of_no_row(torch, rows):
                 src_key_padding_mask=~seen(rows)) in GOOD
 
 
+@pytest.mark.parametrize("rows", [3, T])
+def test_positions_and_masks_of_all_rows(torch, rows):
+    """One row that is for all grows with padding."""
+    def placed(self, x, mask, causal_mask, position_ids):
+        x = x + self.places(position_ids)
+        return attends(self, x, mask[:, None, None] & causal_mask)
+    layer = model(placed, places=torch.nn.Embedding(T, D))
+    future = torch.from_numpy(causal())
+    for positions in (torch.arange(T), torch.arange(T)[None]):
+        assert told(
+            layer, vectors(rows), torch.ones(rows, T) > 0, position_ids=(
+                positions), causal_mask=future[None, None]) in GOOD
+
+
 def test_lengths_are_of_rows(torch):
     def pooled(self, x, lengths):
         mask = torch.arange(x.shape[1]) < lengths[:, None]
