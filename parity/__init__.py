@@ -18,7 +18,7 @@ CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
           "explain": "causes.explain",
           "invariance": "invariants.batches", "cache": "invariants.caches",
-          "nats": "comparison.nats",
+          "nats": "assertions.nats",
           "assert_parity": "assertions.assert_parity"}
 
 

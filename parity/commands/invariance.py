@@ -18,8 +18,9 @@ Target = Annotated[str, typer.Argument(
 def invariance(
     target: Target,
     way: Annotated[Optional[list[str]], typer.Option(
-        metavar="NAME", help="twice, alone, permuted, larger, right, left or "
-        "all; repeat it or separate names by commas.  [default: all]")] = None,
+        metavar="NAME", help="twice, alone, beside, permuted, larger, right, "
+        "left or all; repeat it or separate names by commas.  "
+        "[default: all]")] = None,
     pad_id: Annotated[Optional[int], typer.Option(
         metavar="N", help="The token that is padding.  [default: the model's "
         "config's, else 0]")] = None,

@@ -50,7 +50,9 @@ class Call:
         arrays: name -> array; a part of a dict is NAME.key.
         rows: how many rows the batch has.
         inverted: the names of masks that say what is hidden.
+        made: the roles whose mask was not given, and is made here.
         sequences: SOURCE or TARGET -> its Sequence.
+        second: (path, name) of arrays of steps whose rows are the second axis.
     """
 
     def __init__(self, model, inputs, keywords):
@@ -69,7 +71,7 @@ class Call:
         self.takes = set(inspect.signature(function).parameters)
         names, _ = argument_names(function, inputs, keywords)
         self.inputs, self.keywords = dict(zip(names, inputs)), dict(keywords)
-        self.arrays = {}
+        self.arrays, self.made, self.second = {}, [], set()
 
         def visit(name, leaf):
             if self.framework.is_array(leaf):
@@ -124,6 +126,7 @@ class Call:
                 MASKS[role] not in self.arrays):
             self.arrays[MASKS[role]] = np.ones((self.rows, length), np.int64)
             names.append(MASKS[role])
+            self.made.append(role)
         mask = next((name for name in names if is_mask(name)
                      and self.arrays[name].shape[-1] == length), "")
         visible = np.ones((self.rows, length), bool)
@@ -131,6 +134,28 @@ class Call:
             visible = shown(self.arrays[mask], mask in self.inverted).reshape(
                 self.rows, -1, length).any(1)
         return Sequence(lead, length, mask, visible)
+
+    def first(self):
+        """The Trace of the call, with the masks that were made for it.
+
+        They are of numbers, or of booleans, or left out, as the model takes
+        them.
+        """
+        for dtype in (np.int64, bool) if self.made else ():
+            for role in self.made:
+                name = MASKS[role]
+                self.arrays[name] = self.arrays[name].astype(dtype)
+            try:
+                return self.trace(self.arrays)
+            except InputError:
+                raise
+            except Exception:  # a foreign model may refuse
+                continue
+        for role in self.made:
+            del self.arrays[MASKS[role]]
+            self.sequences[role] = dataclasses.replace(
+                self.sequences[role], mask="")
+        return self.trace(self.arrays)
 
     def trace(self, arrays):
         """The Trace of the model on other arrays, by name."""
@@ -151,6 +176,27 @@ class Call:
         """The arrays of some rows."""
         return {name: array[list(rows)] if self.has_rows(name) else array
                 for name, array in self.arrays.items()}
+
+    def beside(self, row, rows):
+        """The arrays of some rows, of which all but one have other values.
+
+        Others are drawn: ids of those up to the highest that is given, which
+        a model knows, and floats as large as what is given. Masks and
+        positions stay.
+
+        Args:
+            row: the place in ``rows`` of the one that stays as it is.
+            rows: which rows are taken.
+        """
+        arrays = self.of_rows(rows)
+        others = [place for place in range(len(rows)) if place != row]
+        for name, array in arrays.items():
+            if self.has_rows(name) and array.ndim > 1 and not (
+                    is_mask(name) or "position" in name
+                    or array.dtype == bool):
+                arrays[name] = array = array.copy()
+                array[others] = _others(array[others], array.max(initial=0))
+        return arrays
 
     def padded(self, pads, pad_id=0):
         """The arrays with more places: {role: (left, right)} of them."""
@@ -219,6 +265,16 @@ def _with_noise(vectors, pad):
     return np.concatenate([
         parts[0].astype(vectors.dtype), vectors,
         parts[1].astype(vectors.dtype)], 1)
+
+
+def _others(array, highest):
+    """Other values for an array of floats or of ids, each at its place."""
+    random = np.random.default_rng(1)
+    if is_float(array):
+        size = np.abs(array.astype(np.float64)).max(initial=1)
+        return (size * random.normal(size=array.shape)).astype(array.dtype)
+    drawn = random.integers(0, highest, array.shape, endpoint=True)
+    return np.where(drawn == array, (array + 1) % (highest + 1), drawn)
 
 
 def role_of(name):

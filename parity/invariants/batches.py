@@ -1,9 +1,9 @@
 """Whether a row's answer depends on what else is in the batch, or on padding.
 
 ``invariance(model, *inputs)`` runs a model of anybody's once, and again in
-each way in which it must give the same: every row alone, rows in another
-order, in a larger batch, padded on the right and on the left. Every step is
-compared, so that the first that parts is named.
+each way in which it must give the same: every row alone, beside other rows, in
+another order, in a larger batch, padded on the right and on the left. Every
+step is compared, so that the first that parts is named.
 """
 
 import dataclasses
@@ -13,16 +13,18 @@ import numpy as np
 from contract.errors import InputError, one_of
 from parity.comparison.result import NOTHING, describe
 from parity.invariants.arguments import Call
-from parity.invariants.responses import WRONG, Response, Responses, judged
+from parity.invariants.responses import (
+    ROUNDING, WRONG, Response, Responses, judged)
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import WHOLE, is_float
 
-TWICE, ALONE, PERMUTED, LARGER, RIGHT, LEFT = WAYS = (
-    "twice", "alone", "permuted", "larger", "right", "left")
+TWICE, ALONE, BESIDE, PERMUTED, LARGER, RIGHT, LEFT = WAYS = (
+    "twice", "alone", "beside", "permuted", "larger", "right", "left")
 
 #: How a way is called in the response.
 WORDS = {TWICE: "run twice", ALONE: "row {} alone",
+         BESIDE: "row {} beside others",
          PERMUTED: "rows in reverse", LARGER: "in a larger batch",
          RIGHT: "padded right", LEFT: "padded left"}
 
@@ -43,12 +45,14 @@ class Way:
         rows: which rows of the first run stand in it.
         pads: role -> (places before, places behind).
         arrays: name -> the array that is given.
+        kept: which of these rows must be as they were; all if it is empty.
     """
 
     words: str
     rows: tuple
     pads: dict
     arrays: dict
+    kept: tuple = ()
 
 
 def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
@@ -72,7 +76,8 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
     call = Call(model, inputs, keywords)
     if pad_id is None:
         pad_id = getattr(getattr(model, "config", None), "pad_token_id", None)
-    base = call.trace(call.arrays)
+    base = call.first()
+    call.second = _rows_second(call, base)
     responses, notes = [], list(base.notes)
     for name in ways:
         asked = [*_ways(call, name, pad_id or 0)]
@@ -85,11 +90,36 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
     return Responses(responses, describe(base), notes)
 
 
+def _rows_second(call, base):
+    """Which of a Trace's arrays have rows on their second axis: (path, name).
+
+    In another batch the axis of rows is the one that changes; where a model
+    takes no other, an array [T B …] is told by its sizes.
+    """
+    arrays = {(step.path, name): array for step in base.steps
+              for name, array in step.outputs.items()
+              if array.ndim > 1 and array.shape[1] == call.rows}
+    rows = (0,) * (call.rows + 1)
+    try:
+        other = call.trace(call.of_rows(rows)) if arrays else None
+    except Exception:  # a foreign model may refuse
+        lengths = {sequence.length for sequence in call.sequences.values()}
+        return {key for key, array in arrays.items()
+                if len(array) in lengths - {call.rows}}
+    return {(step.path, name) for step in (other.steps if other else ())
+            for name, array in step.outputs.items()
+            if (step.path, name) in arrays and array.shape[:2] == (
+                len(arrays[step.path, name]), len(rows))}
+
+
 def _not_asked(name):
     """Why a way could not be tried."""
     if name in (RIGHT, LEFT):
         return (f"not asked {WORDS[name]}: no argument is a mask, so that "
                 "padding cannot be hidden; name one among them.")
+    if name == BESIDE:
+        return (f"not asked {WORDS[name].replace('{} ', '')}: no argument has "
+                "numbers or several ids, of which others could be drawn.")
     return f"not asked {WORDS[name].replace('{} ', '')}: there is one row."
 
 
@@ -107,6 +137,13 @@ def _ways(call, name, pad_id):
         for row in every[:MOST_ROWS]:
             yield Way(WORDS[name].format(row), (row,), {},
                       call.of_rows([row]))
+    elif name == BESIDE:
+        rows = every if call.rows > 1 else (0, 0)
+        same = call.of_rows(rows)
+        for row in sorted({0, call.rows - 1}):
+            arrays = call.beside(row, rows)
+            if any((arrays[name] != same[name]).any() for name in same):
+                yield Way(WORDS[name].format(row), rows, {}, arrays, (row,))
     elif name in (RIGHT, LEFT):
         pads = {role: (0, MORE[role]) if name == RIGHT else (MORE[role], 0)
                 for role, sequence in call.sequences.items() if sequence.mask}
@@ -149,6 +186,9 @@ def _asked(call, base, way):
         theirs = steps.get(step.path)
         for name, array in step.outputs.items():
             there = theirs and theirs.outputs.get(name)
+            if (step.path, name) in call.second and there is not None and (
+                    there.ndim > 1):
+                array, there = array.swapaxes(0, 1), there.swapaxes(0, 1)
             both = there is not None and _pair(
                 call, way, array, there, step.path == WHOLE)
             if both:
@@ -162,6 +202,10 @@ def _asked(call, base, way):
         response.known += _stays(*before[first[:2]], first[0])
     if response.verdict == WRONG:
         response.known += _nan(base, steps)
+    if response.verdict == ROUNDING and way.kept and call.rows > 1:
+        response.known.append(
+            f"Nothing but other rows changed, and {response.step} gives other "
+            "bits.")
     if response.verdict == WRONG and first and base.step(
             first[0]).settings.get("batch_first") is False:
         response.known.append(
@@ -181,7 +225,9 @@ def _pair(call, way, mine, other, whole):
     if np.array_equal(mine, other) and (not whole or both and not both[2]):
         return mine, other
     every = tuple(range(call.rows))
-    if not both or whole and not both[2] and way.rows != every and (
+    if not both or not both[2] and way.kept:
+        return None
+    if whole and not both[2] and way.rows != every and (
             mine.ndim or tuple(sorted(way.rows)) != every):
         return None
     return both[:2]
@@ -238,22 +284,14 @@ def aligned(call, way, mine, other):
 
 
 def _unfolded(call, way, mine, other):
-    """Two arrays with rows first and places second.
-
-    The two may have been one axis, or, where there are not as many of both,
-    the other way round.
-    """
-    rows = call.rows, len(way.rows)
-    for role, sequence in call.sequences.items():
-        length = sequence.length
-        more = length + sum(way.pads.get(role, (0, 0)))
-        if role in way.pads and (len(mine), len(other)) == (
-                rows[0] * length, rows[1] * more):
-            return (mine.reshape(rows[0], length, *mine.shape[1:]),
-                    other.reshape(rows[1], more, *other.shape[1:]))
-        if length != rows[0] and (mine.shape[:2], other.shape[:2]) == (
-                (length, rows[0]), (more, rows[1])):
-            return mine.swapaxes(0, 1), other.swapaxes(0, 1)
+    """Two arrays with rows and places apart, which may have been one axis."""
+    for role in way.pads:
+        length = call.sequences[role].length
+        more = length + sum(way.pads[role])
+        if (len(mine), len(other)) == (
+                call.rows * length, len(way.rows) * more):
+            return (mine.reshape(call.rows, length, *mine.shape[1:]),
+                    other.reshape(len(way.rows), more, *other.shape[1:]))
     return mine, other
 
 
@@ -266,9 +304,10 @@ def _by_row(call, way, mine, other):
     heads, rest = divmod(len(mine), call.rows)
     if not heads or rest or heads * len(way.rows) != len(other):
         return mine[None], other[None], False
-    mine = mine.reshape(call.rows, heads, *mine.shape[1:])
+    mine = mine.reshape(call.rows, heads, *mine.shape[1:])[list(way.rows)]
     other = other.reshape(len(way.rows), heads, *other.shape[1:])
-    return mine[list(way.rows)], other, True
+    kept = list(way.kept) or slice(None)
+    return mine[kept], other[kept], True
 
 
 def _grown(call, way, mine, other):

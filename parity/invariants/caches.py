@@ -52,10 +52,10 @@ def cache(model, *inputs, step=None, **keywords):
     if role not in call.sequences:
         raise InputError(
             "no argument of the model is a sequence of tokens; give one.")
-    sequence = call.sequences[role]
     if "use_cache" in call.takes:
         call.keywords["use_cache"] = False
-    whole = call.trace(call.arrays)
+    whole = call.first()
+    sequence = call.sequences[role]
     bounds, outputs = [], []
     step = step or functools.partial(_with_past, call, sequence, role)
 
@@ -73,8 +73,10 @@ def cache(model, *inputs, step=None, **keywords):
         bounds.append(recorder.clock)
         return outputs
     single = trace_run(model, run)
-    responses = [_response(whole, values, place, sequence) for place, values
-                 in enumerate(_by_place(single, bounds))]
+    places = [_response(whole, values, place, sequence) for place, values
+              in enumerate(_by_place(single, bounds))]
+    _tell_places(places)
+    responses = [response for response, *_ in places]
     return Responses([*_together(responses)], describe(whole), whole.notes)
 
 
@@ -97,9 +99,25 @@ def _with_past(call, sequence, role, model, place, state, *inputs,
         given = {name: value for name, value in given.items()
                  if name not in call.of(SOURCE) or name.endswith("mask")}
         plain |= {"encoder_outputs": (memory,)}
-    output = model(**plain | given | {PAST: past, "use_cache": True})
-    return output, (getattr(output, PAST), getattr(
-        output, "encoder_last_hidden_state", None))
+    if "use_cache" in call.takes:
+        plain["use_cache"] = True
+    output = model(**plain | given | {PAST: past})
+    past, memory = (_of(output, name) for name in (
+        PAST, "encoder_last_hidden_state"))
+    if past is None:
+        raise InputError(
+            f"{type(model).__name__} takes {PAST} and hands on none by that "
+            "name; give a function step(model, place, state, *inputs, "
+            "**keywords).")
+    return output, (past, memory)
+
+
+def _of(output, name):
+    """What an output has by a name, as an attribute or as a key; or None."""
+    value = getattr(output, name, None)
+    if value is None and isinstance(output, dict):
+        return output.get(name)
+    return value
 
 
 def _by_place(trace, bounds):
@@ -125,7 +143,8 @@ def _by_place(trace, bounds):
 
 
 def _response(whole, values, place, sequence):
-    """The Response of one place."""
+    """Of one place the Response, the step that parts, and of which places of
+    the whole it makes what it makes here."""
     pairs, of, left_out = [], {}, {*whole.step(WHOLE).outputs}
     for step in whole.steps:
         for name, array in values.get(step.path, {}).items():
@@ -142,9 +161,10 @@ def _response(whole, values, place, sequence):
                 of[step.path, name] = mine, array
     response, first = judged(f"place {place}", pairs)
     response.left_out = sorted(left_out)
-    if response.verdict == WRONG:
-        response.known += _elsewhere(*of[first[:2]], place, sequence, first[0])
-    return response
+    if response.verdict != WRONG:
+        return response, "", []
+    return response, first[0], _elsewhere(
+        *of[first[:2]], place, sequence.length)
 
 
 def _has_places(mine, other, place, length):
@@ -200,21 +220,41 @@ def _seen(mine, other, sequence, place):
     return mine[visible], other[visible]
 
 
-def _elsewhere(mine, other, place, sequence, path):
-    """Yield that a step's value is the whole's of another place."""
+def _elsewhere(mine, other, place, length):
+    """The places of the whole that have what a step makes at another."""
     if not is_float(mine) or mine.ndim != other.ndim:
-        return
+        return []
     limit = model_limits(mine.dtype.name)[0]
-    for there in range(sequence.length):
-        both = at_place(mine, other, there, sequence.length)
-        if there != place and both and both[0].shape == other.shape and (
-                strict_distance(other, both[0]) <= limit):
-            yield (f"What {path} makes at place {place} is what it makes at "
-                   f"place {there} of the whole: positions "
-                   + ("begin anew with each token." if not there else
-                      f"are {abs(place - there)} too "
-                      f"{'small' if there < place else 'large'}."))
-            return
+    pairs = ((there, at_place(mine, other, there, length))
+             for there in range(length) if there != place)
+    return [there for there, both in pairs
+            if both and both[0].shape == other.shape
+            and strict_distance(other, both[0]) <= limit]
+
+
+def _tell_places(places):
+    """Say of wrong Responses of which places a step's values are.
+
+    Positions are named where several places in a row agree about them: at one
+    place alone, attention too may give what it gives at another.
+    """
+    for place, (response, path, found) in enumerate(places):
+        if not found:
+            continue
+        response.known.append(
+            f"What {path} makes at place {place} is what it makes at place "
+            f"{found[0]} of the whole")
+        others = [(at, there) for at, (_, step, there) in enumerate(places)
+                  if step == path and at != place]
+        shift = found[0] - place
+        if others and all(0 in there for _, there in others) and 0 in found:
+            response.known[-1] += ": positions begin anew with each token."
+        elif others and all(at + shift in there for at, there in others):
+            response.known[-1] += (
+                f": positions are {abs(shift)} too "
+                f"{'small' if shift < 0 else 'large'}.")
+        else:
+            response.known[-1] += "."
 
 
 def _together(responses):

@@ -58,6 +58,38 @@ def test_a_key_that_is_lost():
     assert first(responses)[:2] == ("place 1", "attention.o")
 
 
+def test_attention_at_another_place_says_nothing_of_positions():
+    """Without its own token, the second place has what the first has."""
+    responses = told(keys=lambda keys: keys[:, :, :1].repeat(
+        1, 1, keys.shape[2], 1))
+    assert responses.verdict == WRONG
+    assert not any("positions" in sentence for each in responses.responses
+                   for sentence in each.known)
+
+
+@pytest.mark.parametrize("kind", [dict, tuple])
+def test_a_cache_that_is_handed_on_otherwise(kind):
+    import torch
+
+    class Other(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = causal()
+
+        def forward(self, ids, attention_mask=None, past_key_values=None,
+                    use_cache=None):
+            output = self.inner(ids, attention_mask, past_key_values,
+                                use_cache)
+            parts = output | {"past_key_values": output.past_key_values}
+            return parts if kind is dict else tuple(parts.values())
+    given, named = ids()
+    if kind is dict:
+        assert parity.cache(Other(), *given, **named).status == 0
+        return
+    with pytest.raises(InputError, match="hands on none by that name"):
+        parity.cache(Other(), *given, **named)
+
+
 def test_an_output_without_places():
     """One that a single token makes in another shape is not compared."""
     import torch

@@ -50,6 +50,31 @@ def test_a_row_that_depends_on_the_batch(way):
             assert (response.verdict, response.step) == (WRONG, "attention.o")
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_equal_rows_that_depend_on_each_other(rows):
+    (tokens,), keywords = ids()
+    keywords = {name: x[1:].repeat(rows, 1) for name, x in keywords.items()}
+    leak = causal(mixed=lambda x: x + 1e-9 * (x.sum(0) - x))
+    for response in asked(leak, ["beside"], [tokens[1:].repeat(rows, 1)],
+                          keywords).values():
+        assert (response.verdict, response.step) == (WRONG, "attention.o")
+
+
+def test_a_row_whose_bits_depend_on_others_is_told():
+    leak = causal(mixed=lambda x: x + 1e-15 * x.flip(0))
+    for response in asked(leak, ["beside"]).values():
+        assert response.verdict == ROUNDING
+        assert "attention.o gives other bits" in response.known[0]
+
+
+def test_no_other_values_can_be_drawn():
+    import torch
+    model = torch.nn.Embedding(1, 3).double()
+    responses = parity.invariance(model, torch.zeros(2, 4, dtype=int),
+                                  ways=["beside"])
+    assert "no argument has numbers or several ids" in responses.notes[-1]
+
+
 def test_padding_that_is_seen():
     unmasked = causal(mask=lambda mask: 0 * mask + 1)
     response, = asked(unmasked, ["right"]).values()
@@ -108,7 +133,7 @@ def test_what_cannot_be_asked_is_said():
     layer = torch.nn.Linear(3, 3).double()  # in training mode, a note
     responses = parity.invariance(layer, torch.ones(1, 2, 3).double())
     assert {each.way for each in responses.responses} == {
-        "run twice", "in a larger batch"}
+        "run twice", "row 0 beside others", "in a larger batch"}
     assert len(responses.notes) == 5 and responses.status == 0
     with pytest.raises(InputError, match="an array of a batch"):
         parity.invariance(layer, torch.ones(3).double())

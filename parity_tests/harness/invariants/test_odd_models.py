@@ -148,6 +148,33 @@ def test_a_model_that_takes_rows_second(torch):
     assert "self_attn has batch_first False" in response.known[0]
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_states_of_layers(torch, layers):
+    """h_n [layers B H] has rows second, as many of both or not."""
+    cell = torch.nn.GRU(D, 3, layers, batch_first=True).double().eval()
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 4, D)))
+    responses = parity.invariance(cell, x)
+    assert responses.status == 0
+    assert not any(each.left_out for each in responses.responses)
+
+
+@pytest.mark.parametrize("takes, padded", [
+    (lambda mask: mask.where(mask, False), True),
+    (lambda mask: mask * 1.0, True), (lambda mask: mask.no_mask, False)])
+def test_a_mask_is_made_as_a_model_takes_it(torch, takes, padded):
+    """Of booleans, of numbers, or none, so that padding cannot be asked."""
+    def pooled(self, ids, attention_mask=None):
+        if attention_mask is None:
+            return self.table(ids).mean(1)
+        seen = takes(attention_mask)[..., None]
+        return (self.table(ids) * seen).sum(1) / seen.sum(1)
+    layer = model(pooled, table=torch.nn.Embedding(9, D).double())
+    responses = parity.invariance(layer, torch.arange(8).reshape(2, 4))
+    assert responses.status == 0
+    ways = {each.way for each in responses.responses}
+    assert ("padded right" in ways) == padded
+
+
 def test_an_output_of_the_whole_batch():
     """A loss is compared where the rows are; what has no rows is left out."""
     def loss(self, x, mask):

@@ -9,7 +9,8 @@ import dataclasses
 
 import numpy as np
 
-from contract.errors import InputError
+from contract.errors import InputError, is_real, is_whole, one_of
+from parity.assertions.arrays import as_array
 from parity.numerics.softmax import log_softmax
 
 
@@ -33,11 +34,14 @@ class Probabilities:
     renormalised: bool = True
 
     def __post_init__(self):
-        if not (self.temperature > 0 and self.top_k >= 0
-                and 0 < self.top_p <= 1):
+        if not (is_real(self.temperature) and self.temperature > 0
+                and is_whole(self.top_k) and self.top_k >= 0
+                and is_real(self.top_p) and 0 < self.top_p <= 1
+                and isinstance(self.renormalised, bool)):
             raise InputError(
-                f"{self} is no way to choose; give a temperature above 0, a "
-                "top_k of 0 or more, and a top_p above 0 and at most 1.")
+                f"{vars(self)} is no way to choose; give a temperature above "
+                "0, a whole top_k of 0 or more, a top_p above 0 and at most 1, "
+                "and renormalised as True or False.")
 
     def log_p(self, logits):
         """log p [… V] of logits [… V], float64; -∞ for what may not come."""
@@ -93,17 +97,21 @@ class Nats:
     def __str__(self):
         """The sums and the largest difference, in words."""
         row, place = self.place
+        neither = int((np.isinf(self.a) & np.isinf(self.b)).sum())
         return (f"log p of {self.counted.sum()} tokens ({self.contract}): "
                 f"{self.a.sum():.6g} nats in a, {self.b.sum():.6g} in b; they "
                 f"differ most at row {row}, place {place}, by "
-                f"{self.error:.2g} nats.")
+                f"{self.error:.2g} nats." + (
+                    f" Of {neither} token{'s' * (neither > 1)} both say that "
+                    f"{'they' if neither > 1 else 'it'} cannot come."
+                    if neither else ""))
 
 
 def nats(logits_a, logits_b, ids, counted=None, **contract):
     """Compare two models' log-probabilities of the same tokens.
 
     Args:
-        logits_a, logits_b: [B T V], as NumPy's arrays.
+        logits_a, logits_b: [B T V], arrays of any framework.
         ids: int [B T]; ids[b, t] is the token of which logits [b, t] say how
             likely it is, so the next one of what the model reads.
         counted: bool [B T], which places count; by default all.
@@ -113,18 +121,28 @@ def nats(logits_a, logits_b, ids, counted=None, **contract):
         Nats.
 
     Raises:
-        InputError: shapes differ, an id is none of V, nothing counts, or a
-            place that counts has a logit that is NaN or ∞, or all are -∞.
+        InputError: shapes differ, an id is none of V, nothing counts, a
+            place that counts has a logit that is NaN or ∞, or all are -∞, or
+            the contract has no such field or value.
     """
-    one, two, ids = (np.asarray(each) for each in (logits_a, logits_b, ids))
+    for name in contract:
+        one_of(name, [field.name for field in
+                      dataclasses.fields(Probabilities)], "part of a contract")
+    rule = Probabilities(**contract)
+    one, two, ids = (_array(each, name) for name, each in (
+        ("logits_a", logits_a), ("logits_b", logits_b), ("ids", ids)))
     if one.ndim != 3 or one.shape != two.shape or ids.shape != one.shape[:2]:
         raise InputError(
             f"logits of shape {list(one.shape)} and {list(two.shape)} and ids "
             f"of {list(ids.shape)} do not belong together; give [B T V] twice "
             "and [B T].")
     counted = np.ones(ids.shape, bool) if counted is None else (
-        np.asarray(counted, bool))
-    if counted.shape != ids.shape or not counted.any():
+        _array(counted, "counted").astype(bool))
+    if counted.shape != ids.shape:
+        raise InputError(
+            f"counted has shape {list(counted.shape)} and ids "
+            f"{list(ids.shape)}; say of each id whether it counts.")
+    if not counted.any():
         raise InputError(
             "no place counts; let one of counted [B T] be true.")
     if ids.dtype.kind not in "iu" or not (
@@ -140,7 +158,6 @@ def nats(logits_a, logits_b, ids, counted=None, **contract):
                 f"the largest logit of {name} at row {row}, place {place} is "
                 f"{logits[row, place].max()}, so that no token has a "
                 "probability there; find what made it.")
-    rule = Probabilities(**contract)
     at = np.where(counted, ids, 0)[..., None]
     log_p = [np.where(counted, np.take_along_axis(
         rule.log_p(logits), at, -1)[..., 0], 0.0) for logits in (one, two)]
@@ -150,3 +167,15 @@ def nats(logits_a, logits_b, ids, counted=None, **contract):
     worst = np.unravel_index(int(gap.argmax()), gap.shape)
     return Nats(rule, *log_p, counted, float(gap[worst]),
                 tuple(map(int, worst)))
+
+
+def _array(value, name):
+    """An array, a framework's too, or lists of numbers, as NumPy's."""
+    if isinstance(value, (list, tuple)):
+        try:
+            value = np.asarray(value)
+        except ValueError as error:
+            raise InputError(
+                f"{name} has rows of several lengths; give an array.") from (
+                    error)
+    return as_array(value, name)[0]

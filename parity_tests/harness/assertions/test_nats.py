@@ -7,7 +7,8 @@ import pytest
 
 import parity
 from contract.errors import InputError
-from parity.comparison.nats import Probabilities
+from parity.assertions.nats import Probabilities
+from parity_tests.support.engines import usable
 
 LOGITS = np.log([[[0.5, 0.3, 0.15, 0.05]] * 3])
 IDS = np.array([[0, 1, 2]])
@@ -71,11 +72,33 @@ def test_a_logit_that_is_no_number(logit):
     ((LOGITS, LOGITS[:, :2], IDS), "do not belong together"),
     ((LOGITS, LOGITS, IDS + 2), "an id is none of 4"),
     ((LOGITS, LOGITS, IDS * 1.0), "an id is none of 4"),
-    ((LOGITS, LOGITS, IDS, [[0, 0, 0]]), "no place counts")])
+    ((LOGITS, LOGITS, IDS, [[0, 0, 0]]), "no place counts"),
+    ((LOGITS, LOGITS, IDS, [1, 0, 1]), r"counted has shape \[3\]"),
+    ((LOGITS, LOGITS, "the"), "ids is of type str"),
+    ((LOGITS, LOGITS, [[0], [1, 2]]), "rows of several lengths")])
 def test_what_is_refused(given, words):
     with pytest.raises(InputError, match=words):
         parity.nats(*given)
     for wrong in ({"temperature": 0}, {"top_k": -1}, {"top_p": 0},
-                  {"temperature": math.nan}):
+                  {"temperature": math.nan}, {"temperature": "1"},
+                  {"top_k": 2.5}, {"renormalised": "no"}):
         with pytest.raises(InputError, match="is no way to choose"):
             Probabilities(**wrong)
+
+
+def test_a_word_that_the_contract_lacks():
+    with pytest.raises(InputError, match="'temp' is unknown.*temperature"):
+        parity.nats(LOGITS, LOGITS, IDS, temp=1)
+
+
+def test_tokens_that_both_exclude_are_told():
+    both = parity.nats(LOGITS, LOGITS, IDS, top_k=1)
+    assert both.error == 0
+    assert str(both).endswith("Of 2 tokens both say that they cannot come.")
+
+
+def test_tensors_of_a_framework():
+    usable("torch")
+    import torch
+    logits = torch.from_numpy(LOGITS).requires_grad_()
+    assert parity.nats(logits, LOGITS, torch.from_numpy(IDS)).error == 0
