@@ -36,6 +36,52 @@ def regrouped(mine, other, heads):
                if heads and not one.shape[-1] % heads)
 
 
+def order_in_words(mine, other):
+    """How one axis of an array was put in order, for a sentence; or "".
+
+    Either its halves or thirds stand in another order, as queries, keys and
+    values of one kernel do, or two of the sizes that it is made of are
+    exchanged: [3 H K] is [H 3 K], or [H 2 K/2], halves of each head for a
+    rotary embedding, is [H K/2 2].
+    """
+    for axis in reversed(range(mine.ndim)):
+        one, two = (np.moveaxis(x, axis, 0) for x in (mine, other))
+        where = "" if mine.ndim == 1 else f" along axis {axis}"
+        for count, words in ((2, "halves"), (3, "thirds")):
+            if len(one) % count:
+                continue
+            parts, others = (np.split(x, count) for x in (one, two))
+            places = [next((str(place) for place, part in enumerate(parts)
+                            if np.array_equal(part, other)), "")
+                      for other in others]
+            if all(places) and len({*places}) == count:
+                return (f": its {words}{where} are a's in the order "
+                        f"{', '.join(places)}")
+        first, there = (x.reshape(len(x), -1)[:, 0] for x in (one, two))
+        for sizes in _factors(len(one), 4):
+            p, q, r, s = sizes
+            if q > 1 and r > 1 and all(np.array_equal(x.reshape(
+                    *sizes, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape), y)
+                    for x, y in ((first, there), (one, two))):
+                shapes = ([size for size in each if size > 1]
+                          for each in (sizes, (p, r, q, s)))
+                return ": {} is {} in a and {} in b".format(
+                    f"axis {axis}" if where else "its axis",
+                    *(f"[{' '.join(map(str, each))}]" for each in shapes))
+    return ""
+
+
+def _factors(size, count):
+    """Yield all lists of so many whole numbers of which size is the product."""
+    if count == 1:
+        yield [size]
+        return
+    for first in range(1, size + 1):
+        if not size % first:
+            for rest in _factors(size // first, count - 1):
+                yield [first, *rest]
+
+
 def relation(mine, other, dtype, heads=None):
     """How b's array is made of a's.
 
@@ -79,7 +125,8 @@ def relation(mine, other, dtype, heads=None):
             (GROUPED, regrouped(mine, other, heads)),
             (ORDER, reordered(mine, other))):
         if matches:
-            return words, f"in b {words}"
+            more = order_in_words(mine, other) if words == ORDER else ""
+            return words, f"in b {words}{more}"
     factor = factor_of(mine, other)
     if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
         return MULTIPLE, f"{apart(factor, 1.0)[0]} {MULTIPLE} in b"

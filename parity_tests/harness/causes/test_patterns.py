@@ -1,0 +1,35 @@
+"""What two parameters show by themselves, in words."""
+
+import numpy as np
+import pytest
+
+from parity.causes.faults.arrays import ORDER
+from parity.causes.patterns import relation
+
+W = np.random.default_rng(0).normal(size=(24, 48))
+
+
+def thirds(order):
+    return np.concatenate([np.split(W, 3, 1)[i] for i in order], 1)
+
+
+@pytest.mark.parametrize("other, words", [
+    (thirds([1, 0, 2]), "its thirds along axis 1 are a's in the order 1, 0, 2"),
+    (thirds([2, 0, 1]), "its thirds along axis 1 are a's in the order 2, 0, 1"),
+    (np.roll(W, 12, 0), "its halves along axis 0 are a's in the order 1, 0"),
+    (W.reshape(24, 3, 4, 4).swapaxes(1, 2).reshape(24, 48),
+     "axis 1 is [3 4 4] in a and [4 3 4] in b"),
+    (W.reshape(4, 2, 3, 48).swapaxes(1, 2).reshape(24, 48),
+     "axis 0 is [4 2 3] in a and [4 3 2] in b"),
+    (np.random.default_rng(1).permutation(W), ORDER)])
+def test_in_which_order_the_same_numbers_are(other, words):
+    word, sentence = relation(W, other, "float64")
+    assert word == ORDER and sentence.endswith(words)
+
+
+def test_the_order_of_one_axis():
+    bias = W[0]
+    _, sentence = relation(bias, np.roll(bias, 24), "float64")
+    assert sentence.endswith("its halves are a's in the order 1, 0")
+    _, sentence = relation(bias, bias.reshape(3, 16).T.ravel(), "float64")
+    assert sentence.endswith("its axis is [3 16] in a and [16 3] in b")
