@@ -26,9 +26,6 @@ MESH_MODES: dict[str, dict] = {
 }
 ONE_PROCESS = ("jax",)
 
-#: The ports whose searches are compared on a mesh.
-SEARCHING = ("torch",)
-
 #: The modes that divide weights along "data" too.
 SHARDED = ("FSDP2", "FSDP2 + TP")
 

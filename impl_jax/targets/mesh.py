@@ -9,11 +9,12 @@ import numpy as np
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from contract.batch import check_inputs, check_pairs
+from contract import fast_forms
+from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
 from contract.errors import InputError
 from contract.sharding import divided_axis
-from impl_jax.engine import drawn, export, to_numpy
+from impl_jax.engine import SEARCHES, drawn, export, to_numpy
 from impl_jax.fast import engine, train
 from impl_jax.loss import cross_entropy
 from impl_jax.parameters import leaves, paths
@@ -23,11 +24,6 @@ NAME = "jax"
 
 def join(rank, size, file):
     """All devices are of one process: there is nobody to meet."""
-
-
-def missing(axes, config):
-    """Why a model is not divided along these axes, in words, or ""."""
-    return ""
 
 
 class MeshEngine:
@@ -97,10 +93,23 @@ class MeshEngine:
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
         check_inputs(model.config, *inputs)
-        graph, state = nnx.split(model)
-        return to_numpy(jax.jit(
-            lambda state, *inputs: nnx.merge(graph, state)(*inputs))(
-                state, *self.rows(inputs)))
+        if model not in engine.ANSWERS:
+            engine.ANSWERS[model] = engine.answer_of(model)
+        return to_numpy(engine.ANSWERS[model](
+            nnx.state(model), *self.rows(inputs)))
+
+    def generate(self, model, source, settings, rows=None):
+        """Find targets of sources; see the reference's engine."""
+        rows = check_search(model.config, source, settings, rows)
+        (source,), (rows,) = self.rows([source]), self.rows([rows])
+        with jax.enable_x64(True):
+            if fast_forms.compiles(model.config, settings):
+                tokens, scores = engine.SEARCHES[settings.method](
+                    model, source, settings, rows)
+            else:
+                tokens, scores = SEARCHES[settings.method](
+                    model, source, settings, rows).run()
+        return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
     def forward(self, model, *inputs, key=None):
         """The output, as the only step that is seen."""
@@ -137,6 +146,14 @@ class MeshEngine:
     def trainer(self, model, training):
         """A Trainer of a Transformer, at step 0; moments lie as weights do."""
         return train.Trainer(model, training)
+
+    def resume(self, trainer, step, moments):
+        """Have a Trainer go on after ``step``, from moments as exported."""
+        trainer.step = step
+        for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
+            for i, (name, _) in enumerate(leaves(trainer.model)):
+                arrays[i] = jax.device_put(
+                    moments[f"{kind}.{name}"], self.place(name))
 
     def train_step(self, trainer, sources, targets):
         """Make one step on A batches; see the reference's engine."""

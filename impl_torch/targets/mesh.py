@@ -5,24 +5,28 @@ takes its own rows; what it answers is whole again, so that it can be compared.
 Batches are divided by DDP or FSDP2, weights by DTensor's tensor parallel.
 """
 
+import contextlib
 import datetime
 import logging
+import warnings
 
 import numpy as np
 import torch
-from torch import distributed
+from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (
-    fully_shard, register_fsdp_forward_method)
-from torch.distributed.tensor import DTensor, Replicate
+    FSDPModule, fully_shard, register_fsdp_forward_method)
+from torch.distributed.tensor import (
+    DTensor, Replicate, Shard, distribute_module, distribute_tensor)
 from torch.distributed.tensor.parallel import (
-    ColwiseParallel, RowwiseParallel, parallelize_module)
+    ColwiseParallel, ParallelStyle, RowwiseParallel, parallelize_module)
 from torch.nn.parallel import DistributedDataParallel
 
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.errors import InputError
 from contract.sharding import divided_axis
+from contract.weights import part
 from impl_torch import engine, random, train
 from impl_torch.engine import drawn, to_native, to_numpy
 from impl_torch.loss import cross_entropy
@@ -42,19 +46,34 @@ PLAN = {
 }
 
 
+class TiedColumns(ParallelStyle):
+    """x Eᵀ, each process by its own rows of E, which lies so already."""
+
+    def _apply(self, module, mesh):
+        def partition(name, below, mesh):
+            if below is module and "bias" in module._parameters:
+                module.bias = nn.Parameter(
+                    distribute_tensor(module.bias, mesh, [Shard(0)]))
+
+        def given(module, inputs, mesh):
+            return tuple(DTensor.from_local(
+                x, mesh, [Replicate()], run_check=False) for x in inputs)
+
+        def answered(module, logits, mesh):
+            return logits.redistribute(placements=[Replicate()]).to_local()
+
+        return distribute_module(module, mesh, partition, given, answered)
+
+
 def join(rank, size, file):
     """Join the processes of a mesh, which meet at a file."""
     # torch: it warns of each weight that is divided along both axes
     logging.getLogger("torch.distributed.tensor").setLevel(logging.ERROR)
+    # torch: it warns that logits are a view; nothing is written into them
+    warnings.filterwarnings("ignore", "FSDP2-wrapped module .* a view tensor")
     distributed.init_process_group(
         "gloo", init_method=f"file://{file}", rank=rank, world_size=size,
         timeout=datetime.timedelta(seconds=PATIENCE))
-
-
-def missing(axes, config):
-    """Why a model is not divided along these axes, in words, or ""."""
-    return ("weights that are tied are divided along data alone in torch"
-            if axes["model"] > 1 and config.tied != "none" else "")
 
 
 def check_config(config):
@@ -144,7 +163,9 @@ class MeshEngine:
                 plan[path] = PLAN[name]()
             elif name == "table" and divided_axis(path) is not None:
                 plan[path] = RowwiseParallel(input_layouts=Replicate())
-        plan["projection"] = ColwiseParallel(output_layouts=Replicate())
+        plan["projection"] = (
+            TiedColumns() if model.config.output_tied
+            else ColwiseParallel(output_layouts=Replicate()))
         parallelize_module(model, self.model, plan)
 
     def run(self, model, *inputs):
@@ -180,10 +201,23 @@ class MeshEngine:
             parts[name] = mask
         return parts
 
+    @contextlib.contextmanager
+    def reading(self, model):
+        """Compute without gradients, and then let each rank keep its part.
+
+        FSDP2 keeps what it has gathered last until a backward pass, and a
+        gradient of the step before would be added to the next one.
+        """
+        with torch.no_grad():
+            yield
+        for module in model.modules():
+            if isinstance(module, FSDPModule):
+                module.reshard()
+
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
         check_inputs(model.config, *inputs)
-        with torch.no_grad():
+        with self.reading(model):
             return self.together(self.run(model, *self.rows(
                 *(to_native(value, model.home) for value in inputs))))
 
@@ -198,7 +232,7 @@ class MeshEngine:
         """Find targets of sources; no rank keeps keys and values."""
         rows = check_search(model.config, source, settings, rows)
         settings = settings.replace(cached=False)
-        with torch.no_grad():
+        with self.reading(model):
             tokens, scores = engine.SEARCHES[settings.method](
                 model, *self.rows(to_native(source, model.home)), settings,
                 own(torch.from_numpy(rows), 0, self.data).numpy()).run()
@@ -272,6 +306,20 @@ class MeshEngine:
             for kind, arrays in (("m", trainer.m), ("v", trainer.v))
             for (name, _, convert), array in zip(
                 leaves(trainer.model), arrays)}
+
+
+    def resume(self, trainer, step, moments):
+        """Have a MeshTrainer go on after ``step``, from moments as exported.
+
+        Moments lie as weights do: each kind is divided like a model of them.
+        """
+        config, trainer.step = trainer.model.config, step
+        for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
+            model = self.build(
+                "transformer", config, part(moments, f"{kind}."),
+                str(arrays[0].dtype).removeprefix("torch."))
+            for i, (_, weight, _) in enumerate(leaves(model)):
+                arrays[i] = weight.detach()
 
 
 class MeshTrainer(train.Trainer):

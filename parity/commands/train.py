@@ -1,5 +1,6 @@
 """The commands ``parity train`` and ``parity curves``."""
 
+import contextlib
 import pathlib
 import time
 from typing import Annotated, Optional
@@ -67,6 +68,11 @@ def train(
     seed: option(int, "From which all random numbers follow.") = None,
     dtype: option(str, "float32 or float64.") = None,
     device: Annotated[str, typer.Option(help="Where to compute.")] = "cpu",
+    mesh: option(str, "Train on a mesh of devices, data=2,model=2: batches are "
+                 "divided along data, weights along model. --resume may name "
+                 "another, or none.", metavar="WORDS") = None,
+    mode: option(str, "How torch divides along data alone: DDP or FSDP2.  "
+                 "[default: DDP]", metavar="NAME") = None,
     json_file: Annotated[Optional[pathlib.Path], typer.Option(
         "--json", metavar="FILE", help="Write the results as JSON to FILE.")
     ] = None,
@@ -125,8 +131,8 @@ def train(
             settings = settings_from(arguments, task or str(data), job)
         if data is not None:
             job.check(settings.config)
-        engine = ports.ready(port, device, "fast")
-        with training.claimed(folder, resume):
+        with engine_for(port, device, mesh, mode, settings) as engine, (
+                training.claimed(folder, resume)):
             run = training.Run(engine, job, settings, folder, device)
             if resume:
                 run.load()
@@ -134,6 +140,30 @@ def train(
             results = follow(run, steps or job.steps, every)
         if json_file:
             write_json(json_file, results)
+
+
+@contextlib.contextmanager
+def engine_for(port, device, mesh, mode, settings):
+    """The engine of a run, on a mesh if one is given; its ranks end with it.
+
+    Raises:
+        InputError: it cannot run here, or the mesh does not fit the run.
+    """
+    if mesh is None:
+        if mode is not None:
+            raise InputError(
+                "--mode says how a mesh is divided; give --mesh too.")
+        yield ports.ready(port, device, "fast")
+        return
+    if device != "cpu":
+        raise InputError(
+            "meshes are of processors alone; leave --device out.")
+    from parity.runs.on_mesh import OnMesh
+    engine = OnMesh(port, mesh, mode, settings.config, settings.rows)
+    try:
+        yield engine
+    finally:
+        engine.close()
 
 
 def settings_from(arguments, name, task):

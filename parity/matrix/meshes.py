@@ -96,17 +96,12 @@ class Rank:
 
 
 def measured(bench, target, work, preset, steps, rank):
-    """What a cell needs of a mesh; None of all ranks but the first.
-
-    A text if the mesh does not do this model.
-    """
-    if reason := ports.meshes(bench.engine.NAME).missing(
-            mesh_axes(target.mesh), config_of(preset)):
-        return reason
+    """What a cell needs of a mesh; None of all ranks but the first."""
     engine = engine_on_mesh(bench, target, rank)
     start = time.perf_counter()
     differences, cause = (
-        compared_training(engine, preset, steps, rank) if work == "training"
+        compared_training(engine, target, preset, steps, rank)
+        if work == "training"
         else COMPARED[work](engine, target, preset, rank))
     return {"differences": differences, "cause": cause, "seconds": None,
             "preparing": time.perf_counter() - start}
@@ -134,20 +129,24 @@ def diverge(differences):
     return any(one.verdict == DIVERGENCE for one in differences.values())
 
 
-def undivided(engine, target, runner):
+def misplaced(engine, target, model):
     """What does not lie on a mesh as its Target says, as Differences by name.
 
-    It is asked of all ranks, which count together, before the model runs: FSDP2
-    keeps what it has gathered last.
+    It is asked of all ranks, which count together.
     """
-    found = engine.copies(runner.model)
     axes, words = mesh_axes(target.mesh), {}
-    for name in runner.weights:
+    for name, count in engine.copies(model).items():
         expected = copies(name, axes, target.mode in SHARDED)
-        if found[name] != expected:
-            words[name] = (f"all devices together hold it {found[name]:g} "
-                           f"times, and not {expected:g}")
-    return measuring.wrong(target, runner) | measuring.divergences(words)
+        if count != expected:
+            words[name] = (f"all devices together hold it {count:g} times, "
+                           f"and not {expected:g}")
+    return measuring.divergences(words)
+
+
+def undivided(engine, target, runner):
+    """What of a Runner's model does not lie, or is not, as a Target says."""
+    return measuring.wrong(target, runner) | misplaced(
+        engine, target, runner.model)
 
 
 def unread(engine, target):
@@ -200,8 +199,11 @@ def compared_gradients(engine, target, preset, rank):
             np.array(case.key, np.uint32), mesh_axes(target.mesh)["data"]))
 
 
-def compared_training(engine, preset, steps, rank):
-    """The Differences of every step of training, and the first's cause."""
+def compared_training(engine, target, preset, steps, rank):
+    """The Differences of every step of training, and the first's cause.
+
+    Half-way the model is asked, which must not matter to the next steps.
+    """
     run = training_run(config_of(preset), steps)
     weights = probe_weights(run.config)
     runner = lockstep.TrainingRunner(engine, run, weights)
@@ -209,18 +211,23 @@ def compared_training(engine, preset, steps, rank):
     differences, cause, before = {}, "", weights
     for step, pairs in enumerate(run.pairs, start=1):
         found = runner.step(*pairs)
+        asked = step == (steps + 1) // 2 and runner.answer(*run.pairs[0])
         if truths is None:
             continue
         truth = truths.step(*pairs)
         of_step = {f"step {step} {kind}": truth.compare(kind, found[kind])
                    for kind in lockstep.KINDS}
+        if asked:
+            of_step[f"step {step} answer"] = truths.answer(
+                *run.pairs[0]).compare(lockstep.ANSWER, asked[lockstep.ANSWER])
         if diverge(of_step) and not diverge(differences):
             cause = mesh_causes.cause_in_step(
                 found["weights"], truth.steps["weights"], before,
                 "" if run.config.tied == "none" else next(iter(weights)))
         differences |= of_step
         before = truth.steps["weights"]
-    return differences, cause
+    return differences | misplaced(
+        engine, target, runner.trainer.model), cause
 
 
 def compared_generation(engine, target, preset, rank):

@@ -12,9 +12,10 @@ import pathlib
 import tempfile
 import time
 
+from contract.errors import InputError
 from contract.sharding import check_mesh
 from parity.check import workers
-from parity.matrix import meshes
+from parity.matrix.meshes import Rank
 from parity.ports import NotChecked
 from parity.targets import ONE_PROCESS, devices_of, mesh_axes
 
@@ -23,6 +24,12 @@ PATIENCE = 900
 
 #: Seconds until the ranks of a mesh are given up.
 MESH_PATIENCE = 300
+
+#: Seconds in which a rank's end is seen after another rank's failure.
+MOMENT = 2
+
+#: The most processes that a mesh may begin here, and devices of one process.
+MOST, MOST_IN_ONE = 64, 1024
 
 
 class PortProcesses:
@@ -75,8 +82,9 @@ class PortProcesses:
                 waiting, max(0, until - time.monotonic()),
                 concurrent.futures.FIRST_COMPLETED)
             for future in done:
-                reply = future.result()
-                if reply.failure:
+                if future.result().failure:
+                    future = first_cause(futures, future)
+                    reply = future.result()
                     if self.size > 1 or reply.failure == workers.ENDED:
                         self.close()
                     return self._of(futures.index(future), reply)
@@ -103,25 +111,47 @@ class PortProcesses:
         self.processes = []
 
 
+def first_cause(futures, failed):
+    """Of the futures of all ranks the one that tells why another failed.
+
+    A rank whose process ended is the cause of what others say of it.
+    """
+    until = time.monotonic() + MOMENT
+    while time.monotonic() < until and not all(
+            future.done() for future in futures):
+        for future in futures:
+            if future.done() and future.result().failure == workers.ENDED:
+                return future
+        time.sleep(0.02)
+    return next((future for future in futures if future.done()
+                 and future.result().failure == workers.ENDED), failed)
+
+
 class MeshProcesses(PortProcesses):
     """The processes of a port on a mesh: a process a rank, or one for all.
 
     Args:
         mesh: in words.
-        preset: the model's.
+        config, rows: the model's, and how many rows its batches have.
 
     Raises:
-        InputError: the mesh does not divide the model or its batches.
+        InputError: the mesh does not divide the model or its batches, or is
+            larger than one machine should carry.
     """
 
     patience = MESH_PATIENCE
 
-    def __init__(self, port, mesh, preset):
+    def __init__(self, port, mesh, config, rows):
         super().__init__(port)
         axes = mesh_axes(mesh)
-        check_mesh(meshes.config_of(preset), axes, meshes.ROWS)
+        check_mesh(config, axes, rows)
         self.devices = devices_of(axes)
         self.size = 1 if port in ONE_PROCESS else self.devices
+        most = MOST_IN_ONE if port in ONE_PROCESS else MOST
+        if self.devices > most:
+            raise InputError(
+                f"a mesh of {self.devices} devices is more than {port} is "
+                f"given here; choose one of at most {most}.")
         self.folder = None
 
     @property
@@ -134,7 +164,7 @@ class MeshProcesses(PortProcesses):
     def arguments(self, given):
         """Each is told which it is, and where all meet."""
         file = str(pathlib.Path(self.folder.name) / "meeting")
-        return [(*given, meshes.Rank(number, self.size, file))
+        return [(*given, Rank(number, self.size, file))
                 for number in range(self.size)]
 
     def begin(self):

@@ -17,7 +17,7 @@ from parity.matrix.cells import (
 from parity.numerics.dtypes import BOTH, TIERS
 from parity.ports import FORMS, NotChecked
 from parity.targets import (
-    BACKENDS, MODES, SEARCHING, Target, mesh_axes, mesh_modes)
+    BACKENDS, MODES, Target, mesh_axes, mesh_modes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,8 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
     if not modes:
         rows = [Target(port, mesh=mesh, backend=next(
             iter(BACKENDS.get(port, ("",)))))]
-    ranks = processes.MeshProcesses(port, mesh, preset)
+    ranks = processes.MeshProcesses(
+        port, mesh, meshes.config_of(preset), meshes.ROWS)
     try:
         for target, work in works_of(rows, wanted):
             if "cpu" not in wanted.devices:
@@ -111,10 +112,6 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
                 continue
             if not modes:
                 yield left_out(target, work, "it has no engine for meshes")
-                continue
-            if work == "generation" and port not in SEARCHING:
-                yield left_out(target, work, "searches on a mesh are compared "
-                               f"in {', '.join(SEARCHING)} alone")
                 continue
             reply = ranks.ask(
                 f"{target}: {work}", meshes.measured, target, work, preset,

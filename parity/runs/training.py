@@ -313,7 +313,8 @@ def evaluate(engine, model, tokenizer, pairs):
         masks = engine.masks(sources, targets[:, :-1], config.pad_id,
                              model.home)
         output = engine.predict(
-            model, sources, targets[:, :-1], **masks)
+            model, sources, targets[:, :-1], masks["source_mask"],
+            masks["target_mask"])
         labels = np.ascontiguousarray(targets[:, 1:])
         count = int((labels != config.pad_id).sum())
         total += count * float(engine.loss(

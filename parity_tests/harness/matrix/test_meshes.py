@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from parity import ports
-from parity.check import workers
 from parity.matrix import cells, meshes, run
 from parity.matrix.processes import MeshProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
@@ -29,7 +28,8 @@ def processes():
             pytest.skip(f"not checked: {ports.absent(port).reason}")
         key = port, mesh, preset
         if key not in begun:
-            begun[key] = MeshProcesses(port, mesh, preset)
+            begun[key] = MeshProcesses(
+                port, mesh, meshes.config_of(preset), meshes.ROWS)
         return begun[key]
 
     yield ask
@@ -65,7 +65,8 @@ def test_a_mesh_matches(port, mesh, dtype, processes):
     Target("jax", mode="jit", mesh="data=2,model=2")], ids=str)
 def test_a_mesh_trains(target, processes):
     found = cell(processes, target, "training")
-    assert (found.verdict, found.compared) == (MATCH, 5 * meshes.STEPS), found
+    assert (found.verdict, found.compared) == (
+        MATCH, 1 + 5 * meshes.STEPS), found
 
 
 @pytest.mark.parametrize("mode", ["DDP", "FSDP2"])
@@ -87,6 +88,8 @@ def test_jax_matches_on_four(work, processes):
     Target("torch", mode="DDP", mesh=TWO),
     Target("torch", mode="FSDP2", mesh=TWO),
     Target("torch", mode="TP", mesh=HALVES),
+    pytest.param(Target("jax", mode="jit", mesh="data=2,model=2"),
+                 marks=pytest.mark.long),
     pytest.param(Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
                  marks=pytest.mark.long)], ids=str)
 def test_a_mesh_finds_the_same_tokens(target, processes):
@@ -147,15 +150,14 @@ def test_what_is_not_divided_is_seen(target, fault, words, processes):
     assert words in found.reason
 
 
-def test_tied_weights_on_a_mesh_that_divides_them_not_are_not_checked():
-    target = Target("torch", mode="TP", mesh=HALVES)
-    reply = meshes.measured(
-        workers.Workbench(ports.engine("torch")), target, "forward",
-        "vaswani2017_base", 1, meshes.Rank(0, 2, ""))
-    assert reply == (
-        "weights that are tied are divided along data alone in torch")
-    found = run.judged(target, "forward", workers.Reply(reply, "", 0.0))
-    assert found.verdict == cells.NOT_CHECKED
+@pytest.mark.long
+@pytest.mark.parametrize("mode, mesh", [
+    ("TP", HALVES), ("FSDP2 + TP", "data=2,model=2")])
+def test_tied_weights_are_divided(mode, mesh, processes):
+    target = Target("torch", mode=mode, mesh=mesh)
+    for work in "forward", "gradients", "training", "generation":
+        found = cell(processes, target, work, preset="vaswani2017_base")
+        assert found.verdict == MATCH, found
 
 
 def test_a_rank_of_another_config_is_named(processes):
@@ -250,13 +252,6 @@ def test_a_port_without_an_engine_is_not_checked():
         "meshes are compared in float64 and float32"]
 
 
-def test_searches_of_jax_on_a_mesh_are_not_checked():
-    (found,) = run.cells_on_mesh("jax", TWO, "lesson", run.Wanted(
-        ("jax",), works=("generation",), dtypes=("float64",)),
-        cells.Matrix("lesson"))
-    assert found.reason == "searches on a mesh are compared in torch alone"
-
-
 def test_a_mesh_of_gpus_is_not_checked():
     """It is not computed on processors without a word."""
     (found,) = run.cells_on_mesh("jax", TWO, "lesson", run.Wanted(
@@ -281,7 +276,8 @@ def number(bench, rank):
 
 def test_a_rank_that_ends_or_is_silent_ends_all():
     """Within seconds, in a sentence; and the next question is answered."""
-    processes = MeshProcesses("torch", TWO, "lesson")
+    processes = MeshProcesses(
+        "torch", TWO, meshes.config_of("lesson"), meshes.ROWS)
     processes.port = "numpy"  # nothing that takes seconds to begin
     try:
         for function, patience, words in (
