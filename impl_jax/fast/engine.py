@@ -8,9 +8,14 @@ from flax import nnx
 from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from impl_jax import engine
+from impl_jax.attention import MultiHeadAttention
+from impl_jax.fast import attention
 from impl_jax.fast.search import SEARCHES
 from impl_jax.fast.train import Trainer
+from impl_jax.parameters import modules
 
+#: The fast kind of each module that has one; they hold the same.
+FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 
 #: A model -> its answer to arrays, compiled for each shape that they have.
 ANSWERS = weakref.WeakKeyDictionary()
@@ -23,6 +28,14 @@ def __getattr__(name):
 def not_fused(config):
     """What is left to the readable form, in words each."""
     return tuple(fast_forms.left(config))
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component of fast modules; see the readable engine."""
+    module = engine.build(component, config, weights, dtype, device)
+    for _, below in modules(module):
+        below.__class__ = FAST.get(type(below), type(below))
+    return module
 
 
 def answer_of(model):

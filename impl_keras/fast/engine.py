@@ -8,11 +8,14 @@ import numpy as np
 from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from impl_keras import engine
+from impl_keras.attention import MultiHeadAttention
 from impl_keras.engine import on, to_native, to_numpy
-from impl_keras.fast import search
+from impl_keras.fast import attention, search
 from impl_keras.fast.train import Trainer
-from impl_keras.parameters import leaves
+from impl_keras.parameters import leaves, modules
 
+#: The fast kind of each module that has one; they hold the same.
+FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 
 #: A model -> its call as a graph of TensorFlow's, for each shape.
 GRAPHS = weakref.WeakKeyDictionary()
@@ -25,6 +28,14 @@ def __getattr__(name):
 def not_fused(config):
     """What is left to the readable form, in words each."""
     return tuple(fast_forms.left(config))
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component of fast modules; see the readable engine."""
+    module = engine.build(component, config, weights, dtype, device)
+    for _, below in modules(module):
+        below.__class__ = FAST.get(type(below), type(below))
+    return module
 
 
 def graph_of(model):
