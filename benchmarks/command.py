@@ -16,7 +16,7 @@ from contract.errors import one_of
 from contract.files import write_json
 
 #: What can be timed; the first two by default.
-WORKS = ("forward", "training", "generation", "loading")
+WORKS = ("forward", "training", "generation", "attention", "loading")
 DEFAULT = WORKS[:2]
 
 #: The fields of a row.
@@ -31,9 +31,9 @@ def known_to(work):
     """Whom the implementations of a work can be held against."""
     if work == "loading":
         return importlib.import_module("benchmarks.loading").WAYS
-    if work == "generation":
+    if work in ("generation", "attention"):
         return importlib.import_module(
-            "benchmarks.generation").IMPLEMENTATIONS
+            f"benchmarks.{work}").IMPLEMENTATIONS
     return importlib.import_module(
         f"benchmarks.{work}").BENCHMARK.implementations
 
@@ -130,6 +130,18 @@ def generation(options, notes):
     return rows, "", list(timing.caption(report))
 
 
+def attention(options, notes):
+    """The rows of attention of many tokens, a work each."""
+    from benchmarks import attention as timing
+    report = timing.measured(
+        chosen(timing.IMPLEMENTATIONS, options["ports"], options["against"]),
+        options["settled"], options["rounds"], options["loud"], notes)
+    rows = []
+    for case, table in report["rows"].items():
+        rows += compared(f"attention, {case}", table, options["against"])
+    return rows, "", list(harness.caption(report))
+
+
 def loading(options, notes):
     """The rows of loading a file: of looking at it, and of reading all."""
     from benchmarks import loading as timing
@@ -197,6 +209,7 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
     for work in works:
         rows, limit, caption = (
             generation(options, notes) if work == "generation"
+            else attention(options, notes) if work == "attention"
             else loading(options, notes) if work == "loading"
             else passes(work, options, notes))
         every += rows

@@ -24,7 +24,7 @@ class Worker:
     def __init__(self, benchmark, name, weights, threads, root=ROOT,
                  loud=False):
         settings = {"benchmark": benchmark, "name": name,
-                    "weights": str(weights), "threads": threads}
+                    "weights": weights and str(weights), "threads": threads}
         limits = {variable: str(threads) for variable in (
             "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
             "NPROC")}
@@ -101,7 +101,8 @@ class Far:
             importlib.import_module(library)
         self.imported = memory("VmRSS")
         self.ready = make(
-            table.config(), load(weights)[0], table.batch(), threads)
+            table.config(), weights and load(weights)[0], table.batch(),
+            threads)
         self.products = None
 
     def describe(self):
@@ -158,6 +159,14 @@ class Far:
         import numpy as np
         array = np.ones(NUMBERS, np.float32)
         return array.nbytes / min(seconds(array.max, clock) for _ in range(4))
+
+    def held(self):
+        """The most memory that a run takes beside what is there, in bytes."""
+        self.ready.run()  # what is compiled does not count
+        forget_peak()
+        before = memory("VmRSS")
+        self.ready.run()
+        return before and max(memory("VmHWM") - before, 0)
 
     def peak(self):
         """The most memory held since validation, in bytes."""

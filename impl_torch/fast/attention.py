@@ -10,7 +10,27 @@ from torch.nn import functional as F
 from contract import checks, dropping
 from contract.trace import tap
 from impl_torch import attention
+from impl_torch.masks import causal_mask
 from impl_torch.relative import NoRelative
+
+
+def attend(query, key, value, mask, causal, divisor):
+    """Equation 1, with no array of T·S numbers: the context [B H T K].
+
+    Args:
+        query: [B H T K].
+        key, value: [B G S K].
+        mask: bool, each axis 1 or that of [B H T S].
+        causal: whether, besides, no query attends to a later key.
+        divisor: what scores are divided by.
+    """
+    if causal and mask.all():  # torch: the call takes one of the two
+        mask = None
+    elif causal:
+        causal, mask = False, mask & causal_mask(query.shape[2])
+    return F.scaled_dot_product_attention(
+        query, key, value, mask, is_causal=causal, scale=1 / divisor,
+        enable_gqa=query.shape[1] > key.shape[1])
 
 
 class MultiHeadAttention(attention.MultiHeadAttention):
@@ -29,7 +49,5 @@ class MultiHeadAttention(attention.MultiHeadAttention):
         if cache is not None:
             key, value = cache.extend(key, value)
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-        context = F.scaled_dot_product_attention(
-            query, key, value, mask, scale=1 / self.divisor,
-            enable_gqa=self.times > 1)
+        context = attend(query, key, value, mask, False, self.divisor)
         return tap(self, "output", self.output(self.merge(context)))

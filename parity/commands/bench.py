@@ -20,7 +20,8 @@ QUICK = "PARITY_BENCH_QUICK"
 
 def bench(
     work: Annotated[Optional[list[str]], typer.Argument(
-        metavar="WORK…", help="forward, training, generation, loading.  "
+        metavar="WORK…", help="forward, training, generation, attention, "
+        "loading.  "
         "[default: forward training]")] = None,
     port: Annotated[Words, typer.Option(
         "--port", metavar="NAME", help="numpy, torch, keras, jax or all; each "

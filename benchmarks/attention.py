@@ -1,0 +1,87 @@
+"""Time attention of many tokens, and take the memory that it needs."""
+
+import contextlib
+import pathlib
+import platform
+import statistics
+import tempfile
+
+import numpy as np
+
+from benchmarks import harness
+from benchmarks.attention_implementations import (
+    CASES, FEATURES, IMPLEMENTATIONS, judged, operands)
+from benchmarks.worker import Worker
+
+#: The relative L2 distance from equation 1 in float64 that is too far.
+LIMIT = 1e-5
+
+WORDS = (f"Attention of one row, heads of {FEATURES} features, float32; the "
+         "error is that of 32 queries' contexts. The memory is what a run "
+         "takes beside its inputs, the context included.")
+
+
+def truth_of(case):
+    """Equation 1 in float64 for the queries that are judged: [1 H N K]."""
+    from reference_numpy.attention import (
+        masked_softmax, scaled_dot_product_attention)
+    from reference_numpy.dropout import Dropout
+    query, key, value = (x.astype(np.float64) for x in operands(case))
+    rows = judged(CASES[case].tokens)
+    mask = np.ones((1, 1, 1, 1), bool)
+    if CASES[case].causal:
+        mask = (np.arange(CASES[case].tokens) <= rows[:, None])[None, None]
+    return scaled_dot_product_attention(
+        query[:, :, rows], key, value, 0, mask, 8.0, masked_softmax,
+        Dropout(0.0), {})
+
+
+def measured(names, settled, rounds, loud, notes):
+    """Validate and time every case, in turn: the report, as plain data.
+
+    Args:
+        names: of IMPLEMENTATIONS; of these, whose libraries are there.
+        settled: what ``harness.settle`` returned.
+        rounds: turns of each.
+        loud: whether what libraries print is shown.
+        notes: a Console for progress.
+    """
+    threads, cores, clock = settled
+    names = harness.installed(
+        {name: IMPLEMENTATIONS[name].libraries for name in names}, notes)
+    rows, results = {case: {} for case in CASES}, {}
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(
+            tempfile.TemporaryDirectory()))
+        workers = []
+        for name in names:
+            workers.append(Worker("attention", name, None, threads, loud=loud))
+            stack.callback(workers[-1].close)
+        for case in CASES:
+            truth = truth_of(case)
+            for worker in workers:
+                worker.ask("choose", case=case)
+                output = harness.output_of(worker, folder)[0]
+                error = harness.relative_l2(output, truth)
+                if not error < LIMIT:
+                    raise SystemExit(
+                        f"{worker.name} is off by {error:.1e} ({case}), over "
+                        f"{LIMIT:.0e}: it computes something else.")
+                rows[case][worker.name] = {
+                    "error": error, "peak": worker.ask("held"), "turns": []}
+                notes.print(f"{case}, {worker.name}: relative L2 {error:.1e}")
+            for _ in range(rounds):
+                for worker in workers:
+                    rows[case][worker.name]["turns"].append(harness.take_turn(
+                        worker, 1, clock, warm=False))
+        results = {worker.name: worker.ask("describe") for worker in workers}
+    for table in rows.values():
+        for name, row in table.items():
+            row["seconds"] = statistics.median(harness.quiet_turns(row, clock))
+            row |= {"title": IMPLEMENTATIONS[name].title,
+                    "form": IMPLEMENTATIONS[name].form,
+                    "peer": IMPLEMENTATIONS[name].peer}
+    return {"words": WORDS, "threads": threads, "cores": cores,
+            "cpu": harness.cpu_model(), "clock": clock, "rounds": rounds,
+            "repeats": 1, "platform": platform.platform(),
+            "results": results, "rows": rows}

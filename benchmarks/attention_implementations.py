@@ -1,0 +1,164 @@
+"""Attention of many tokens, as each implementation computes it.
+
+Each is given a case and is ready to run it: query, key and value of one row,
+float32, and whether a query sees later keys.
+"""
+
+import functools
+import os
+import typing
+
+import numpy as np
+
+from benchmarks import products
+from benchmarks.products import Ready, Timed
+from benchmarks.workload import QUICK
+
+
+class Size(typing.NamedTuple):
+    """Heads, tokens, and whether no query sees a later key."""
+
+    heads: int
+    tokens: int
+    causal: bool
+
+
+#: What is computed, by name; heads of 64 features.
+CASES = {
+    "8,192 tokens": Size(8, 8192, False),
+    "8,192 tokens, causal": Size(8, 8192, True),
+    "32,768 tokens, one head": Size(1, 32768, False),
+}
+if os.environ.get(QUICK):
+    CASES = {"600 tokens": Size(2, 600, False),
+             "600 tokens, causal": Size(2, 600, True)}
+FEATURES = 64
+
+#: Of how many queries the contexts are held against equation 1 in float64.
+JUDGED = 32
+
+
+def judged(tokens):
+    """The places of those queries, the first and the last among them."""
+    return np.linspace(0, tokens - 1, JUDGED).astype(int)
+
+
+def operands(name):
+    """A case's query, key and value: float32 [1 H T K] each."""
+    heads, tokens, _ = CASES[name]
+    draw = np.random.default_rng(0)
+    return [scale * draw.standard_normal(
+        (1, heads, tokens, FEATURES), np.float32) for scale in (2, 1, 1)]
+
+
+def config():
+    """No model is asked for."""
+
+
+batch = config
+
+
+def _ready(attend, native, to_numpy, product, versions):
+    """Of attend(query, key, value, causal), which waits for its end."""
+    def choose(case):
+        inputs = list(map(native, operands(case)))
+        causal, rows = CASES[case].causal, judged(CASES[case].tokens)
+        return Ready(lambda: attend(*inputs, causal),
+                     lambda y: to_numpy(y)[:, :, rows], product, versions,
+                     choose=choose)
+
+    return choose(next(iter(CASES)))
+
+
+def sdpa(config, weights, batch, threads):
+    """torch.nn.functional.scaled_dot_product_attention."""
+    import torch
+    torch.set_num_threads(threads)
+
+    def attend(query, key, value, causal):
+        return torch.nn.functional.scaled_dot_product_attention(
+            query, key, value, is_causal=causal)
+
+    return _ready(attend, torch.from_numpy, np.asarray, products.torch,
+                  {"torch": torch.__version__})
+
+
+def torch(config, weights, batch, threads):
+    """Our port's fast form: a mask is given, of one number a key if it can."""
+    import torch
+    torch.set_num_threads(threads)
+    from impl_torch import engine
+    from impl_torch.fast import attention
+
+    def attend(query, key, value, causal):
+        mask = torch.ones(1, 1, 1, key.shape[2], dtype=torch.bool)
+        return attention.attend(query, key, value, mask, causal, 8.0)
+
+    return _ready(attend, torch.from_numpy, np.asarray, products.torch,
+                  engine.versions())
+
+
+def numpy(config, weights, batch, threads):
+    """The reference's fast form, BLAS on one thread while it runs."""
+    from threadpoolctl import ThreadpoolController
+
+    from reference_numpy import engine
+    from reference_numpy.fast import blocks
+    limit = ThreadpoolController().wrap(limits=1, user_api="blas")
+
+    @limit
+    def attend(query, key, value, causal):
+        mask = np.ones((1, 1, 1, key.shape[2]), bool)
+        return blocks.attend(query, key, value, mask, causal, 8.0)[0]
+
+    return _ready(attend, np.asarray, np.asarray, products.numpy,
+                  engine.versions())
+
+
+def keras(config, weights, batch, threads):
+    """Our port's fast form on TensorFlow, compiled by XLA."""
+    import tensorflow as tf
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    from impl_keras import engine
+    from impl_keras.fast import blocks
+
+    @functools.partial(tf.function, jit_compile=True, autograph=False)
+    def compiled(query, key, value, causal):
+        mask = tf.ones((1, 1, 1, key.shape[2]), tf.bool)
+        return blocks.attend(query, key, value, mask, causal, 8.0)
+
+    return _ready(compiled, tf.constant, engine.to_numpy,
+                  functools.partial(products.tensorflow, True),
+                  engine.versions())
+
+
+def jax(config, weights, batch, threads):
+    """Our port's fast form under jit."""
+    import jax
+
+    from impl_jax import engine
+    from impl_jax.fast import blocks
+
+    @functools.partial(jax.jit, static_argnums=3)
+    def compiled(query, key, value, causal):
+        mask = jax.numpy.ones((1, 1, 1, key.shape[2]), bool)
+        return blocks.attend(query, key, value, mask, causal, 8.0)
+
+    return _ready(
+        lambda *inputs: compiled(*inputs).block_until_ready(),
+        jax.numpy.asarray, engine.to_numpy, products.jax, engine.versions())
+
+
+IMPLEMENTATIONS = {
+    "sdpa": Timed(sdpa, "torch scaled_dot_product_attention", ("torch",),
+                  "sdpa"),
+    "numpy": Timed(numpy, "NumPy reference, fast form", ("numpy",), "sdpa",
+                   "fast", "numpy"),
+    "torch": Timed(torch, "PyTorch port, fast form", ("torch",), "sdpa",
+                   "fast", "torch"),
+    "keras": Timed(keras, "Keras port, fast form, XLA", ("keras",), "sdpa",
+                   "fast", "keras"),
+    "jax": Timed(jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), "sdpa",
+                 "fast", "jax"),
+}
