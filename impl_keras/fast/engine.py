@@ -12,10 +12,12 @@ from impl_keras.attention import MultiHeadAttention
 from impl_keras.engine import on, to_native, to_numpy
 from impl_keras.fast import attention, search
 from impl_keras.fast.train import Trainer
-from impl_keras.parameters import leaves, modules
+from impl_keras.parameters import PARAMETERS, leaves, modules
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {MultiHeadAttention: attention.MultiHeadAttention}
+PARAMETERS |= {
+    FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
 #: A model -> its call as a graph of TensorFlow's, for each shape.
 GRAPHS = weakref.WeakKeyDictionary()
