@@ -22,9 +22,13 @@ BACKENDS = {"keras": ("tensorflow", "jax", "torch")}
 MESH_MODES: dict[str, dict] = {
     "torch": {"DDP": {"data"}, "FSDP2": {"data"}, "TP": {"model"},
               "FSDP2 + TP": {"data", "model"}},
+    "keras": {"DataParallel": {"data"}, "ModelParallel": None},
     "jax": {"jit": None},
 }
-ONE_PROCESS = ("jax",)
+ONE_PROCESS = ("keras", "jax")
+
+#: What Keras divides arrays on.
+MESH_BACKENDS = {"keras": "jax"}
 
 #: The modes that divide weights along "data" too.
 SHARDED = ("FSDP2", "FSDP2 + TP")
@@ -122,8 +126,14 @@ def devices_of(axes):
     return math.prod(axes.values())
 
 
-def mesh_modes(port, axes):
-    """The ways in which a port runs on a mesh of these axes."""
+def mesh_modes(port, axes, backend=None):
+    """The ways in which a port runs on a mesh of these axes.
+
+    Args:
+        backend: what Keras runs on; None for what it divides arrays on.
+    """
+    if backend not in (None, MESH_BACKENDS.get(port, "")):
+        return []
     divided = {name for name, size in axes.items() if size > 1}
     return [mode for mode, those in MESH_MODES.get(port, {}).items()
             if those in (None, divided)]

@@ -17,7 +17,8 @@ from contract.sharding import check_mesh
 from parity.check import workers
 from parity.matrix.meshes import Rank
 from parity.ports import NotChecked
-from parity.targets import ONE_PROCESS, devices_of, mesh_axes
+from parity.targets import (
+    MESH_BACKENDS, ONE_PROCESS, devices_of, mesh_axes)
 
 #: The most seconds of one cell; a compiler may take minutes.
 PATIENCE = 900
@@ -142,7 +143,7 @@ class MeshProcesses(PortProcesses):
     patience = MESH_PATIENCE
 
     def __init__(self, port, mesh, config, rows):
-        super().__init__(port)
+        super().__init__(port, MESH_BACKENDS.get(port, ""))
         axes = mesh_axes(mesh)
         check_mesh(config, axes, rows)
         self.devices = devices_of(axes)
@@ -159,7 +160,8 @@ class MeshProcesses(PortProcesses):
         """XLA's own flag makes as many devices of one processor."""
         flags = f"{os.environ.get('XLA_FLAGS', '')} " \
             f"--xla_force_host_platform_device_count={self.devices}"
-        return {"XLA_FLAGS": flags.strip()} if self.size == 1 else {}
+        return super().environment | (
+            {"XLA_FLAGS": flags.strip()} if self.size == 1 else {})
 
     def arguments(self, given):
         """Each is told which it is, and where all meet."""

@@ -45,16 +45,22 @@ def modes_of(wanted):
     """The modes that what is wanted has, whichever of them are wanted."""
     found = {}
     for port in wanted.ports:
-        for backend in BACKENDS.get(port, ("",)):
-            if "" in wanted.meshes and (
-                    wanted.backends is None or not backend
-                    or backend in wanted.backends):
+        for backend in backends_of(port, wanted):
+            if "" in wanted.meshes:
                 found |= dict.fromkeys(("eager", *(
                     MODES.get(Target(port, backend=backend).implementation, ())
                     if "readable" in wanted.forms else ())))
-        for mesh in filter(None, wanted.meshes):
-            found |= dict.fromkeys(mesh_modes(port, mesh_axes(mesh)))
+            for mesh in filter(None, wanted.meshes):
+                found |= dict.fromkeys(
+                    mesh_modes(port, mesh_axes(mesh), backend))
     return tuple(found)
+
+
+def backends_of(port, wanted):
+    """What of that which is wanted a port runs on; "" where it is no choice."""
+    return [backend for backend in BACKENDS.get(port, ("",))
+            if wanted.backends is None or not backend
+            or backend in wanted.backends]
 
 
 def run(preset, wanted, on_cell=lambda cell: None):
@@ -74,13 +80,10 @@ def run(preset, wanted, on_cell=lambda cell: None):
 
 def every_cell(preset, wanted, matrix):
     """Yield the TargetCells of all implementations, and of all meshes."""
-    for port in wanted.ports:
-        for backend in BACKENDS.get(port, ("",)):
-            if "" in wanted.meshes and (
-                    wanted.backends is None or not backend
-                    or backend in wanted.backends):
-                yield from cells(processes.PortProcesses(port, backend),
-                                 preset, wanted, matrix)
+    for port in wanted.ports if "" in wanted.meshes else ():
+        for backend in backends_of(port, wanted):
+            yield from cells(processes.PortProcesses(port, backend),
+                             preset, wanted, matrix)
     for mesh in filter(None, wanted.meshes):
         for port in wanted.ports:
             yield from cells_on_mesh(port, mesh, preset, wanted, matrix)
@@ -92,16 +95,11 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
     Raises:
         InputError: the mesh does not divide the model or its batches.
     """
-    modes = mesh_modes(port, mesh_axes(mesh))
-    rows = [Target(port, mode=mode, mesh=mesh) for mode in modes
-            if wanted.modes is None or mode in wanted.modes]
-    if not modes:
-        rows = [Target(port, mesh=mesh, backend=next(
-            iter(BACKENDS.get(port, ("",)))))]
     ranks = processes.MeshProcesses(
         port, mesh, meshes.config_of(preset), meshes.ROWS)
     try:
-        for target, work in works_of(rows, wanted):
+        for target, work in works_of(
+                rows_on_mesh(port, mesh, wanted), wanted):
             if "cpu" not in wanted.devices:
                 yield left_out(target, work, "meshes are compared on "
                                "processors alone")
@@ -110,8 +108,10 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
                 yield left_out(target, work, "meshes are compared in float64 "
                                "and float32")
                 continue
-            if not modes:
-                yield left_out(target, work, "it has no engine for meshes")
+            if target.mode == "eager":
+                yield left_out(target, work, (
+                    "keras.distribution divides arrays on JAX alone"
+                    if target.backend else "it has no engine for meshes"))
                 continue
             reply = ranks.ask(
                 f"{target}: {work}", meshes.measured, target, work, preset,
@@ -122,6 +122,15 @@ def cells_on_mesh(port, mesh, preset, wanted, matrix):
                 "ending", meshes.versions).value or {}
     finally:
         ranks.close()
+
+
+def rows_on_mesh(port, mesh, wanted):
+    """Yield the Targets of a port on a mesh; an eager one where it has none."""
+    for backend in backends_of(port, wanted):
+        modes = mesh_modes(port, mesh_axes(mesh), backend)
+        for mode in modes or ["eager"]:
+            if mode == "eager" or wanted.modes is None or mode in wanted.modes:
+                yield Target(port, mode=mode, mesh=mesh, backend=backend)
 
 
 def judged(target, work, reply):

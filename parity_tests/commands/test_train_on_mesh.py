@@ -55,6 +55,8 @@ def kept(folder):
     pytest.param((("torch", "data=2"), ("numpy", None)), id="two"),
     pytest.param((("torch", "data=2,model=2"), ("torch", "model=2"),
                   ("torch", None)), id="others", marks=pytest.mark.long),
+    pytest.param((("keras", "data=2,model=2"), ("keras", "data=2")),
+                 id="keras", marks=pytest.mark.long),
     pytest.param((("jax", "data=2,model=2"), ("torch", "data=4")),
                  id="frameworks", marks=pytest.mark.long)])
 def test_a_run_goes_on_with_another_mesh(meshes, command, tmp_path):

@@ -1,4 +1,4 @@
-"""Faults that are put into torch's and JAX's engines of a mesh."""
+"""Faults that are put into the ports' engines of a mesh."""
 
 import contextlib
 from unittest import mock
@@ -94,6 +94,17 @@ def unread_rows(theirs):
     return mock.patch.object(theirs.MeshEngine, "rows", rows)
 
 
+def unread_by_keras(old, theirs):
+    """Every device reads the whole batch."""
+    def rows(self, arrays, axis=0):
+        placed = [theirs.distribute_tensor(
+            array, theirs.TensorLayout([None] * array.ndim, self.mesh))
+            for array in old(self, arrays, axis)]
+        self.rows_read = placed[0].addressable_shards[0].data.shape[axis]
+        return placed
+    return rows
+
+
 def other_config(theirs):
     """A rank that was given another config than the first."""
     old = theirs.MeshEngine.build
@@ -160,5 +171,14 @@ FAULTS = {
         "undivided": of_engine("place", lambda old, theirs: (
             lambda self, name: self.on())),
         "unread": unread_rows,
+    },
+    "keras": {
+        "none": contextlib.nullcontext,
+        "equal dropout": jax_equal_dropout,
+        "rows exchanged": of_engine("rows", jax_exchanged_rows),
+        "kernel exchanged": exchanged_kernel,
+        "undivided": of_engine("layouts", lambda old, theirs: (
+            lambda self, model: {})),
+        "unread": of_engine("rows", unread_by_keras),
     },
 }
