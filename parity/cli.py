@@ -12,8 +12,8 @@ import typer
 
 from parity.commands import (
     bench, check, compare, dialects, differences, doctor, exercise, faults,
-    invariance, ledger, lesson, matrix, mutate, read, translate, vectors,
-    weights)
+    invariance, ledger, lesson, matrix, mutate, read, shards, translate,
+    vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -85,4 +85,5 @@ app.command()(invariance.cache)
 app.command()(ledger.ledger)
 app.command()(doctor.doctor)
 app.command()(matrix.matrix)
+app.command()(shards.shards)
 app.command()(bench.bench)

@@ -17,7 +17,7 @@ from contract.sharding import divided_axis
 from impl_jax.engine import SEARCHES, drawn, export, to_numpy
 from impl_jax.fast import engine, train
 from impl_jax.loss import cross_entropy
-from impl_jax.parameters import leaves, paths
+from impl_jax.parameters import leaves, modules, paths
 
 NAME = "jax"
 
@@ -44,7 +44,7 @@ class MeshEngine:
     FUSED = {"gradients"}
 
     def __init__(self, axes, mode):
-        self.rows_read = 0
+        self.rows_read, self.parts = 0, {}
         count = axes["data"] * axes["model"]
         there = jax.devices("cpu")
         if len(there) < count:
@@ -110,6 +110,51 @@ class MeshEngine:
                 tokens, scores = SEARCHES[settings.method](
                     model, source, settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
+
+    def weights(self, model):
+        """{name: array} of a model, left where they lie."""
+        return {name: weight[...] for name, weight in leaves(model)}
+
+    def shards(self, array):
+        """Yield (index, values) of each device's part of an array."""
+        for shard in array.addressable_shards:
+            yield shard.index, np.asarray(shard.data)
+
+    def made(self, shape, values_of):
+        """Rows that each device makes for itself.
+
+        Args:
+            values_of: index, a slice for each axis -> values.
+        """
+        return jax.make_array_from_callback(
+            shape, self.on("data"), values_of)
+
+    def part_gradients(self, model, path, inputs, cotangent, divided):
+        """A part's output, and the gradient of Σ cotangent · output by its
+        weights, by their names in the model; all left where they lie.
+
+        Args:
+            inputs: as its call takes them, on the mesh.
+            cotangent: like the output.
+            divided: whether the output's last axis is divided, as logits are.
+        """
+        part = dict(modules(model))[path]
+        graph, weights = nnx.split(part)
+        if (graph, divided) not in self.parts:
+            def compute(weights, inputs, cotangent):
+                output, back = jax.vjp(
+                    lambda weights: nnx.merge(graph, weights)(*inputs),
+                    weights)
+                return output, back(cotangent)[0]
+
+            self.parts[graph, divided] = jax.jit(compute, out_shardings=(
+                self.on("data", None, "model" if divided else None),
+                jax.tree.map(lambda weight: weight.sharding, weights)))
+        output, gradients = jax.block_until_ready(
+            self.parts[graph, divided](weights, inputs, cotangent))
+        return output, {
+            f"{path}.{name}": gradient[...] for name, gradient in leaves(
+                nnx.merge(graph, gradients))}
 
     def forward(self, model, *inputs, key=None):
         """The output, as the only step that is seen."""

@@ -69,6 +69,7 @@ def here(tmp_path_factory):
         patch.setattr("parity.reading.ahead.running", nothing)
         patch.setattr("parity.originals.run.proved", done)
         patch.setattr("parity.matrix.run.run", done)
+        patch.setattr("parity.matrix.in_place.run", done)
         patch.setattr("benchmarks.command.run", done)
         patch.setattr(training, "claimed", done)
         yield folder
