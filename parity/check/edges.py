@@ -4,6 +4,8 @@ As in parity.check.extremes, which lists them: each function yields (what is
 asked, an array) of an engine, and the reference is right.
 """
 
+import numpy as np
+
 from contract.batch import Batch
 from contract.config import TransformerConfig
 from contract.generation import CHOICES, GenerationConfig
@@ -12,14 +14,19 @@ from contract.weights import probe_weights
 from parity.check import cases
 
 #: Where a block of keys that a port might keep ends, and one more.
-LENGTHS = 64, 65
+LENGTHS = 64, 65, 128, 129
+
+#: After how many steps a run is resumed: a number all of whose bits are 1.
+RESUMED = 7
 
 #: More words than 8 bits count.
 WORDS = 300
 
+TRAINING = TrainingConfig(warmup_steps=3, clip_norm=0.5, seed=11)
+
 SMALL = TransformerConfig(
     source_vocab=WORDS, target_vocab=WORDS, d_model=6, n_heads=2, d_ff=5,
-    n_encoder_layers=1, n_decoder_layers=1, max_length=70, pad_id=3,
+    n_encoder_layers=1, n_decoder_layers=1, max_length=130, pad_id=3,
     dropout=0.2, attention_bias="none")  # a key's has no gradient but rounding
 
 
@@ -81,8 +88,23 @@ def twice(engine):
 def steps(engine):
     """Steps of training on words beyond 255, longer than a block."""
     model = model_of(engine)
-    trainer = engine.trainer(model, TrainingConfig(
-        warmup_steps=3, clip_norm=0.5, seed=11))
+    yield from trained(engine, model, engine.trainer(model, TRAINING))
+
+
+def resumes(engine):
+    """Steps of a run that is resumed after an odd step, with both moments."""
+    model = model_of(engine)
+    trainer = engine.trainer(model, TRAINING)
+    engine.resume(trainer, RESUMED, {
+        f"{kind}.{name}": np.abs(cases.values(
+            f"{kind} {name}", *array.shape, scale=0.01))
+        for kind in "mv" for name, array in engine.export(model).items()})
+    yield from trained(engine, model, trainer)
+    yield from engine.moments(trainer).items()
+
+
+def trained(engine, model, trainer):
+    """What two steps tell, and the weights after them."""
     for count in range(2):
         batch = batch_of(f"step {count}", 2, SMALL.max_length)
         for name, array in engine.train_step(
@@ -91,4 +113,4 @@ def steps(engine):
     yield from engine.export(model).items()
 
 
-QUESTIONS = blocks, words, twice, steps
+QUESTIONS = blocks, words, twice, steps, resumes

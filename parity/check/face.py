@@ -16,7 +16,7 @@ from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import initial_weights
 from parity import ports
-from parity.check import cases, extremes, golden
+from parity.check import cases, extremes, golden, search_alone
 from parity.check.refusals import CONFIG, raises, refusals
 from parity.check.search_steps import choices, steps_of_searches
 from parity.check.surroundings import surroundings
@@ -353,7 +353,7 @@ def of_kind(value, dtype):
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, rounded_weights,
     native_masks, refusals, resumed, kinds, steps_of_searches, choices,
-    one_token, surroundings)} | extremes.ASKED
+    one_token, surroundings)} | extremes.ASKED | search_alone.ASKED
 
 
 def answers(bench, name):

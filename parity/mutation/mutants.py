@@ -119,7 +119,8 @@ def sampled(every, count, seed):
     """``count`` of these Mutants, drawn by a text: the same wherever asked."""
     drawn = sorted(every, key=lambda mutant: (
         zlib.crc32(f"{seed} {mutant.key}".encode()), mutant.key))
-    return sorted(drawn[:count], key=every.index)
+    return sorted(drawn[:count], key={
+        mutant: place for place, mutant in enumerate(every)}.get)
 
 
 def digest(text):

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from parity.check import (
-    cases, face, generation, golden, lockstep, search_runs, seeds,
-    training_runs, wide, workers)
+    cases, face, generation, golden, lockstep, search_alone,
+    search_runs, seeds, training_runs, wide, workers)
 from parity.check.run import SHORT
 from parity.check.runners import Reference, Runner, compare_steps
 from parity.numerics import rounding
@@ -132,9 +132,11 @@ def questions():
     """Every Question, by name; those of which there are most are the last.
 
     Of these, gradients, which look at everything, come before the others.
+    Of the models that parity.check.search_alone has, only long searches are
+    asked for: their rules it asks for without a model.
     """
-    every = [Question(name, functools.partial(face.answers, name=name))
-             for name in face.ASKED]
+    every = [of_engine(name) for name in sorted(
+        face.ASKED, key=lambda name: name not in search_alone.ASKED)]
     for preset in PRESETS:
         every += of_preset(preset)
     for seed in range(len(seeds.variants())):
@@ -143,8 +145,11 @@ def questions():
     for searched in search_runs.searched_models():
         model = ModelTruth(searched.name, searched.config,
                            functools.partial(dict, searched.weights))
-        every += [model.search(search, searched.source, search_runs.BATCHES,
-                               searched.exact) for search in searched.searches]
+        every += [
+            model.search(search, searched.source, search_runs.BATCHES,
+                         searched.exact) for search in searched.searches
+            if searched.name not in search_alone.models()
+            or search.settings.max_tokens == search_runs.LONG]
     models = [(ModelTruth(varied.name, varied.config, varied.weights), varied)
               for varied in wide.models()
               if varied.config.d_model <= WIDEST]
@@ -153,6 +158,19 @@ def questions():
          for case in varied.cases()), key=lambda pair: (
             pair[1].kind != "gradients", pair[1].component != "transformer"))]
     return {one.name: one for one in every}
+
+
+def of_engine(name):
+    """The question that is one of face.ASKED; the first wrong answer ends it.
+    """
+    def ask(examinee):
+        fits = False
+        for what, fits in face.ASKED[name](examinee.engine):
+            if not fits:
+                return {what: face.verdict(fits)}
+        return {name: face.verdict(fits)}
+
+    return Question(name, ask)
 
 
 def of_seed(seed):

@@ -1,0 +1,151 @@
+"""Searches of a formula in a model's place: rules alone, in no time.
+
+What comes next in a target follows from its source and from every token that
+was read, and is computed here by NumPy, the same for every engine. So a search
+costs what its own statements cost, and every rule can be asked for, with a
+cache and without. What the caches keep are the tokens that were read.
+
+The functions of ASKED yield (what is asked, whether the answer is right).
+"""
+
+import functools
+import types
+
+import numpy as np
+
+from contract.generation import CHOICES
+from contract.trace import recording
+from parity import ports
+from parity.check import cases, search_runs
+
+#: How many values stand for a token, and how far apart its scores are.
+WIDTH, SPREAD = 9, 3.0
+
+#: Rows are drawn for by these numbers.
+FIRST_ROW = 10
+
+
+class Formula:
+    """What a search sees of a model.
+
+    Args:
+        engine: whose arrays it gives and takes.
+        config: a TransformerConfig, of which vocabularies and padding count.
+        even: whether all tokens are equal to it.
+    """
+
+    home, cached = "cpu", True
+
+    def __init__(self, engine, config, even=False):
+        self.engine = engine
+        self.config = config.replace(d_model=2, n_heads=2)
+        self.decoder = types.SimpleNamespace(layers=[None])
+        kept = engine.to_native(np.zeros(1), "cpu")
+        table = types.SimpleNamespace(
+            weight=kept, embedding=kept, embeddings=kept, dtype=kept.dtype)
+        self.target_embedding = types.SimpleNamespace(table=table)
+        self.sources, self.targets, self.places, self.scores = (
+            cases.values(name, rows, WIDTH) for name, rows in (
+                ("formula source", config.source_vocab),
+                ("formula target", config.target_vocab),
+                ("formula place", 1 + config.max_length),
+                ("formula score", config.target_vocab)))
+        self.scores = (0 if even else SPREAD) * self.scores.T
+
+    def given(self, array):
+        """As the engine has it; the reference has a backward beside it."""
+        array = self.engine.to_native(array, "cpu")
+        return (array, None) if self.engine.NAME == "numpy" else array
+
+    def room(self, source, length):
+        """How many tokens a cache keeps for a target of ``length``."""
+        return length
+
+    def encode(self, source, source_mask):
+        """The memory [B S 9] of sources [B S]."""
+        return self.given(self.sources[self.engine.to_numpy(source)])
+
+    def decode(self, target, memory, source_mask, target_mask, caches):
+        """What follows each target [R T], as far as masks show it: [R T 9]."""
+        tokens, memory, source_mask, target_mask = map(
+            self.engine.to_numpy, (target, memory, source_mask, target_mask))
+        if caches is not None:
+            written = self.engine.to_native(
+                tokens[:, None, :, None].astype(float), "cpu")
+            keys, values = map(self.engine.to_numpy, caches[0].extend(
+                written, written))
+            tokens = ((keys + values) / 2)[:, 0, :, 0].astype(int)
+        read = self.targets[tokens] * self.places[:tokens.shape[1]]
+        source = np.where(source_mask[:, 0, 0, :, None], memory, 0)
+        return self.given(np.sin(
+            target_mask[:, 0].astype(float) @ read
+            + source.sum(axis=1)[:, None]))
+
+    def project(self, decoded):
+        """A score for every token, [R T V], of what decode returned."""
+        return self.given(self.engine.to_numpy(decoded) @ self.scores)
+
+
+class Heard:
+    """The steps of a search, in their order."""
+
+    def __init__(self, engine):
+        self.engine, self.steps = engine, []
+
+    def record(self, search, name, value):
+        """Note a step, and hand it on."""
+        self.steps.append((name, self.engine.to_numpy(value)))
+        return value
+
+
+def heard(engine, searched, settings):
+    """[(name, array)] of a search's steps, and then of what it answers."""
+    formula = Formula(engine, searched.config, searched.exact)
+    rows = FIRST_ROW + np.arange(len(searched.source))
+    with recording(Heard(engine)) as steps:
+        answer = engine.generate(
+            formula, searched.source.copy(), settings, rows)
+    return [*steps.steps, *answer.items()]
+
+
+@functools.cache
+def truth(name, settings):
+    """What the reference hears of a SearchedModel's search, uncached."""
+    return heard(ports.engine("numpy"), models()[name], settings)
+
+
+@functools.cache
+def models():
+    """The SearchedModels of which a formula stands for the model, by name."""
+    return {model.name: model for model in (
+        search_runs.babbling(), search_runs.narrow(), search_runs.tied())}
+
+
+def same(found, expected):
+    """Whether two searches took the same steps to the same answer."""
+    return [(name, array.shape, array.dtype.kind)
+            for name, array in found] == [
+        (name, array.shape, array.dtype.kind)
+        for name, array in expected] and all(
+            np.allclose(array, other, 1e-12, 1e-13)
+            for (_, array), (_, other) in zip(found, expected))
+
+
+def asked(method):
+    """A question of parity.check.face: searches of one method."""
+    def ask(engine):
+        for model in models().values():
+            for search in model.searches:
+                if search.settings.method == method:
+                    for cached in (False, True):
+                        settings = search.settings.replace(cached=cached)
+                        yield f"{model.name}: {search.name}, {cached}", same(
+                            heard(engine, model, settings),
+                            truth(model.name, settings.replace(cached=False)))
+    ask.__doc__ = ("Searches alone, of a formula in the model's place: "
+                   f"{method}.")
+    return ask
+
+
+ASKED = {f"search alone, {method}": asked(method)
+         for method in CHOICES["method"]}
