@@ -59,13 +59,17 @@ def mutate(
         if absent := ports.absent(port):
             print(f"parity: {absent.reason}.")
             raise typer.Exit(MISSING)
-        tried(hunt, mutants, results)
+        tried(hunt, mutants, results, bool(file))
     report(terminal.console(), results, time.perf_counter() - start)
     raise typer.Exit(DIVERGED if results.survived() else 0)
 
 
-def tried(hunt, mutants, results):
-    """Try the mutants of which nothing is known yet; fill the Results."""
+def tried(hunt, mutants, results, some=False):
+    """Try the mutants of which nothing is known yet; fill the Results.
+
+    Args:
+        some: whether they are of some files, so that few questions will do.
+    """
     waiting = [mutant for mutant in mutants if not results.known(mutant)]
     with terminal.progress() as progress:
         bar = progress.add_task("starting")
@@ -77,7 +81,7 @@ def tried(hunt, mutants, results):
             for mutant in mutants:
                 if known := results.known(mutant):
                     results.add(known)
-            if len(waiting) < FEW:
+            if some or len(waiting) < FEW:
                 for result in hunt.few(waiting, tell):
                     results.add(result)
                 return

@@ -35,8 +35,9 @@ def test_a_cache_changes_nothing(method):
     ("if np.all(done):", "if False:", {False, True})])
 def test_a_wrong_search_is_told(old, new, told):
     """Of the cache alone where only that is wrong."""
-    for settings in search_alone.models()["babbling"].searches:
-        search_alone.truth("babbling", settings.settings.replace(cached=False))
+    for name, model in search_alone.models().items():
+        for settings in search_alone.rules(model, "beam"):
+            search_alone.truth(name, settings.replace(cached=False))
     with searching(REFERENCE, old, new):
         found = wrong("beam")
     assert {what.endswith("True") for what in found} == told
