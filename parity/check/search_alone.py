@@ -90,7 +90,7 @@ class Formula:
         return self.given(self.engine.to_numpy(decoded) @ self.scores)
 
 
-class Heard:
+class HeardSteps:
     """The steps of a search, in their order."""
 
     def __init__(self, engine):
@@ -110,7 +110,7 @@ def heard(engine, searched, settings):
     """
     formula = Formula(engine, searched.config, searched.exact)
     rows = FIRST_ROW + np.arange(len(searched.source))
-    with recording(Heard(engine)) as steps:
+    with recording(HeardSteps(engine)) as steps:
         answer = engine.generate(
             formula, searched.source.copy(), settings, rows)
     if formula.read != {1 if settings.cached else settings.max_tokens}:
