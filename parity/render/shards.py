@@ -112,7 +112,8 @@ def show(out, found):
     """Print the table, and what diverges."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, name in enumerate(HEADER):
-        table.add_column(name, justify="left" if place == 1 else "right")
+        table.add_column(name, justify="left" if place == 1 else "right",
+                         no_wrap=place == 1)
     for row in rows(found):
         table.add_row(*row)
     out.print(table)
