@@ -140,14 +140,13 @@ class MeshProcesses(PortProcesses):
             larger than one machine should carry.
     """
 
-    patience = MESH_PATIENCE
-
     def __init__(self, port, mesh, config, rows):
         super().__init__(port, MESH_BACKENDS.get(port, ""))
         axes = mesh_axes(mesh)
         check_mesh(config, axes, rows)
         self.devices = devices_of(axes)
         self.size = 1 if port in ONE_PROCESS else self.devices
+        self.patience = PATIENCE if self.size == 1 else MESH_PATIENCE
         most = MOST_IN_ONE if port in ONE_PROCESS else MOST
         if self.devices > most:
             raise InputError(
