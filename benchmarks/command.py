@@ -16,7 +16,8 @@ from contract.errors import one_of
 from contract.files import write_json
 
 #: What can be timed; the first two by default.
-WORKS = ("forward", "training", "generation", "attention", "loading")
+WORKS = ("forward", "training", "padded", "generation", "attention",
+         "loading")
 DEFAULT = WORKS[:2]
 
 #: The fields of a row.

@@ -45,14 +45,18 @@ class PeerTransformer(keras.Model):
         x = self.embedding(tokens) * math.sqrt(self.config.d_model)
         return x + self.positions[:tokens.shape[1]]
 
-    def call(self, source, target, training):
-        """Score every next target token: [B T V]."""
+    def call(self, source, target, training, padded=False):
+        """Score every next target token: [B T V]; masks only if padded."""
+        source_mask, target_mask = (
+            ids != self.config.pad_id if padded else None
+            for ids in (source, target))
         memory = self.embed(source)
         for layer in self.encoder:
-            memory = layer(memory, training=training)
+            memory = layer(memory, source_mask, training=training)
         x = self.embed(target)
         for layer in self.decoder:
-            x = layer(x, memory, training=training)
+            x = layer(x, memory, decoder_padding_mask=target_mask,
+                      encoder_padding_mask=source_mask, training=training)
         return self.embedding(x, reverse=True)
 
 
@@ -71,7 +75,7 @@ def load(model, weights):
     return model
 
 
-def train_step(model, training):
+def train_step(model, training, padded):
     """(source, target) -> loss, with a step of Keras' own Adam."""
     config = model.config
     optimizer = keras.optimizers.Adam(
@@ -82,7 +86,8 @@ def train_step(model, training):
     def step(source, target):
         read, labels = target[:, :-1], target[:, 1:]
         with tf.GradientTape() as tape:
-            log_probs = ops.log_softmax(model(source, read, training=True))
+            log_probs = ops.log_softmax(model(
+                source, read, training=True, padded=padded))
             at_label = ops.take_along_axis(
                 log_probs, labels[..., None], axis=-1)[..., 0]
             losses = -(1 - smoothing) * at_label - smoothing * ops.mean(

@@ -38,12 +38,22 @@ class PeerTransformer(nn.Module):
         x = self.embedding(tokens) * self.scale
         return x + self.positions[:tokens.shape[1]]
 
-    def forward(self, source, target, causal):
-        """Score every next target token: [B T V]."""
+    def forward(self, source, target, causal, padding=(None, None)):
+        """Score every next target token: [B T V].
+
+        ``padding`` is what to add to scores of keys, of each of the two.
+        """
         decoded = self.transformer(
             self.embed(source), self.embed(target), tgt_mask=causal,
-            tgt_is_causal=True)
+            src_key_padding_mask=padding[0], tgt_key_padding_mask=padding[1],
+            memory_key_padding_mask=padding[0], tgt_is_causal=True)
         return nn.functional.linear(decoded, self.embedding.weight)
+
+
+def padding_of(ids, pad_id):
+    """-∞ where ids [B T] are padding, else 0; None if none are."""
+    seen = ids != pad_id
+    return None if seen.all() else torch.where(seen, 0.0, -math.inf)
 
 
 def copy_linear(linear, weights):

@@ -12,10 +12,10 @@ FLOPS = 3 * workload.matmul_flops(workload.config())
 TOKENS = 2 * workload.ROWS * workload.LENGTH
 
 
-def rows(results, clock):
-    """The table's rows as plain data."""
-    for row in harness.peered(BENCHMARK, results, FLOPS, clock):
-        yield row | {"tokens": TOKENS / row["median"]}
+def rows(results, clock, share=1):
+    """The table's rows as plain data; ``share`` of the tokens count."""
+    for row in harness.peered(BENCHMARK, results, share * FLOPS, clock):
+        yield row | {"tokens": share * TOKENS / row["median"]}
 
 
 def cells(row):

@@ -71,7 +71,7 @@ def torch_peer(config, weights, batch, threads):
     """torch.nn.Transformer and torch.optim.Adam."""
     import torch
 
-    from benchmarks.peer_torch import PeerTransformer, load
+    from benchmarks.peer_torch import PeerTransformer, load, padding_of
     from contract.sinusoids import TABLES
     torch.set_num_threads(threads)
     positions = torch.from_numpy(TABLES[config.positions](
@@ -81,6 +81,7 @@ def torch_peer(config, weights, batch, threads):
     read, labels = target[:, :-1], target[:, 1:].flatten()
     causal = torch.nn.Transformer.generate_square_subsequent_mask(
         read.shape[1])
+    padding = [padding_of(ids, config.pad_id) for ids in (source, read)]
     optimizer = torch.optim.Adam(
         model.parameters(), TRAINING.learning_rate,
         (TRAINING.beta1, TRAINING.beta2), TRAINING.eps)
@@ -88,7 +89,7 @@ def torch_peer(config, weights, batch, threads):
     def step():
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(
-            model(source, read, causal).flatten(0, 1), labels,
+            model(source, read, causal, padding).flatten(0, 1), labels,
             ignore_index=config.pad_id,
             label_smoothing=config.label_smoothing)
         loss.backward()
@@ -124,8 +125,10 @@ def keras_peer(config, weights, batch, threads):
     from impl_keras import engine
     model = load(PeerTransformer(config), weights)
     source, target = (tf.constant(ids[0]) for ids in batch)
-    step = tf.function(functools.partial(train_step(model, TRAINING),
-                                         source, target), jit_compile=True)
+    padded = bool((batch[0] == config.pad_id).any())
+    step = tf.function(functools.partial(
+        train_step(model, TRAINING, padded), source, target),
+        jit_compile=True)
     return Ready(lambda: step().numpy(), np.asarray,
                  functools.partial(products.tensorflow, True),
                  engine.versions() | {"keras_hub": keras_hub.__version__},

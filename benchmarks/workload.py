@@ -16,6 +16,9 @@ PRESET = "vaswani2017_base"
 VOCAB, ROWS, LENGTH = (
     (101, 2, 8) if os.environ.get(QUICK) else (32_000, 8, 64))
 
+#: How long the rows of a batch with padding are, in 16ths of the longest.
+SHARES = (16, 14, 11, 9, 6, 4, 3, 1)
+
 #: The sizes of the quick model.
 SMALL = {"d_model": 32, "n_heads": 4, "d_ff": 64, "n_encoder_layers": 1,
          "n_decoder_layers": 1, "max_length": 64}
@@ -45,16 +48,30 @@ def pairs(seed=0):
         [first, of_ids.target], axis=1)[None]
 
 
-def described(flops):
-    """What is computed, as plain data and in words."""
+def padded_pairs(seed=0):
+    """The same of rows of several lengths, half of all tokens padding."""
+    sources, targets = pairs(seed)
+    for row in range(ROWS):
+        length = max(LENGTH * SHARES[row % len(SHARES)] // 16, 1)
+        sources[0, row, length:] = targets[0, row, 1 + length:] = (
+            config().pad_id)
+    return sources, targets
+
+
+def described(flops, share=1):
+    """What is computed, as plain data and in words.
+
+    ``share`` is that of the tokens that are not padding.
+    """
     c = config()
     tied = "not tied" if c.tied == "none" else "tied"
+    padding = "" if share == 1 else f", {1 - share:.0%} of them padding"
     name = f"{PRESET}, small" if os.environ.get(QUICK) else PRESET
     return {
         "preset": name, "vocab": VOCAB, "tied": c.tied, "rows": ROWS,
-        "length": LENGTH, "flops": flops,
+        "length": LENGTH, "share": share, "flops": flops,
     }, (f"{name}, vocabulary {VOCAB}, {tied}, batch {ROWS}, {LENGTH} + "
-        f"{LENGTH} tokens, float32: {flops / 1e9:.1f} GFLOP of matrix "
+        f"{LENGTH} tokens{padding}, float32: {flops / 1e9:.1f} GFLOP of matrix "
         "products.")
 
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from contract import checks, dropping
 from contract.trace import tap
 from impl_torch import attention
+from impl_torch.fast.packing import Attending
 from impl_torch.masks import causal_mask
 from impl_torch.relative import NoRelative
 
@@ -34,20 +35,40 @@ def attend(query, key, value, mask, causal, divisor):
 
 
 class MultiHeadAttention(attention.MultiHeadAttention):
-    """See impl_torch.attention."""
+    """See impl_torch.attention.
+
+    In training x, memory and the mask may be packed; see fast/packing.py.
+    """
 
     def forward(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        if not (self.softmax is attention.masked_softmax
-                and isinstance(self.relative, NoRelative)
-                and dropping.kept(self.weights_dropout) is None):
-            return super().forward(x, memory, mask, cache)
+        query, key, value = self.query(x), self.key(memory), self.value(memory)
+        queries = None
+        if isinstance(mask, Attending):
+            queries, keys, mask = mask.queries, mask.keys, mask.mask
+            query = queries.spread(query)
+            key, value = keys.spread(key), keys.spread(value)
+        context = self.context(
+            *map(self.split, (query, key, value)), mask, cache)
+        merged = self.merge(context)
+        if queries is not None:
+            merged = queries.pack(merged)
+        return tap(self, "output", self.output(merged))
+
+    def context(self, query, key, value, mask, cache):
+        """The context [B H T K], in one call where that can be."""
         start = 0 if cache is None else cache.written
-        query = self.query_rotary(self.split(self.query(x)), start)
-        key = self.key_rotary(self.split(self.key(memory)), start)
-        value = self.split(self.value(memory))
+        query, key = (self.query_rotary(query, start),
+                      self.key_rotary(key, start))
         if cache is not None:
             key, value = cache.extend(key, value)
-        checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-        context = attend(query, key, value, mask, False, self.divisor)
-        return tap(self, "output", self.output(self.merge(context)))
+        if (self.softmax is attention.masked_softmax
+                and isinstance(self.relative, NoRelative)
+                and dropping.kept(self.weights_dropout) is None):
+            checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+            return attend(query, key, value, mask, False, self.divisor)
+        bias = self.relative(query, key, start)
+        return attention.scaled_dot_product_attention(
+            query, attention.shared(key, self.times),
+            attention.shared(value, self.times), bias, mask, self.divisor,
+            self.softmax, self.weights_dropout, self)

@@ -11,6 +11,7 @@ from impl_torch import random, train
 from impl_torch.fast import optimizer
 from impl_torch.fast.dropout import draw
 from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
+from impl_torch.fast.packing import Attending, pack_kept, packed
 from impl_torch.masks import causal_mask, padding_mask
 from impl_torch.parameters import leaves, paths
 
@@ -32,11 +33,37 @@ def vectors(model, source, target, source_mask, target_mask):
     return model.decode(target, memory, source_mask, target_mask, None)
 
 
-def gradients_of(model, inputs, labels, drawn):
-    """The loss of a batch, and its gradient by every weight, in order."""
+def packed_vectors(model, inputs, sources, targets):
+    """The same without padding: [1 N D]; the stacks are given packed x."""
+    source, target, source_mask, target_mask = inputs
+    stacks = model.config.stacks
+    if stacks != "decoder":
+        x = model.source_positions(model.source_embedding(source), source, 0)
+        memory = model.encoder(
+            sources.pack(x), Attending(source_mask, sources, sources))
+        if stacks == "encoder":
+            return memory
+    x = model.target_begin(model.target_embedding(target), 0)
+    x = targets.pack(model.target_positions(x, target, 0))
+    mask = Attending(target_mask, targets, targets)
+    if stacks == "decoder":
+        return model.decoder(x, mask, None)
+    return model.decoder(
+        x, memory, Attending(source_mask, targets, sources), mask, None)
+
+
+def gradients_of(model, inputs, labels, drawn, both=None):
+    """The loss of a batch, and its gradient by every weight, in order.
+
+    ``both`` says how sources and targets are packed; None if they are not.
+    """
     weights = [weight for _, weight, _ in leaves(model)]
+    if both:
+        drawn = pack_kept(drawn, both)
+        labels = both[model.config.stacks != "encoder"].pack(labels[..., None])
     with torch.enable_grad(), dropping(paths(model), drawn):
-        x = model.head(vectors(model, *inputs))
+        x = model.head(packed_vectors(model, inputs, *both) if both
+                       else vectors(model, *inputs))
         x = (x * model.output_factor).flatten(0, 1)
     loss, dx, *by_projection = loss_and_gradients(
         model.projection, x.detach(), labels.flatten(), model.config)
@@ -77,7 +104,8 @@ class Trainer(train.Trainer):
                       padding_mask(read[i], pad_id) & causal)
             loss_i, gradients_i = gradients_of(
                 self.model, inputs, labels[i],
-                self.draw(random.fold_in(key, i), shapes))
+                self.draw(random.fold_in(key, i), shapes),
+                packed(self.model.config, sources[i], labels[i]))
             loss = loss + share * loss_i
             if share != 1:
                 torch._foreach_mul_(gradients_i, share)
