@@ -8,16 +8,30 @@ from benchmarks.workload import batch, config
 
 
 def numpy(config, weights, batch, threads):
-    """The reference's fast form, every step kept in its cache."""
-    import numpy as np
-
-    from contract.memory import keep_freed
+    """The reference's fast form, which keeps no step."""
     from reference_numpy.fast import engine
+    model = _numpy(engine, config, weights)
+    return _numpy_ready(lambda: engine.predict(model, *batch))
+
+
+def numpy_steps(config, weights, batch, threads):
+    """The same, every step kept in its cache."""
+    from reference_numpy.fast import engine
+    model = _numpy(engine, config, weights)
+    return _numpy_ready(lambda: model.forward(*batch)[0])
+
+
+def _numpy(engine, config, weights):
+    from contract.memory import keep_freed
     keep_freed()
-    model = engine.build("transformer", config, weights, weights[
+    return engine.build("transformer", config, weights, weights[
         "source_embedding.table"].dtype.name)
-    return Ready(lambda: model.forward(*batch)[0], np.asarray, products.numpy,
-                 engine.versions())
+
+
+def _numpy_ready(forward):
+    import numpy as np
+    return Ready(forward, np.asarray, products.numpy,
+                 {"numpy": np.__version__})
 
 
 def _torch_ready(forward, threads):
@@ -159,6 +173,8 @@ IMPLEMENTATIONS = {
                        ("torch",), "peer"),
     "numpy": Timed(numpy, "NumPy reference, fast form", ("numpy",), "peer",
                    "fast", "numpy"),
+    "numpy_steps": Timed(numpy_steps, "NumPy reference, fast, with steps",
+                         ("numpy",), "peer", "fast", "numpy"),
     "torch": Timed(torch, "PyTorch port, readable form, eager", ("torch",),
                    "peer", "readable", "torch"),
     "torch_fast": Timed(torch_fast, "PyTorch port, fast form, eager",

@@ -11,7 +11,7 @@ from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
 from reference_numpy.fast import engine as fast_engine
-from reference_numpy.fast.train import parts
+from reference_numpy.fast.packing import parts
 
 #: Sums of the same numbers in another order.
 LIMIT = 1e-12

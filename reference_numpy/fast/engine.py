@@ -1,10 +1,11 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
 from contract import fast_forms
-from contract.batch import check_search
+from contract.batch import check_inputs, check_search
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.fast import attention, layer_norm, linear, projection
+from reference_numpy.fast.predict import predict as predicted
 from reference_numpy.fast.search import Beam, Greedy, Sample
 from reference_numpy.fast.train import Trainer, covers, known
 from reference_numpy.layer_norm import (
@@ -44,6 +45,15 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 def not_fused(config):
     """What is left to the readable form, in words each."""
     return tuple(fast_forms.left(config, training=known(config)))
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    if not covers(model.config):
+        return model.forward(*inputs)[0]
+    return predicted(model, *inputs)
 
 
 def trainer(model, training):

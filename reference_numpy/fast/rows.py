@@ -1,23 +1,20 @@
 """Some rows of a batch on their way through the model and back.
 
-Arrays are kept from step to step, and what is no longer needed is overwritten
-by softmax, cross-entropy, dropout and norms.
+Padding is left out (fast/packing.py), so that x is [n F] everywhere but within
+attention. Arrays are kept from step to step, and what is no longer needed is
+overwritten by softmax, cross-entropy, dropout, norms and the way back.
 """
 
+import collections
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 
 from contract.smoothing import SMOOTHINGS
+from reference_numpy.fast.packing import Side
 from reference_numpy.fast.weights import BLOCK
 from reference_numpy.layer_norm import LayerNorm, NoNorm, sum_to
-
-
-def flat(x):
-    """All axes but the last as one: [B T F] to [N F]."""
-    return x.reshape(-1, x.shape[-1])
 
 
 def bias_of(mask, dtype):
@@ -34,7 +31,7 @@ def softmax(scores, bias, masked):
         scores += bias
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
+    scores *= 1 / scores.sum(axis=-1, keepdims=True)
     if masked is not None:
         np.copyto(scores, 0, where=masked)
 
@@ -67,172 +64,238 @@ class Pairs:
     """What is known of a batch before it is run.
 
     Attributes:
-        source, target, labels: int [B S], [B T] and [B T].
+        source, target: each a Side.
+        labels: int [N], of the target's tokens; None without a way back.
         masks: of the source and the target, as the model takes them.
         count: how many tokens the loss is a mean over.
-        drawn: id of a Dropout -> what it keeps, bool.
-        n_shares: into how many the rows are shared out.
+        drawn: id of a Dropout -> what it keeps, bool: of x [N F], of weights
+            [B H T S].
     """
 
-    source: np.ndarray
-    target: np.ndarray
+    source: Side
+    target: Side
     labels: np.ndarray
     masks: tuple
     count: int
     drawn: dict
-    n_shares: int
 
 
 class Rows:
     """Some rows of a batch on their way through the model and back.
 
     Every method returns its output and a function that takes the output's
-    gradient to the input's. What has to wait for the other rows is listed:
+    gradient to the input's. All rows' part in a weight's gradient is one
+    product, made when all have come back through a sub-layer (``meet``).
 
     Attributes:
-        products: (gradient, x, y) whose gradient is xᵀ y.
+        weights: whose ``maps`` and ``pair`` find weights and gradients.
+        arrays: what is kept from step to step; None where there is no way
+            back, and a sub-layer's arrays serve the next but one.
+        products: (gradient, x, y) whose gradient is xᵀ y, waiting.
         sums: (gradient, summands), which stand along the first axis.
         lookups: (gradient, tokens, gradients of the rows looked up).
     """
 
-    def __init__(self, trainer, batch, number, rows):
-        self.model, self.config = trainer.model, trainer.model.config
-        self.blocks, self.arrays = trainer.weights.blocks, trainer.arrays
-        self.dtype, self.places = trainer.weights.flat.dtype, itertools.count()
-        self.batch, self.number, self.rows = batch, number, rows
+    def __init__(self, config, weights, arrays, batch, number, meet):
+        self.config, self.weights, self.arrays = config, weights, arrays
+        self.dtype, self.batch, self.number = weights.dtype, batch, number
+        self.rows, self.meet = batch.source.rows[number], meet
+        self.scratch, self.taken = {}, collections.Counter()
+        self.returning, self.turn = arrays is None, 0
         self.products, self.sums, self.lookups = [], [], []
 
-    def kept(self, *shape):
-        """The next array that is kept from step to step, of all rows."""
-        place = next(self.places)
-        if place in self.arrays:
-            return self.arrays[place]
-        return self.arrays.setdefault(place, np.empty(shape, self.dtype))
+    def kept(self, *shape, keep=True):
+        """The next array of a shape, of all rows.
 
-    def take(self, *shape):
-        """My rows of the next kept array; its ``base`` has them all."""
-        return self.kept(len(self.batch.source), *shape)[self.rows]
+        On the way back, and where there is none, it is one that served the
+        sub-layer before the last, unless it is to be kept.
+        """
+        recycled = self.returning and not keep
+        key = (*shape, self.turn % 2) if recycled else shape
+        arrays = self.scratch if self.arrays is None else self.arrays
+        place = key, recycled, self.taken[key, recycled]
+        self.taken[key, recycled] += 1
+        if place not in arrays:
+            arrays.setdefault(place, np.empty(shape, self.dtype))
+        return arrays[place]
+
+    def next(self):
+        """Begin another sub-layer; what waits for all rows is done."""
+        if self.products:
+            self.meet(self.products, self.number)
+            self.products = []
+        self.turn += 1
+        for key, recycled in [*self.taken]:
+            if recycled and key[-1] == self.turn % 2:
+                self.taken[key, recycled] = 0
+
+    def take(self, side, width, keep=False):
+        """My tokens of such an array; its ``base`` has them all first."""
+        return self.kept(side.size, width, keep=keep)[
+            side.shares[self.number]]
 
     def add(self, gradient, summand):
-        """Have the sum of [B T F] be a part of a weight's gradient."""
-        summands = self.kept(self.batch.n_shares, *gradient.shape)
+        """Have the sum of [n F] be a part of a weight's gradient."""
+        summands = self.kept(len(self.batch.source.rows), *gradient.shape,
+                             keep=True)
         summands[self.number] = sum_to(gradient.shape, summand)
         self.sums.append((gradient, summands))
 
-    def linear(self, x, owner):
-        """x [B T in] by an owner's map and those concatenated with it."""
-        kernel, bias = (self.blocks[owner, leaf] for leaf in ("kernel", "bias"))
-        y = self.take(*x.shape[1:-1], kernel.shape[-1])
-        np.matmul(flat(x), kernel[0], out=flat(y))
-        y += bias[0]
+    def linear(self, x, owner, side):
+        """x [n in] by an owner's map and those that read the same."""
+        maps = self.weights.maps(owner)
+        y = self.take(side, maps[-1][0].stop)
+        for columns, (kernel, _), (bias, _) in maps:
+            np.matmul(x, kernel, out=y[:, columns])
+            y[:, columns] += bias
 
         def backward(dy):
-            self.products.append((kernel[1], x.base, dy.base))
-            self.add(bias[1], dy)
-            return (flat(dy) @ kernel[0].T).reshape(x.shape)
+            (_, (kernel, dkernel), (_, dbias)), = maps
+            self.products.append((dkernel, *side.all(x, dy)))
+            self.add(dbias, dy)
+            return dy @ kernel.T
 
         return y, backward
 
-    def dropout(self, x, owner):
-        """x where it is kept, divided by the chance of that."""
+    def dropout(self, x, owner, side):
+        """x [n F] where it is kept, divided by the chance of that."""
         if not self.batch.drawn:
             return x, lambda dy: dy
-        mask = self.batch.drawn[id(owner)][self.rows]
+        mask = self.batch.drawn[id(owner)][side.shares[self.number]]
 
         def drop(x):
-            left = np.multiply(x, mask, out=self.take(*x.shape[1:]))
-            left /= 1 - owner.rate
+            left = np.multiply(x, mask, out=self.take(side, x.shape[1]))
+            left *= 1 / (1 - owner.rate)
             return left
 
         return drop(x), drop
 
-    def norm(self, x, owner, place):
+    def norm(self, x, owner, place, side):
         """Any of the three norms; ``place`` is overwritten, and may be x."""
         if isinstance(owner, NoNorm):
             return x, lambda dy: dy
-        d = x.shape[-1]
-        scale, bias = (self.blocks[owner, leaf] for leaf in ("scale", "bias"))
+        d = x.shape[1]
+        (scale, dscale), (bias, dbias) = (
+            self.weights.pair(owner, leaf) for leaf in ("scale", "bias"))
         normalized = np.subtract(
             x, x.mean(axis=-1, keepdims=True), out=place)
-        squares = np.vecdot(normalized, normalized)[..., None]
+        squares = np.vecdot(normalized, normalized)[:, None]
         if isinstance(owner, LayerNorm):
-            divisor, share = np.sqrt(squares / d + owner.eps), 1 / d
+            inverse, share = 1 / np.sqrt(squares / d + owner.eps), 1 / d
         else:
             std = np.sqrt(squares / (d - 1))
-            divisor = std + owner.eps
-            share = divisor / (std * (d - 1))
-        normalized /= divisor
-        y = np.multiply(normalized, scale[0], out=self.take(*x.shape[1:]))
-        y += bias[0]
+            inverse = 1 / (std + owner.eps)
+            share = 1 / (inverse * std * (d - 1))
+        normalized *= inverse
+        y = np.multiply(normalized, scale, out=self.take(side, d))
+        y += bias
 
         def backward(dy):
-            self.add(scale[1], dy * normalized)
-            self.add(bias[1], dy)
-            dx = np.multiply(dy, scale[0], out=self.take(*x.shape[1:]))
-            along = np.vecdot(dx, normalized)[..., None] * share
+            self.add(dscale, dy * normalized)
+            self.add(dbias, dy)
+            dx = np.multiply(dy, scale, out=self.take(side, d))
+            along = np.vecdot(dx, normalized)[:, None] * share
             dx -= normalized * along
             dx -= dx.mean(axis=-1, keepdims=True)
-            dx /= divisor
+            dx *= inverse
             return dx
 
         return y, backward
 
-    def residual(self, x, sublayer, owner):
+    def residual(self, x, sublayer, owner, side):
         """x plus a sub-layer's output, normalised before or after."""
         pre = self.config.residual == "pre"
+        self.next()
         y, norm = self.norm(
-            x, owner.norm, self.take(*x.shape[1:])) if pre else (x, None)
+            x, owner.norm, self.take(side, x.shape[1]), side) if pre else (
+                x, None)
         y, inside = sublayer(y)
-        output, drop = self.dropout(y, owner.dropout)
+        output, drop = self.dropout(y, owner.dropout, side)
         output += x
         if not pre:
-            output, norm = self.norm(output, owner.norm, output)
+            output, norm = self.norm(output, owner.norm, output, side)
 
         def backward(dy):
-            dsummed = self.take(*x.shape[1:]) if pre else norm(dy)
+            dsummed = self.take(side, x.shape[1]) if pre else norm(dy)
             if pre:
                 dsummed[...] = dy
             dx = inside(drop(dsummed))
             dx = norm(dx) if pre else dx
             dx += dsummed
+            self.next()
             return dx
 
         return output, backward
 
     def heads(self, x):
-        """[B T n·D] to n arrays [B H T K], views."""
+        """[R T n·D] to n arrays [R H T K], views."""
         h, k = self.config.n_heads, self.config.d_k
-        x = x.reshape(*x.shape[:2], -1, h, k)
-        return x.transpose(2, 0, 3, 1, 4)
+        return x.reshape(*x.shape[:2], -1, h, k).transpose(2, 0, 3, 1, 4)
 
-    def attention(self, x, memory, mask, owner):
-        """x [B T D] attends to memory [B S D]; backward gives two."""
-        maps = [(x, owner.query)]
+    def blocks(self, *shape):
+        """Slices of my rows, as many as stay in the cache: [R *shape]."""
+        rows = max(BLOCK // math.prod(shape), 1)
+        return [slice(i, i + rows) for i in range(
+            0, self.rows.stop - self.rows.start, rows)]
+
+    def attention(self, x, memory, mask, owner, side, memory_side):
+        """x [n D] attends to memory; backward gives two.
+
+        Some rows at a time, whose scores stay in the cache.
+        """
+        maps = [(x, owner.query, side)]
         if memory is not x:
-            maps.append((memory, owner.key))
-        mapped = [self.linear(*pair) for pair in maps]
-        query, key, value = (h for y, _ in mapped for h in self.heads(y))
+            maps.append((memory, owner.key, memory_side))
+        mapped = [self.linear(*which) for which in maps]
+        sides, number = [which[2] for which in maps], self.number
+        query, key, value = (
+            head for (y, _), of in zip(mapped, sides)
+            for head in self.heads(of.spread(y, number)))
         root = math.sqrt(self.config.d_k)
-        weights = self.take(*query.shape[1:3], key.shape[2])
-        np.matmul(query, key.mT, out=weights)
-        weights /= root
-        softmax(weights, *mask)
-        dropped, drop = self.dropout(weights, owner.weights_dropout)
-        merged = self.take(*x.shape[1:])
-        np.matmul(dropped, value, out=self.heads(merged)[0])
-        output, back_output = self.linear(merged, owner.output)
+        shape = query.shape[1:3] + key.shape[2:3]
+        weights = self.kept(
+            self.batch.source.rows[-1].stop, *shape)[self.rows]
+        kept = self.batch.drawn.get(id(owner.weights_dropout))
+        merged = self.take(side, x.shape[1])
+        spread = side.spread(merged, number)
+        context, = self.heads(spread)
+        blocks = self.blocks(*shape)
+
+        def drop(block, x):
+            if kept is None:
+                return x
+            return x * kept[self.rows][block] * (
+                1 / (1 - owner.weights_dropout.rate))
+
+        for block in blocks:
+            these = np.matmul(
+                query[block], key[block].mT, out=weights[block])
+            these *= 1 / root
+            softmax(these, *(part if part is None else part[block]
+                             for part in mask))
+            np.matmul(drop(block, these), value[block], out=context[block])
+        side.pack(spread, number, merged)
+        output, back_output = self.linear(merged, owner.output, side)
 
         def backward(doutput):
-            dcontext, = self.heads(back_output(doutput))
-            dscores = drop(dcontext @ value.mT)
-            dscores -= np.vecdot(dscores, weights)[..., None]
-            dscores *= weights
-            dscores /= root
-            dmapped = [self.take(*y.shape[1:]) for y, _ in mapped]
-            dquery, dkey, dvalue = (h for y in dmapped for h in self.heads(y))
-            np.matmul(dscores, key, out=dquery)
-            np.matmul(dscores.mT, query, out=dkey)
-            np.matmul(dropped.mT, dcontext, out=dvalue)
+            dcontext, = self.heads(side.spread(back_output(doutput), number))
+            dmapped = [self.take(of, y.shape[1])
+                       for (y, _), of in zip(mapped, sides)]
+            rooms = [of.spread(dy, number)
+                     for dy, of in zip(dmapped, sides)]
+            dquery, dkey, dvalue = (
+                head for room in rooms for head in self.heads(room))
+            for block in blocks:
+                these, dthose = weights[block], dcontext[block]
+                dscores = drop(block, dthose @ value[block].mT)
+                dscores -= np.vecdot(dscores, these)[..., None]
+                dscores *= these
+                dscores *= 1 / root
+                np.matmul(dscores, key[block], out=dquery[block])
+                np.matmul(dscores.mT, query[block], out=dkey[block])
+                np.matmul(drop(block, these).mT, dthose, out=dvalue[block])
+            for of, dy, room in zip(sides, dmapped, rooms):
+                of.pack(room, number, dy)
             dx, *dmemory = (
                 back(dy) for (_, back), dy in zip(mapped, dmapped))
             for dy in dmemory:
@@ -241,20 +304,20 @@ class Rows:
 
         return output, backward
 
-    def feed_forward(self, x, owner):
-        """Two linear maps with an activation between, x [B T D]."""
-        inner, back_inner = self.linear(x, owner.inner)
+    def feed_forward(self, x, owner, side):
+        """Two linear maps with an activation between, x [n D]."""
+        inner, back_inner = self.linear(x, owner.inner, side)
         relu = self.config.activation == "relu"
         activated = np.maximum(inner, 0, out=inner) if relu else self.take(
-            *inner.shape[1:])
+            side, inner.shape[1])
         if not relu:
             activated[...] = owner.activation(inner)
-        dropped, drop = self.dropout(activated, owner.activated_dropout)
-        output, back_outer = self.linear(dropped, owner.outer)
+        dropped, drop = self.dropout(activated, owner.activated_dropout, side)
+        output, back_outer = self.linear(dropped, owner.outer, side)
 
         def backward(doutput):
             dactivated = drop(back_outer(doutput))
-            dinner = self.take(*inner.shape[1:])
+            dinner = self.take(side, inner.shape[1])
             if relu:
                 np.multiply(dactivated, activated > 0, out=dinner)
             else:
@@ -263,40 +326,42 @@ class Rows:
 
         return output, backward
 
-    def embedding(self, tokens, embedding, positions):
-        """Rows of a table for tokens, int [B T], and their positions."""
+    def embedding(self, side, embedding, positions):
+        """Rows of a table for a side's tokens, and their positions."""
         owner = getattr(embedding, "embedding", embedding)
-        table = self.blocks[owner, "table"]
-        factor = embedding.factor
-        x = self.take(tokens.shape[1], self.config.d_model)
-        np.multiply(table[0][tokens[self.rows]], factor, out=x)
-        x += positions.table[positions.first:][:tokens.shape[1]].astype(
-            x.dtype)
-        dropped, drop = self.dropout(x, positions.dropout)
+        table, dtable = self.weights.pair(owner, "table")
+        factor, mine = embedding.factor, side.shares[self.number]
+        x = self.take(side, self.config.d_model)
+        np.multiply(table[side.ids[mine]], factor, out=x)
+        x += positions.table[
+            positions.first + side.positions[mine]].astype(x.dtype)
+        dropped, drop = self.dropout(x, positions.dropout, side)
 
         def backward(ddropped):
-            dx = np.multiply(
-                drop(ddropped), factor, out=self.take(*x.shape[1:]))
-            self.lookups.append((table[1], tokens, dx.base))
+            dx = np.multiply(drop(ddropped), factor, out=self.take(
+                side, x.shape[1], keep=True))
+            self.lookups.append((dtable, side.ids, *side.all(dx)))
 
         return dropped, backward
 
-    def stack(self, x, stack, mask, memory, memory_mask):
+    def stack(self, x, stack, side, mask, memory, memory_mask):
         """The encoder, which has no memory to read, or the decoder."""
-        backs = []
+        source, backs = self.batch.source, []
         for layer in stack.layers:
             sublayers = {"self_attention": lambda x: self.attention(
-                x, x, mask, layer.self_attention)}
+                x, x, mask, layer.self_attention, side, side)}
             if memory is not None:
                 sublayers["cross_attention"] = lambda x: self.attention(
-                    x, memory, memory_mask, layer.cross_attention)
+                    x, memory, memory_mask, layer.cross_attention, side,
+                    source)
             sublayers["feed_forward"] = lambda x: self.feed_forward(
-                x, layer.feed_forward)
+                x, layer.feed_forward, side)
             for name, sublayer in sublayers.items():
                 x, back = self.residual(
-                    x, sublayer, getattr(layer, f"{name}_residual"))
+                    x, sublayer, getattr(layer, f"{name}_residual"), side)
                 backs.append(back)
-        x, back = self.norm(x, stack.norm, x)
+        self.next()
+        x, back = self.norm(x, stack.norm, x, side)
         backs.append(back)
 
         def backward(dx):
@@ -306,39 +371,56 @@ class Rows:
 
         return x, backward
 
-    def projection(self, x):
-        """x [B T D] to logits [B T V]."""
+    def projection(self, x, model):
+        """x [n D] to logits [n V]."""
+        side = self.batch.target
         if not self.config.output_tied:
-            return self.linear(x, self.model.projection)
-        table = self.blocks[self.model.source_embedding, "table"]
-        logits = self.take(x.shape[1], len(table[0]))
-        np.matmul(flat(x), table[0].T, out=flat(logits))
+            return self.linear(x, model.projection, side)
+        table, dtable = self.weights.pair(model.source_embedding, "table")
+        logits = self.take(side, len(table), keep=True)
+        np.matmul(x, table.T, out=logits)
 
         def backward(dlogits):
-            self.products.append((table[1], dlogits.base, x.base))
-            return (flat(dlogits) @ table[0]).reshape(x.shape)
+            self.products.append((dtable, *side.all(dlogits, x)))
+            return dlogits @ table
 
         return logits, backward
 
-    def run(self):
-        """There and back; the loss."""
-        model, batch = self.model, self.batch
+    def forward(self, model):
+        """The logits, and the way back from their gradient."""
+        batch = self.batch
         masks = [bias_of(mask[self.rows], self.dtype) for mask in batch.masks]
         x, back_source = self.embedding(
             batch.source, model.source_embedding, model.source_positions)
         memory, back_encoder = self.stack(
-            x, model.encoder, masks[0], None, None)
+            x, model.encoder, batch.source, masks[0], None, None)
+        if self.returning:  # the decoder would write over it
+            memory = memory.copy()
+        self.next()
         x, back_target = self.embedding(
             batch.target, model.target_embedding, model.target_positions)
         decoded, back_decoder = self.stack(
-            x, model.decoder, masks[1], memory, masks[0])
-        logits, back_projection = self.projection(decoded)
-        loss, labels = 0, batch.labels[self.rows].reshape(-1)
+            x, model.decoder, batch.target, masks[1], memory, masks[0])
+        logits, back_projection = self.projection(decoded, model)
+
+        def backward(dlogits):
+            self.returning, self.dmemory = True, np.zeros_like(memory)
+            dx = back_projection(dlogits)
+            self.next()
+            back_target(back_decoder(dx))
+            back_source(back_encoder(self.dmemory))
+            self.next()
+
+        return logits, backward
+
+    def run(self, model):
+        """There and back; the loss."""
+        logits, backward = self.forward(model)
+        loss = 0
+        labels = self.batch.labels[self.batch.target.shares[self.number]]
         chunk = max(8 * BLOCK // logits.shape[-1], 1)
         for i in range(0, len(labels), chunk):
-            loss += cross_entropy(flat(logits)[i:i + chunk],
-                                  labels[i:i + chunk], batch.count, self.config)
-        self.dmemory = np.zeros_like(memory)
-        back_target(back_decoder(back_projection(logits)))
-        back_source(back_encoder(self.dmemory))
+            loss += cross_entropy(logits[i:i + chunk], labels[i:i + chunk],
+                                  self.batch.count, self.config)
+        backward(logits)
         return loss

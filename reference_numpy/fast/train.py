@@ -6,9 +6,11 @@ rounding. What makes it fast:
 - The rows of a batch are shared out to threads, as many as there are
   processors, since NumPy lets go of Python's lock while it computes. Whoever
   calls this gives BLAS one thread (``OPENBLAS_NUM_THREADS=1``).
+- Padding behind the rows is left out; only attention sees the whole batch.
 - Arrays are kept from step to step, and a thread's are some rows of arrays of
   all rows. So the gradient of a kernel is one product over the whole batch,
-  made when all threads are through, and comes out the same at every run.
+  made when all threads have come back through a sub-layer, and comes out the
+  same at every run. Then what the sub-layer had serves another.
 - All weights are views of one flat array, and likewise their gradients and
   moments: Adam goes through them once, in blocks that stay in the cache. Maps
   of one input, such as those to query, key and value, are concatenated.
@@ -17,17 +19,19 @@ rounding. What makes it fast:
 
 import concurrent.futures
 import dataclasses
-import itertools
+import functools
 import math
 import os
+import threading
 
 import numpy as np
 
-from contract import fast_forms
+from contract import fast_forms, packing
 from contract.dropping import places
 from reference_numpy import random
 from reference_numpy.dropout import draw
-from reference_numpy.fast.rows import Pairs, Rows, flat
+from reference_numpy.fast.packing import Side, parts
+from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import BLOCK, Weights, blocks
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.optimizer import OPTIMIZERS
@@ -67,10 +71,25 @@ def covers(config):
     return not fast_forms.unknown(config, known(config))
 
 
-def parts(length, count):
-    """Slices that share ``length`` out evenly; none is empty."""
-    ends = [length * i // count for i in range(count + 1)]
-    return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]
+def together(pool, barrier, functions):
+    """What functions return that meet at a barrier, each in a thread.
+
+    If one fails the others do not wait for it, and its error is raised.
+    """
+    def guarded(function):
+        try:
+            return function()
+        except BaseException:
+            barrier.abort()
+            raise
+
+    futures = [pool.submit(guarded, function) for function in functions]
+    errors = [error for error in (future.exception() for future in futures)
+              if error]
+    for error in sorted(errors, key=lambda error: isinstance(
+            error, threading.BrokenBarrierError)):
+        raise error
+    return [future.result() for future in futures]
 
 
 class Trainer:
@@ -84,7 +103,11 @@ class Trainer:
         self.m, self.v = self.weights.m, self.weights.v
         self.threads = len(os.sched_getaffinity(0)) if hasattr(
             os, "sched_getaffinity") else os.cpu_count()
-        self.pool = concurrent.futures.ThreadPoolExecutor(self.threads)
+
+    @functools.cached_property
+    def pool(self):
+        """The threads, which all work at once."""
+        return concurrent.futures.ThreadPoolExecutor(self.threads)
 
     def train_step(self, sources, targets):
         """Make one step on A batches, as Trainer does."""
@@ -106,44 +129,65 @@ class Trainer:
 
     def run(self, source, target, count, key, number):
         """Add a batch's gradient to those before it; its part of the loss."""
-        config, read = self.model.config, target[:, :-1]
+        read, labels = target[:, :-1], target[:, 1:]
         if self.shape != (*source.shape, *read.shape):
             self.shape, self.arrays = (*source.shape, *read.shape), {}
-        drawn = draw(key, places(config, *source.shape, read.shape[1]),
-                     config.dropout, self.training.masks == "native")
-        drawn = {module: drawn[path] for module, path
-                 in paths(self.model).items() if path in drawn}
-        rows = parts(len(source), self.threads)
-        masks = (padding_mask(source, config.pad_id),
-                 padding_mask(read, config.pad_id)
-                 & causal_mask(read.shape[1]))
-        pairs = Pairs(source, read, target[:, 1:], masks, count, drawn,
-                      len(rows))
-        shares = [Rows(self, pairs, *share) for share in enumerate(rows)]
-        loss = sum(self.pool.map(Rows.run, shares))
-        first = shares[0]
-        list(self.pool.map(
-            lambda i: self.multiply(first.products, i, number > 0),
-            range(self.threads)))
-        for gradient, summands in first.sums:
+        pairs = self.pairs(source, read, labels, count, key)
+        shares = pairs.source.rows
+        barrier = threading.Barrier(len(shares))
+
+        def meet(products, share):
+            """Multiply what all threads have brought, each a part."""
+            barrier.wait()
+            self.multiply(products, share, len(shares), number > 0)
+            barrier.wait()
+
+        passes = [Rows(self.model.config, self.weights, self.arrays, pairs,
+                       share, meet) for share in range(len(shares))]
+        loss = sum(together(self.pool, barrier, [
+            functools.partial(one.run, self.model) for one in passes]))
+        for gradient, summands in passes[0].sums:
             gradient[...] = summands.sum(axis=0) + (number > 0) * gradient
-        for gradient, tokens, summands in first.lookups:
-            if not (config.output_tied or number):
+        for gradient, tokens, summands in passes[0].lookups:
+            if not (self.model.config.output_tied or number):
                 gradient[...] = 0
-            for token, summand in zip(tokens.flat, flat(summands)):
+            for token, summand in zip(tokens, summands):
                 gradient[token] += summand
         return loss
 
-    def multiply(self, products, i, more):
+    def pairs(self, source, read, labels, count, key):
+        """What is known of a batch: Pairs."""
+        config = self.model.config
+        rows = parts(len(source), self.threads)
+        sides = dict(zip(("source", "target"), (
+            Side(ids, lengths, rows) for ids, lengths in zip(
+                (source, read), packing.lengths(config, source, labels)))))
+        drawn = draw(key, places(config, *source.shape, read.shape[1]),
+                     config.dropout, self.training.masks == "native")
+        inside = {"source_positions": "source", "encoder": "source",
+                  "target_positions": "target", "decoder": "target"}
+        for path, kept in drawn.items():
+            if not path.endswith("weights_dropout"):
+                side = sides[inside[path.partition(".")[0]]]
+                drawn[path] = kept.reshape(-1, kept.shape[-1])[side.places]
+        drawn = {module: drawn[path] for module, path
+                 in paths(self.model).items() if path in drawn}
+        masks = (padding_mask(source, config.pad_id),
+                 padding_mask(read, config.pad_id)
+                 & causal_mask(read.shape[1]))
+        return Pairs(*sides.values(), labels.ravel()[sides["target"].places],
+                     masks, count, drawn)
+
+    def multiply(self, products, share, shares, more):
         """A thread's rows of every kernel's gradient."""
         for gradient, x, y in products:
-            rows = parts(len(gradient), self.threads)
-            if i < len(rows):
-                x_rows, rows = flat(x)[:, rows[i]].T, gradient[rows[i]]
+            rows = parts(len(gradient), shares)
+            if share < len(rows):
+                x_rows, part = x[:, rows[share]].T, gradient[rows[share]]
                 if more:
-                    rows += x_rows @ flat(y)
+                    part += x_rows @ y
                 else:
-                    np.matmul(x_rows, flat(y), out=rows)
+                    np.matmul(x_rows, y, out=part)
 
     def squares(self, share):
         """The sum of squares of a share of the gradient."""

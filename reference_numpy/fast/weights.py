@@ -41,6 +41,28 @@ class Views(list):
         self[i][...] = value
 
 
+class Plain:
+    """A model's weights as they are, where no gradient is wanted."""
+
+    def __init__(self, model):
+        self.together = {owners[0]: owners for owners in concatenated(model)}
+        self.dtype = next(leaves(model))[1].table.dtype
+
+    def pair(self, owner, leaf):
+        """A weight, and None in place of its gradient."""
+        return getattr(owner, leaf), None
+
+    def maps(self, owner):
+        """Where each map's output stands, and its kernel and bias."""
+        found, start = [], 0
+        for one in self.together[owner]:
+            end = start + one.kernel.shape[1]
+            columns, start = slice(start, end), end
+            found.append((columns, self.pair(one, "kernel"),
+                          self.pair(one, "bias")))
+        return found
+
+
 class Weights:
     """A model's weights, their gradients and moments in one flat array.
 
@@ -68,6 +90,16 @@ class Weights:
                     part[0] = array
                     setattr(owner, leaf, part[0])
                     named[owner, leaf] = part
+        self.dtype = self.flat.dtype
         self.m, self.v = (Views(named[owner, leaf][kind]
                                 for _, owner, leaf in leaves(model))
                           for kind in (2, 3))
+
+    def pair(self, owner, leaf):
+        """A weight and its gradient, with those that read the same."""
+        return self.blocks[owner, leaf][:2]
+
+    def maps(self, owner):
+        """Where the output of all that read one input stands; see Plain."""
+        kernel, bias = (self.pair(owner, leaf) for leaf in ("kernel", "bias"))
+        return [(slice(0, kernel.shape[-1]), kernel, bias)]
