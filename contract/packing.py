@@ -46,3 +46,54 @@ def places(lengths, width):
 def pays(kept, size):
     """Whether so many tokens, of a batch of ``size``, are few enough."""
     return kept <= PAYS * size
+
+
+#: Where every number of tokens is compiled: how many numbers there are, and how
+#: many tokens have to be saved.
+LEVELS, LEAST = 4, 128
+
+
+def level(config, sources, labels):
+    """How many of LEVELS parts of a batch's tokens are computed.
+
+    Of [A B S] and [A B T] the fullest batch says it. All parts where it does
+    not pay to compile anew.
+    """
+    kept, size = 0, 0
+    for ids, of in zip((sources, labels), zip(*(
+            lengths(config, *batch) for batch in zip(sources, labels)))):
+        count = max(int(np.sum(one)) for one in of)
+        size += ids[0].size
+        kept = max(kept, -(-count * LEVELS // ids[0].size))
+    saved = size * (LEVELS - kept) // LEVELS
+    return max(kept, 1) if saved >= LEAST else LEVELS
+
+
+def both_ways(lengths, width, count):
+    """Places of ``count`` tokens, and where each place's token then stands.
+
+    Of rows of some lengths. Tokens that are more than there are have a place
+    behind all, and padding a token behind all.
+    """
+    found = places(lengths, width)
+    there = np.full(count, len(lengths) * width, np.int32)
+    there[:len(found)] = found
+    back = np.full(len(lengths) * width, count, np.int32)
+    back[found] = np.arange(len(found))
+    return there, back
+
+
+def compiled(config, sources, labels):
+    """How batches are packed where every number of tokens is compiled.
+
+    Returns:
+        Of sources and of targets ``both_ways``, int32 [A N] and [A B·T]; None
+        where it does not pay.
+    """
+    part = level(config, sources, labels)
+    if part == LEVELS:
+        return None
+    each = [lengths(config, *batch) for batch in zip(sources, labels)]
+    return [tuple(map(np.stack, zip(*(
+        both_ways(one, ids.shape[2], -(-part * ids[0].size // LEVELS))
+        for one in of)))) for ids, of in zip((sources, labels), zip(*each))]

@@ -8,26 +8,49 @@ attention is the readable form's.
 from contract import checks, dropping
 from contract.trace import tap
 from impl_jax import attention
-from impl_jax.attention import shared
+from impl_jax.attention import scaled_dot_product_attention, shared
 from impl_jax.fast import blocks
+from impl_jax.fast.packing import Attending
 from impl_jax.relative import NoRelative
 
 
 class MultiHeadAttention(attention.MultiHeadAttention):
-    """See impl_jax.attention."""
+    """See impl_jax.attention.
+
+    In training x, memory and the mask may be packed; see fast/packing.py.
+    """
 
     def __call__(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        if not (min(x.shape[1], memory.shape[1]) >= blocks.SIZE
+        packed = isinstance(mask, Attending)
+        if not packed and not self.in_blocks(x.shape[1], memory.shape[1]):
+            return super().__call__(x, memory, mask, cache)
+        query, key, value = self.query(x), self.key(memory), self.value(memory)
+        if packed:
+            queries, keys, mask = mask.queries, mask.keys, mask.mask
+            query = queries.spread(query)
+            key, value = keys.spread(key), keys.spread(value)
+        merged = self.merge(self.context(
+            *map(self.split, (query, key, value)), mask))
+        if packed:
+            merged = queries.pack(merged)
+        return tap(self, "output", self.output(merged))
+
+    def in_blocks(self, queries, keys):
+        """Whether so many queries and keys are attended to in blocks."""
+        return (min(queries, keys) >= blocks.SIZE
                 and self.softmax is attention.masked_softmax
                 and isinstance(self.relative, NoRelative)
-                and dropping.kept(self.weights_dropout) is None):
-            return super().__call__(x, memory, mask, cache)
-        query = self.query_rotary(self.split(self.query(x)), 0)
-        key = self.key_rotary(self.split(self.key(memory)), 0)
-        value = self.split(self.value(memory))
+                and dropping.kept(self.weights_dropout) is None)
+
+    def context(self, query, key, value, mask):
+        """The context [B H T K] of a whole batch."""
+        query, key = self.query_rotary(query, 0), self.key_rotary(key, 0)
+        bias = self.relative(query, key, 0)
+        wide = (shared(y, self.times) for y in (key, value))
+        if not self.in_blocks(query.shape[2], key.shape[2]):
+            return scaled_dot_product_attention(
+                query, *wide, bias, mask, self.divisor, self.softmax,
+                self.weights_dropout, self)
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-        context = blocks.attend(
-            query, shared(key, self.times), shared(value, self.times), mask,
-            False, self.divisor)
-        return tap(self, "output", self.output(self.merge(context)))
+        return blocks.attend(query, *wide, mask, False, self.divisor)

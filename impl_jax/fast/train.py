@@ -9,28 +9,41 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
+from contract import packing
 from contract.dropping import dropping, places
 from impl_jax import random, train
 from impl_jax.fast.dropout import draw
 from impl_jax.fast.loss import cross_entropy
+from impl_jax.fast.packing import Packed, pack_kept, packed_vectors
 from impl_jax.fast.random import fold_in
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
 
-def loss_and_gradients(model, source, target, drawn):
-    """The loss of one batch, and its gradient by every weight."""
+def loss_and_gradients(model, source, target, drawn, both):
+    """The loss of one batch, and its gradient by every weight.
+
+    ``both`` says how sources and targets are packed; None if they are not.
+    """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
     target_mask = (padding_mask(read, config.pad_id)
                    & causal_mask(read.shape[1]))
     graph, weights = nnx.split(model)
+    if both:
+        both = [Packed(*ways, ids.shape)
+                for ways, ids in zip(both, (source, read))]
+        drawn = pack_kept(drawn, both)
+        labels = both[config.stacks != "encoder"].labels(
+            labels, config.pad_id)
 
     def loss_of(weights):
         model = nnx.merge(graph, weights)
+        inputs = source, read, source_mask, target_mask
         with dropping(paths(model), drawn):
-            output = model(source, read, source_mask, target_mask)
+            output = model(*inputs) if not both else model.project(
+                packed_vectors(model, *inputs, both))
         return cross_entropy(output, labels, config.pad_id,
                              config.label_smoothing, config.smoothing)
 
@@ -56,13 +69,17 @@ class Trainer(train.Trainer):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
         settings = self.optimizer.settings(self.step)
+        both = packing.compiled(self.model.config, *map(
+            np.asarray, (sources, targets[:, :, 1:]))) if len(
+                sources.devices()) == 1 else None
         weights, self.m, self.v, loss, norm = self.compiled(
-            nnx.state(self.model), self.m, self.v, sources, targets,
+            nnx.state(self.model), self.m, self.v, sources, targets, both,
             np.uint32(self.step), np.asarray(settings, self.m[0].dtype))
         nnx.update(self.model, weights)
         return loss, norm, settings[0]
 
-    def _compute(self, weights, m, v, sources, targets, step, settings):
+    def _compute(
+            self, weights, m, v, sources, targets, both, step, settings):
         model, training = nnx.merge(self.graph, weights), self.training
         key = fold_in(self.key, step)
         counts = jnp.sum(
@@ -73,21 +90,23 @@ class Trainer(train.Trainer):
             model.config, *sources.shape[1:], targets.shape[2] - 1)
 
         def accumulate(total, batch):
-            source, target, share, i = batch
+            source, target, both, share, i = batch
             drawn = self.draw(fold_in(key, i), shapes)
-            parts = loss_and_gradients(model, source, target, drawn)
+            parts = loss_and_gradients(model, source, target, drawn, both)
             return jax.tree.map(
                 lambda a, b: a + share * b, total, parts), None
 
         if len(sources) == 1:  # a sum would be a second array of each
             loss, gradients = loss_and_gradients(
                 model, sources[0], targets[0],
-                self.draw(fold_in(key, 0), shapes))
+                self.draw(fold_in(key, 0), shapes),
+                jax.tree.map(lambda array: array[0], both))
         else:
             (loss, gradients), _ = jax.lax.scan(
                 accumulate, (jnp.zeros_like(shares[0]),
                              [jnp.zeros_like(array) for array in m]),
-                (sources, targets, shares, jnp.arange(len(sources))))
+                (sources, targets, both, shares,
+                 jnp.arange(len(sources))))
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         for i, (_, parameter) in enumerate(leaves(model)):
             weight, m[i], v[i] = self.optimizer.update(
