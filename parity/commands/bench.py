@@ -20,9 +20,8 @@ QUICK = "PARITY_BENCH_QUICK"
 
 def bench(
     work: Annotated[Optional[list[str]], typer.Argument(
-        metavar="WORK…", help="forward, training, generation, attention, "
-        "loading.  "
-        "[default: forward training]")] = None,
+        metavar="WORK…", help="forward, training, padded, generation, "
+        "attention, loading.  [default: forward training]")] = None,
     port: Annotated[Words, typer.Option(
         "--port", metavar="NAME", help="numpy, torch, keras, jax or all; each "
         "beside its framework's own layers.  [default: all]")] = None,
