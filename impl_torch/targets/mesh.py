@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 import torch
 from torch import distributed, nn
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import (
     FSDPModule, fully_shard, register_fsdp_forward_method)
 from torch.distributed.tensor import (
@@ -123,9 +123,14 @@ class MeshEngine:
 
     def __init__(self, axes, mode):
         self.mode, self.rows_read = mode, 0
-        mesh = init_device_mesh(
-            "cpu", (axes["data"], axes["model"]),
-            mesh_dim_names=("data", "model"))
+        # torch: groups that a mesh makes itself wait for half an hour
+        ranks = torch.arange(axes["data"] * axes["model"]).reshape(
+            axes["data"], axes["model"])
+        groups = [distributed.new_subgroups_by_enumeration(
+            rows.tolist(), timeout=datetime.timedelta(seconds=PATIENCE))[0]
+            for rows in (ranks.T, ranks)]
+        mesh = DeviceMesh.from_group(
+            groups, "cpu", mesh=ranks, mesh_dim_names=("data", "model"))
         self.data, self.model = mesh["data"], mesh["model"]
 
     def __getattr__(self, name):

@@ -184,6 +184,9 @@ class Here(Port):
 #: What is said of a port whose process is gone.
 ENDED = "its process ended"
 
+#: Seconds in which a process may end by itself.
+MOMENT = 2
+
 
 class Apart(Port):
     """A port that works in a process of its own, one thing after another.
@@ -229,8 +232,10 @@ class Apart(Port):
         self._process.terminate()
 
     def close(self):
-        """End the process, whatever it is at."""
+        """End the process, whatever it is at; even one that was stopped."""
         self.terminate()
+        self._process.join(MOMENT)
+        self._process.kill()
         self._thread.shutdown(cancel_futures=True)
         self._process.join()
 
