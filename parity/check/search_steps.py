@@ -109,7 +109,8 @@ def choices(engine):
             ("the whole sum", [even, [-9, -9, -9, -9, 0]], [1, 1],
              {"top_p": 0.5}, [2, 4]),
             ("tiny p", [[-3002, -np.inf, -3001, -3009, -3000]], [0.9], {},
-             [2])):
+             [2]),
+            ("nothing that may follow", [[-np.inf] * 5], [0.5], {}, [0])):
         search = object.__new__(kind)
         search.settings = GenerationConfig(method="sample", **changes)
         search.draws = engine.to_native(

@@ -135,8 +135,9 @@ def questions():
     Of the models that parity.check.search_alone has, only long searches are
     asked for: their rules it asks for without a model.
     """
+    first = (*search_alone.ASKED, "choices")
     every = [of_engine(name) for name in sorted(
-        face.ASKED, key=lambda name: name not in search_alone.ASKED)]
+        face.ASKED, key=lambda name: name not in first)]
     for preset in PRESETS:
         every += of_preset(preset)
     for seed in range(len(seeds.variants())):

@@ -65,3 +65,14 @@ def test_what_follows_depends_on_the_source_and_on_every_token():
     hidden = np.where(seen[:, 0, 0], source, 5)
     np.testing.assert_array_equal(scores(hidden, target), usual)
     assert (scores(source, target, seen=~seen) != usual).any()
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ("np.tile(causal_mask(read.shape[1]), (len(read), 1, 1, 1))",
+     "causal_mask(read.shape[1])", "not of every row"),
+    ("settings.cached and model.cached", "False", "reads"),
+    ("settings.cached and model.cached", "True", "reads")])
+def test_what_is_read_is_told(old, new, words):
+    """Though the answer is right."""
+    with searching(REFERENCE, old, new), pytest.raises(ValueError, match=words):
+        wrong("greedy")
