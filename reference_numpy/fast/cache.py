@@ -2,14 +2,32 @@
 
 The memory never changes, so its keys and values are computed once for a whole
 search, and the hypotheses of a source share them. Self-attention's are in
-arrays of the full length, of which only the written part is read or moved.
+arrays of the full length, of which only the written part is read or moved; its
+query, key and value are one product, since a token is mostly the reading of
+weights, and long rows of them are read sooner.
 """
+
+import typing
 
 import numpy as np
 
 from reference_numpy.attention import shared
-from reference_numpy.fast.attention import (
-    masked_softmax, scaled_dot_product_attention)
+
+
+class Kept(typing.NamedTuple):
+    """What a search keeps of a layer.
+
+    Attributes:
+        kernel, bias: self-attention's three maps as one, [D H·K + 2 G·K].
+        key, value: self-attention's, of which a part is written: [R G N K].
+        memory: cross-attention's key and value, [B G S K] each.
+    """
+
+    kernel: np.ndarray
+    bias: np.ndarray | float
+    key: np.ndarray
+    value: np.ndarray
+    memory: tuple
 
 
 def keys_and_values(attention, x):
@@ -18,26 +36,44 @@ def keys_and_values(attention, x):
             attention.split(attention.value(x)))
 
 
-def attend(attention, x, key, value, mask):
-    """An attention's output for x [R T D], its keys and values given."""
-    query = attention.split(attention.query(x))
-    key, value = (shared(y, attention.times) for y in (key, value))
-    context = scaled_dot_product_attention(
-        query, key, value, 0, mask, attention.divisor, masked_softmax,
-        attention.weights_dropout, {})
+def together(*maps):
+    """The kernels of some linear maps of one input side by side; the biases."""
+    biases = [getattr(each, "bias", np.zeros_like(each.kernel[0]))
+              for each in maps]
+    return (np.concatenate([each.kernel for each in maps], axis=-1),
+            np.concatenate(biases))
+
+
+def attend(attention, query, key, value, mask):
+    """An attention's output for query [R H T K], keys and values given.
+
+    ``mask`` is None where all keys may be read.
+    """
+    key, value = (shared(y, attention.times) if attention.times > 1 else y
+                  for y in (key, value))
+    weights = query @ key.mT
+    weights /= attention.divisor
+    if mask is not None:
+        np.copyto(weights, np.finfo(weights.dtype).min, where=~mask)
+    weights -= weights.max(axis=-1, keepdims=True)
+    np.exp(weights, out=weights)
+    if mask is not None:
+        np.copyto(weights, 0, where=~mask)  # of a row that may read nothing
+    total = weights.sum(axis=-1, keepdims=True)
+    total[total == 0] = 1
+    context = weights @ value
+    context /= total
     return attention.output(attention.merge(context))
 
 
 def new_cache(model, memory, rows, length):
-    """Room for ``length`` tokens of so many rows, and the memory's pairs.
-
-    Returns:
-        Two pairs for each layer: self-attention's key and value [R G N K], and
-        cross-attention's [B G S K] of memory [B S D].
-    """
+    """Room for ``length`` tokens of so many rows of memory [B S D], a layer."""
     shape = (rows, model.config.kv_heads, length, model.config.d_k)
-    return [((np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype)),
-             keys_and_values(layer.cross_attention, memory))
+    return [Kept(*together(layer.self_attention.query,
+                           layer.self_attention.key,
+                           layer.self_attention.value),
+                 np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype),
+                 keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]
 
 
@@ -53,17 +89,23 @@ def decode_one(model, token, position, cache, source_mask):
     x = embedded + positions.table[positions.first + position].astype(
         embedded.dtype)
     written = slice(position + 1)
-    for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
+    mask = None if source_mask.all() else source_mask
+    for layer, kept in zip(model.decoder.layers, cache):
         y, _ = layer.self_attention_residual.before(x)
-        key_, value_ = keys_and_values(layer.self_attention, y)
-        key[:, :, position], value[:, :, position] = (
-            key_[:, :, 0], value_[:, :, 0])
-        y = attend(layer.self_attention, y, key[:, :, written],
-                   value[:, :, written], np.ones((1, 1, 1, 1), bool))
+        attention, groups = layer.self_attention, kept.key.shape[1]
+        y = y[:, 0] @ kept.kernel
+        y += kept.bias
+        heads = attention.split(y[:, None])  # of queries, keys and values
+        kept.key[:, :, position] = heads[:, -2 * groups:-groups, 0]
+        kept.value[:, :, position] = heads[:, -groups:, 0]
+        y = attend(attention, heads[:, :-2 * groups],
+                   kept.key[:, :, written], kept.value[:, :, written], None)
         x = layer.self_attention_residual.after(x, y, {})
         y, _ = layer.cross_attention_residual.before(x)
         y = y.reshape(len(source_mask), -1, y.shape[-1])
-        y = attend(layer.cross_attention, y, *memory, source_mask)
+        attention = layer.cross_attention
+        y = attend(attention, attention.split(attention.query(y)),
+                   *kept.memory, mask)
         x = layer.cross_attention_residual.after(x, y.reshape(x.shape), {})
         y, _ = layer.feed_forward_residual.before(x)
         y, _ = layer.feed_forward.forward(y)
@@ -78,6 +120,6 @@ def reorder(cache, parents, written):
     The memory's keys and values stay: a row's parent has the same source.
     """
     moved = np.flatnonzero(parents != np.arange(len(parents)))
-    for (key, value), _ in cache:
-        for kept in key, value:
-            kept[moved, :, :written] = kept[parents[moved], :, :written]
+    for kept in cache:
+        for old in kept.key, kept.value:
+            old[moved, :, :written] = old[parents[moved], :, :written]
