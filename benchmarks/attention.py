@@ -36,7 +36,7 @@ def truth_of(case):
         Dropout(0.0), {})
 
 
-def measured(names, settled, rounds, loud, notes):
+def measured(names, settled, rounds, loud, notes, profile=False):
     """Validate and time every case, in turn: the report, as plain data.
 
     Args:
@@ -45,6 +45,7 @@ def measured(names, settled, rounds, loud, notes):
         rounds: turns of each.
         loud: whether what libraries print is shown.
         notes: a Console for progress.
+        profile: whether it is also told where the time goes.
     """
     threads, cores, clock = settled
     names = harness.installed(
@@ -75,6 +76,9 @@ def measured(names, settled, rounds, loud, notes):
                     rows[case][worker.name]["turns"].append(harness.take_turn(
                         worker, 1, clock, warm=False))
         results = {worker.name: worker.ask("describe") for worker in workers}
+        for worker in workers if profile else ():
+            worker.ask("choose", case=next(iter(CASES)))
+            results[worker.name]["profile"] = worker.ask("profile")
     for table in rows.values():
         for name, row in table.items():
             row["seconds"] = statistics.median(harness.quiet_turns(row, clock))

@@ -72,14 +72,15 @@ def passes(work, options, notes):
     names = chosen(known, options["ports"], options["against"])
     report = harness.measured(
         benchmark, names, options["settled"], options["rounds"],
-        options["repeats"], options["loud"], notes)
+        options["repeats"], options["loud"], notes, options["profile"])
+    profiles = profiled(work, known, report["results"])
     rows = {row["name"]: {
         "title": row["title"], "form": known[row["name"]].form,
         "peer": known[row["name"]].peer, "seconds": row["median"],
         "peak": row["peak"], "error": row["error"]}
         for row in report["rows"]}
-    return list(compared(work, rows, options["against"])), roofline(
-        work, report), list(harness.caption(report))
+    return list(compared(work, rows, options["against"])), [roofline(
+        work, report), *harness.caption(report)], profiles
 
 
 def roofline(work, report):
@@ -116,7 +117,7 @@ def generation(options, notes):
     report = timing.measured(
         names, options["settled"], options["rounds"],
         timing.LENGTHS[1 if options["rounds"] > 2 else 0], False,
-        options["loud"], notes)
+        options["loud"], notes, options["profile"])
     rows = []
     for search, table in report["rows"].items():
         for length in report["lengths"]:
@@ -128,7 +129,8 @@ def generation(options, notes):
                     "error": 0.0}
                 for row in table if length in row["seconds"]},
                 options["against"])
-    return rows, "", list(timing.caption(report))
+    return rows, list(timing.caption(report)), profiled(
+        "generation", known, report["results"])
 
 
 def attention(options, notes):
@@ -136,11 +138,55 @@ def attention(options, notes):
     from benchmarks import attention as timing
     report = timing.measured(
         chosen(timing.IMPLEMENTATIONS, options["ports"], options["against"]),
-        options["settled"], options["rounds"], options["loud"], notes)
+        options["settled"], options["rounds"], options["loud"], notes,
+        options["profile"])
     rows = []
     for case, table in report["rows"].items():
         rows += compared(f"attention, {case}", table, options["against"])
-    return rows, "", list(harness.caption(report))
+    return rows, list(harness.caption(report)), profiled(
+        "attention", timing.IMPLEMENTATIONS, report["results"])
+
+
+def profiled(work, known, results):
+    """Where the time went, in rows: a part of an implementation each."""
+    rows = []
+    for name, result in results.items():
+        parts = result.get("profile", ())
+        if isinstance(parts, str):
+            parts = [[parts, None, None]]
+        total = sum(seconds or 0 for _, seconds, _ in parts)
+        rows += [{"work": work, "implementation": known[name].title,
+                  "part": part, "time": seconds, "share": seconds and (
+                      seconds / total), "calls": calls}
+                 for part, seconds, calls in parts]
+    return rows
+
+
+def not_measured(work, ports):
+    """Who of a work is left out since a library is missing, as lines."""
+    if work == "loading":
+        return
+    for timed in known_to(work).values():
+        missing = harness.lacks(timed.libraries)
+        if missing and getattr(timed, "port", "torch") in ports:
+            yield f"Not measured: {timed.title}, {missing} is not installed."
+
+
+def table_of_parts(rows):
+    """Where the time went, for a terminal."""
+    table = Table("work", "implementation", "part", "ms", "share", "calls")
+    for i, column in enumerate(table.columns):
+        column.justify = "right" if i > 2 else "left"
+        column.overflow = "fold"
+    before = None
+    for row in rows:
+        owner = row["work"], row["implementation"]
+        table.add_row(*(owner if owner != before else ("", "")), row["part"],
+                      number(row["time"], ".3g", 1e3),
+                      number(row["share"], ".0%"),
+                      number(row["calls"], "d"))
+        before = owner
+    return table
 
 
 def loading(options, notes):
@@ -167,7 +213,7 @@ def loading(options, notes):
                 row["error"] = abs(row["error"] - truth) / (abs(truth) or 1)
             rows += compared(
                 f"loading{', summed' if used else ''}", measured, against)
-    return rows, "", []
+    return rows, [], []
 
 
 def number(value, form, scale=1):
@@ -190,8 +236,12 @@ def table_of(rows):
     return table
 
 
+#: What times each work that is not a pass through a model.
+TIMED = {"generation": generation, "attention": attention, "loading": loading}
+
+
 def run(works, ports, threads, against, rounds, repeats, quick, loud,
-        json_file):
+        json_file, plot, profile):
     """Time some works, print their table, and write JSON if asked to.
 
     Args:
@@ -199,24 +249,31 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         ports: of numpy, torch, keras, jax.
         threads: of each library; None for one a core.
         against: the name that all are held against; None for each one's peer.
+        plot: a file for a picture of the ratios, or None.
+        profile: whether it is also told where the time goes.
     """
     for work in works if against else ():
         one_of(against, known_to(work), f"implementation of {work}")
     console, notes = harness.consoles()
     options = {"ports": ports, "against": against, "quick": quick,
                "settled": harness.settle(threads, -1), "rounds": rounds,
-               "repeats": repeats, "loud": loud}
-    every, lines = [], []
+               "repeats": repeats, "loud": loud, "profile": profile}
+    every, lines, parts = [], [], []
     for work in works:
-        rows, limit, caption = (
-            generation(options, notes) if work == "generation"
-            else attention(options, notes) if work == "attention"
-            else loading(options, notes) if work == "loading"
+        rows, caption, of_parts = (
+            TIMED[work](options, notes) if work in TIMED
             else passes(work, options, notes))
         every += rows
-        lines += [limit, *caption] if limit else caption
+        lines += [*caption, *not_measured(work, ports)]
+        parts += of_parts
     console.print(table_of(every))
+    if parts:
+        console.print(table_of_parts(parts))
     for line in dict.fromkeys(lines):
         console.print(line, highlight=False)
     if json_file:
-        write_json(json_file, {"schema": 1, "rows": every, "notes": lines})
+        write_json(json_file, {"schema": 1, "rows": every, "notes": lines,
+                               "profile": parts})
+    if plot:
+        from benchmarks.plot import draw
+        draw(every, plot)

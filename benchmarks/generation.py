@@ -187,7 +187,8 @@ def show(report, console):
         console.print(line, highlight=False)
 
 
-def measured(names, settled, rounds, longest, reorder, loud, notes):
+def measured(names, settled, rounds, longest, reorder, loud, notes,
+             profile=False):
     """Validate and time searches: the report, as plain data.
 
     Args:
@@ -195,6 +196,7 @@ def measured(names, settled, rounds, longest, reorder, loud, notes):
         settled: what ``harness.settle`` returned.
         rounds, longest, reorder, loud: see ``main``.
         notes: a Console for progress.
+        profile: whether it is also told where the time goes.
     """
     threads, cores, clock = settled
     names = harness.installed(
@@ -218,6 +220,9 @@ def measured(names, settled, rounds, longest, reorder, loud, notes):
         turns = measure(workers, lengths, rounds, clock, notes.print)
         shares = reorderings(workers, clock) if reorder else {}
         results = {worker.name: worker.ask("describe") for worker in workers}
+        for worker in workers if profile else ():
+            worker.ask("choose", search=JUDGED, length=LENGTHS[0])
+            results[worker.name]["profile"] = worker.ask("profile")
     return {
         "words": WORDS, "threads": threads, "cores": cores,
         "cpu": harness.cpu_model(), "clock": clock,

@@ -311,7 +311,8 @@ def installed(libraries, notes):
     return names
 
 
-def measured(benchmark, names, settled, rounds, repeats, loud, notes):
+def measured(benchmark, names, settled, rounds, repeats, loud, notes,
+             profile=False):
     """Validate and time implementations: the report, as plain data.
 
     Args:
@@ -320,6 +321,7 @@ def measured(benchmark, names, settled, rounds, repeats, loud, notes):
         rounds, repeats: turns of each, and timed passes of a turn.
         loud: whether what libraries print is shown.
         notes: a Console for progress.
+        profile: whether it is also told where the time goes.
     """
     threads, cores, clock = settled
     names = installed({name: benchmark.implementations[name].libraries
@@ -336,6 +338,8 @@ def measured(benchmark, names, settled, rounds, repeats, loud, notes):
             stack.callback(workers[-1].close)
         results = measure(workers, truth, benchmark.limit, folder, rounds,
                           repeats, clock, notes.print)
+        for worker in workers if profile else ():
+            results[worker.name]["profile"] = worker.ask("profile")
     data, words = benchmark.workload
     return {
         "workload": data, "words": words,

@@ -97,6 +97,7 @@ class Far:
         table = importlib.import_module(
             f"benchmarks.{benchmark}_implementations")
         make, _, libraries, *_ = table.IMPLEMENTATIONS[name]
+        self.libraries = libraries
         for library in libraries:
             importlib.import_module(library)
         self.imported = memory("VmRSS")
@@ -167,6 +168,12 @@ class Far:
         before = memory("VmRSS")
         self.ready.run()
         return before and max(memory("VmHWM") - before, 0)
+
+    def profile(self):
+        """Where the time of a run goes; see benchmarks/profiles.py."""
+        from benchmarks.profiles import profiled
+        self.ready.run()
+        return profiled(self.ready.run, self.libraries)
 
     def peak(self):
         """The most memory held since validation, in bytes."""

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import pathlib
 import sys
 from typing import Annotated, Optional
 
@@ -13,6 +14,9 @@ from contract.shipped import ROOT
 from parity.commands.options import Json, Words
 from parity.commands.shell import told_plainly
 from parity.ports import known_ports, split_words
+
+#: What a plot may be.
+PICTURES = (".png", ".svg", ".pdf")
 
 #: The variable by which everything is tiny; benchmarks/workload.py reads it.
 QUICK = "PARITY_BENCH_QUICK"
@@ -40,6 +44,12 @@ def bench(
     quick: Annotated[bool, typer.Option(
         "--quick", help="A model of milliseconds, to see that all runs: its "
         "times say nothing.")] = False,
+    plot: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Draw the ratios, with a line at 1: .png, .svg "
+        "or .pdf.", show_default=False)] = None,
+    profile: Annotated[bool, typer.Option(
+        "--profile", help="Also show where the time of each goes, by its "
+        "library's profiler; not of loading.")] = False,
     loud: Annotated[bool, typer.Option(
         "--loud", help="Show what the libraries print.")] = False,
     json_file: Json = None,
@@ -49,6 +59,11 @@ def bench(
         ports = split_words(
             port or ["all"], ("numpy", *known_ports()), "port")
         check_writable(json_file)
+        check_writable(plot)
+        if plot and plot.suffix not in PICTURES:
+            raise InputError(
+                f"{plot} is no picture that can be drawn; name it "
+                f"{', '.join(PICTURES)}.")
         if not (ROOT / "benchmarks").is_dir():
             raise InputError(
                 "parity bench runs in a checkout of the project, whose folder "
@@ -61,4 +76,4 @@ def bench(
         works = [one_of(name, command.WORKS, "work")
                  for name in work or command.DEFAULT]
         command.run(works, ports, threads, against, 1 if quick else rounds,
-                    repeats, quick, loud, json_file)
+                    repeats, quick, loud, json_file, plot, profile)

@@ -39,12 +39,41 @@ def test_a_quick_run_has_a_row_for_each(tmp_path):
     assert "PyTorch port, fast form" in done.stdout
 
 
+def test_ratios_are_drawn(tmp_path):
+    """Also where no row has a peer."""
+    from benchmarks.plot import draw
+    row = dict.fromkeys(FIELDS) | {
+        "work": "forward", "implementation": "ours", "form": "fast",
+        "peer": "theirs", "ratio": 0.8}
+    for rows in ([row, row | {"ratio": 30.0, "form": "readable"}], []):
+        draw(rows, tmp_path / "ratios.png")
+        assert (tmp_path / "ratios.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_where_time_goes_is_told():
+    from benchmarks import profiles
+
+    def work():
+        return sorted(range(10**5), key=lambda x: -x)
+
+    rows = profiles.profiled(work, ("numpy",))
+    assert any("sorted" in name for name, _, _ in rows)
+    assert any("lambda" in name and calls == 10**5
+               for name, _, calls in rows)
+    many = profiles.rows_of([(str(i), 1.0, 1) for i in range(99)] * 2)
+    assert len(many) == 1 + profiles.MOST
+    assert sum(seconds for _, seconds, _ in many) == 2 * 99
+    assert "told nothing" in str(profiles.rows_of([]))
+
+
 @pytest.mark.parametrize("words, told", [
     (("bakcward",), "work 'bakcward' is unknown"),
     (("forward", "--port", "tf"), "port 'tf' is unknown"),
     (("forward", "--against", "peers"), "did you mean peer"),
     (("forward", "loading", "--against", "torch"), "'torch' is unknown"),
     (("forward", "--threads", "100000"), "1024"),
+    (("attention", "--plot", "ratios.txt"), "no picture"),
+    (("attention", "--against", "jnp"), "'jnp' is unknown"),
 ])
 def test_what_it_does_not_know_is_refused(words, told):
     found = invoke("bench", *words)

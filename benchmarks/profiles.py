@@ -1,0 +1,111 @@
+"""Where the time of a run goes: by each library's own profiler."""
+
+import cProfile
+import collections
+import concurrent.futures
+import pathlib
+import pstats
+import re
+import tempfile
+from unittest import mock
+
+#: Operations that hold others, whose time would count twice.
+OUTER = re.compile(r"(ThunkExecutor|while|cond|conditional|call|Pjit)\b")
+
+#: How many parts are told; the others are summed.
+MOST = 12
+
+
+def of_functions(run):
+    """Python's functions and NumPy's calls, each without those it calls.
+
+    What threads share out is done by one, which is the one looked into.
+    """
+    profiler, pool = cProfile.Profile(), concurrent.futures.ThreadPoolExecutor
+    with mock.patch.object(pool, "map", lambda pool, *what: map(*what)):
+        profiler.runcall(run)
+    for (file, line, name), (_, calls, own, _, _) in pstats.Stats(
+            profiler).stats.items():
+        path = pathlib.Path(file)
+        yield (f"{path.parent.name}/{path.name}:{line} {name}" if line
+               else name), own, calls
+
+
+def of_torch(run):
+    """PyTorch's operations, each without those it calls."""
+    from torch.profiler import ProfilerActivity, profile
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        run()
+    for event in profiler.key_averages():
+        yield event.key, event.self_cpu_time_total / 1e6, event.count
+
+
+def of_trace(folder):
+    """XLA's and TensorFlow's operations, of a trace that was written."""
+    from jax.profiler import ProfileData
+    for file in pathlib.Path(folder).rglob("*.xplane.pb"):
+        for plane in ProfileData.from_file(str(file)).planes:
+            for line in plane.lines if "CPU" in plane.name else ():
+                if line.name == "python":
+                    continue
+                for event in line.events:
+                    if not OUTER.match(event.name):
+                        yield event.name, event.duration_ns / 1e9, 1
+
+
+def of_jax(run):
+    """The operations of what XLA compiled."""
+    import jax
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            run()
+        yield from of_trace(folder)
+
+
+def of_tensorflow(run):
+    """The operations of TensorFlow's graph, and of XLA inside it."""
+    import tensorflow as tf
+    with tempfile.TemporaryDirectory() as folder:
+        with tf.profiler.experimental.Profile(folder):
+            run()
+        yield from of_trace(folder)
+
+
+#: What each library's runs are looked into with; the first that is imported.
+PROFILERS = {"torch": of_torch, "keras": of_tensorflow, "jax": of_jax,
+             "numpy": of_functions}
+
+
+def profiled(run, libraries):
+    """Where the time of a run goes.
+
+    Args:
+        run: a function.
+        libraries: what computes in it.
+
+    Returns:
+        [[name, seconds, calls]], what takes most first, or a sentence that
+        says why it was not measured.
+    """
+    profiler = next(PROFILERS[name] for name in PROFILERS
+                    if name in libraries)
+    try:
+        return rows_of(profiler(run))
+    except ImportError as error:
+        return f"not measured: {error}"
+
+
+def rows_of(events):
+    """(name, seconds, calls) summed by name, what takes most first."""
+    seconds, calls = collections.Counter(), collections.Counter()
+    for name, own, count in events:
+        seconds[name] += own
+        calls[name] += count
+    if not seconds:
+        return "not measured: the profiler told nothing of this run"
+    rows = [[name, own, calls[name]] for name, own in seconds.most_common()]
+    left = rows[MOST:]
+    if left:
+        rows = [*rows[:MOST], [f"{len(left)} others", sum(
+            row[1] for row in left), sum(row[2] for row in left)]]
+    return rows
