@@ -45,8 +45,8 @@ def draw(rows, path):
             place += 1
     axis.axvline(1, color="black", lw=1)
     axis.set_xscale("log")
-    low, high = (bound(1, *(row["ratio"] for row in rows))
-                 for bound in (min, max))
+    ratios = [1, *(row["ratio"] for row in rows)]
+    low, high = min(ratios), max(ratios)
     axis.set_xlim(low / 1.25, high * 1.25)
     ticks = [tick for tick in (.1, .2, .5, .7, 1, 1.5, 2, 3, 5, 10, 20, 50)
              if low / 1.25 <= tick <= high * 1.25]

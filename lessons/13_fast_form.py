@@ -135,25 +135,25 @@ assert most < 2
 # single head in float32. But who needs them all at once? For one query, let m
 # be the highest score so far and
 #
-#     l = Σ exp(s - m)          o = Σ exp(s - m) · value
+#     total = Σ exp(s - m)          sums = Σ exp(s - m) · value
 #
 # over the keys that were seen. A new key with a higher score m' changes both by
 # the same factor, exp(m - m'), as if m' had been there from the start. In the
-# end the context is o / l. This is all of "online softmax", and what
+# end the context is sums / total. This is all of "online softmax", and what
 # FlashAttention is built on.
 
 # %%
 s, values = draw.normal(size=12) * 3, draw.normal(size=12)
-m, l, o = -np.inf, 0.0, 0.0
+m, total, sums = -np.inf, 0.0, 0.0
 for score, value in zip(s, values):
     higher = max(m, score)
     shrink = np.exp(m - higher)
-    l = l * shrink + np.exp(score - higher)
-    o = o * shrink + np.exp(score - higher) * value
+    total = total * shrink + np.exp(score - higher)
+    sums = sums * shrink + np.exp(score - higher) * value
     m = higher
 truth = reference.softmax(s) @ values
-print(f"one by one {o / l:.15f}, at once {truth:.15f}")
-assert abs(o / l - truth) < 1e-15 * 10 and m == s.max()
+print(f"one by one {sums / total:.15f}, at once {truth:.15f}")
+assert abs(sums / total - truth) < 1e-14 and m == s.max()
 
 # %% [markdown]
 # ## Blocks
@@ -204,13 +204,13 @@ assert peaks["blocks"] < peaks["formula"] / 2
 # %%
 def without_shrinking(s, values, size):
     """Online softmax with the mistake, over blocks of some size."""
-    m, l, o = -np.inf, 0.0, 0.0
+    m, total, sums = -np.inf, 0.0, 0.0
     for start in range(0, len(s), size):
         part = slice(start, start + size)
         m = max(m, s[part].max())
         weights = np.exp(s[part] - m)
-        l, o = l + weights.sum(), o + weights @ values[part]
-    return o / l
+        total, sums = total + weights.sum(), sums + weights @ values[part]
+    return sums / total
 
 
 for size in (12, 6, 3):
