@@ -34,6 +34,28 @@ _selection = None
 _pictures = None
 
 
+#: The first cell of a notebook, which may be opened where nothing is
+#: installed. A wheel beside the notebook is taken where there is one.
+INSTALL = """\
+# Installs the project where it is not yet, as in Colab.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("parity") is None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--find-links",
+         ".", "transformer-parity"], capture_output=True, text=True)
+    importlib.invalidate_caches()
+    if importlib.util.find_spec("parity") is None:
+        print(done.stderr)
+        raise SystemExit(
+            "transformer-parity could not be installed; connect to a network, "
+            "or put its wheel beside this notebook.")
+print("transformer-parity is installed.")\
+"""
+
+
 @dataclasses.dataclass(frozen=True)
 class Picture:
     """A picture that a cell draws: a PNG, and in words what it shows."""
@@ -188,16 +210,20 @@ def at_the_spot(engines, file, owner, step, backward=False):
 def notebook(path, out):
     """Write a lesson as a notebook, its cells not yet run.
 
+    Before them stands INSTALL.
+
     Raises:
         InputError: jupytext is not installed.
     """
     try:
         import jupytext
+        import nbformat
     except ImportError:
         raise InputError(
             "a notebook is written by jupytext, which is not installed; "
             "pip install 'transformer-parity[notebook]'.") from None
     made = jupytext.read(path, fmt="py:percent")
+    made.cells.insert(0, nbformat.v4.new_code_cell(INSTALL, id="install"))
     made.metadata["kernelspec"] = {
         "name": "python3", "display_name": "Python 3", "language": "python"}
     write_whole(out, jupytext.writes(made, fmt="ipynb"))

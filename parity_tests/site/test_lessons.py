@@ -4,6 +4,7 @@ import contextlib
 import html
 import json
 import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import sys
 import pytest
 
 from contract.errors import InputError
+from contract.shipped import ROOT
 from parity import ports
 from parity.ports import NotChecked
 from parity.reading import ahead, known, lessons, listing, slides
@@ -96,9 +98,10 @@ def test_a_lesson_as_a_notebook(tmp_path):
     made = nbformat.read(file, as_version=4)
     nbformat.validate(made)
     cells = lessons.cells(PATHS[0])
-    assert [cell.source for cell in made.cells] == [
-        cell.text for cell in cells]
-    assert [cell.cell_type == "markdown" for cell in made.cells] == [
+    first, *others = made.cells
+    assert (first.cell_type, first.source) == ("code", lessons.INSTALL)
+    assert [cell.source for cell in others] == [cell.text for cell in cells]
+    assert [cell.cell_type == "markdown" for cell in others] == [
         cell.markdown for cell in cells]
     assert json.loads(file.read_text("utf-8"))["metadata"]["kernelspec"]
     done = invoke("lesson", 1, "--notebook", file)
@@ -106,6 +109,22 @@ def test_a_lesson_as_a_notebook(tmp_path):
     done = invoke("lesson", 1, "--notebook", tmp_path / "b.ipynb",
                   "--pictures", tmp_path)
     assert done.exit_code == 2 and "draws its own" in done.output
+
+
+def test_the_first_cell_of_a_notebook(tmp_path):
+    """It installs nothing that is there, and says what it cannot install."""
+    def ran(*options):
+        return subprocess.run(
+            [sys.executable, *options, "-c", lessons.INSTALL], cwd=tmp_path,
+            env={**os.environ, "PIP_NO_INDEX": "1", "PYTHONPATH": str(
+                ROOT)}, capture_output=True, text=True)
+    done = ran()
+    assert done.returncode == 0 and done.stdout == (
+        "transformer-parity is installed.\n")
+    done = ran("-I", "-S")  # as where nothing is installed
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith(
+        "transformer-parity could not be installed; connect to a network")
 
 
 def test_without_jupytext_it_is_said(tmp_path, monkeypatch):
