@@ -12,8 +12,8 @@ import typer
 
 from parity.commands import (
     bench, check, compare, dialects, differences, doctor, exercise, faults,
-    invariance, ledger, lesson, matrix, mutate, read, shards, translate,
-    vectors, weights)
+    invariance, ledger, lesson, matrix, mutate, quality, read, shards,
+    translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
 
@@ -67,6 +67,7 @@ app.command()(training.train)
 app.command()(training.curves)
 app.command()(translate.translate)
 app.command()(translate.tokenizer)
+app.command()(quality.quality)
 app.command()(faults.faults)
 app.command()(mutate.mutate)
 app.command()(differences.differences)

@@ -34,15 +34,8 @@ def respond(texts, port, model, settings, dtype, device="cpu", nbest=1,
         raise InputError(
             f"the beam is {settings.beam} wide, but the vocabulary has "
             f"{model.config.target_vocab} tokens; choose at most that.")
-    translators, absent = [], []
-    for name in names_of(port):
-        try:
-            translators.append(translation.Translator(
-                name, model, dtype, device))
-        except InputError:
-            if port != "all":
-                raise
-            absent.append(name)
+    translators, absent = translation.translators(
+        names_of(port), model, dtype, device)
     to_stdout = str(json_file) == "-"
     output = Answers(translators, absent, settings, nbest, dtype,
                      quiet=to_stdout, strict=strict)

@@ -113,7 +113,8 @@ def compare(
     from parity.matching import mapping_file
     from parity.matching.steps import suggest
     from parity.render import terminal
-    from parity.render import comparison as pages
+    from parity.render import comparison as screens
+    from parity.render import comparison_page
     from parity.render import evidence as evidence_page
     with told_plainly():
         if dtype is not None:
@@ -139,7 +140,7 @@ def compare(
                               allow_same=allow_same)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
-        pages.print_comparison(terminal.console(), comparison, everything)
+        screens.print_comparison(terminal.console(), comparison, everything)
         if folder:
             command = ["parity", "compare", str(a), str(b)]
             for name, value in (("--map", map_file), ("--dtype", dtype)):
@@ -148,7 +149,7 @@ def compare(
             evidence_page.write(facts(
                 comparison, first, second, shlex.join(command)), folder)
         if html:
-            pages.write_html(comparison, html)
+            comparison_page.write_html(comparison, html)
         if json_file:
             write_json(json_file, comparison.as_json())
         raise typer.Exit(comparison.status)

@@ -30,7 +30,7 @@ def option(kind, text, *names, **more):
 
 def train(
     task: Annotated[Optional[str], typer.Argument(
-        help="What to train on: dates.")] = None,
+        help="What to train on: dates or phrases.")] = None,
     data: option(pathlib.Path, "Train on a file of pairs instead: source, "
                  "one tab, target, a pair a line.", metavar="FILE") = None,
     port: Annotated[str, typer.Option(

@@ -18,9 +18,12 @@ def translate(
     texts: Annotated[list[str], typer.Argument(
         metavar="TEXT…", help="What to translate; - reads standard input, a "
         "text a line, and answers each line as it comes.")],
+    task: Annotated[Optional[str], typer.Option(
+        metavar="NAME", help="The shipped model that answers: dates, or "
+        "phrases in five languages to English.  [default: dates]")] = None,
     weights: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Weights that parity train wrote.  [default: the "
-        "shipped model of dates]")] = None,
+        metavar="FILE", help="Weights that parity train wrote, instead."
+    )] = None,
     tokenizer: Annotated[Optional[pathlib.Path], typer.Option(
         metavar="FILE", help="Its tokenizer.json.  [default: the one beside "
         "the weights]")] = None,
@@ -67,7 +70,8 @@ def translate(
         "--json", metavar="FILE", help="Write the answers as JSON to FILE; - "
         "writes them to standard output instead of the texts.")] = None,
 ):
-    """Answer texts, by default dates, written out, in ISO 8601.
+    """Answer texts: dates, written out, in ISO 8601; or with --task phrases
+    amounts, dates and names, in English.
 
     Prints an answer a line. A text that cannot be answered is told on standard
     error, its line stays empty, and the exit status is 2 after the others were
@@ -94,10 +98,14 @@ def translate(
             raise InputError(
                 f"--nbest {nbest} asks for hypotheses of a beam; give --beam "
                 "too.")
+        if task and weights:
+            raise InputError(
+                "a task has weights of its own; give one of --task and "
+                "--weights.")
         if weights is None:
-            weights = golden.sound(f"{golden.TRAINED}.safetensors")
-            tokenizer = tokenizer or golden.sound(
-                f"{golden.TRAINED}.tokenizer.json")
+            name = one_of(task or golden.TRAINED, golden.MODELS, "task")
+            weights = golden.sound(f"{name}.safetensors")
+            tokenizer = tokenizer or golden.sound(f"{name}.tokenizer.json")
         model = translation.Model.load(weights, tokenizer)
         if strict and model.doubtful_below is None:
             raise InputError(

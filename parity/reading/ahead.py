@@ -20,7 +20,8 @@ def call(make, *what):
 def running(port_names, paths=None):
     """A function like ``call`` that hands out what was made meanwhile.
 
-    Where there is one core alone, or the process ends, as it does where memory
+    What is asked for before it was begun is made here, so that both processes
+    have work to the end. Where there is one core alone, or the process ends, as it does where memory
     is short, a thing is made when it is asked for. Behind the ``with`` block
     the process is ended, whatever it was at.
 
@@ -40,7 +41,7 @@ def running(port_names, paths=None):
 
         def made(make, *what):
             *job, _ = make, *what
-            if tuple(job) in begun:
+            if tuple(job) in begun and not begun[tuple(job)].cancel():
                 with contextlib.suppress(concurrent.futures.BrokenExecutor):
                     return begun[tuple(job)].result()
             return make(*what)

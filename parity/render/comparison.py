@@ -1,12 +1,9 @@
-"""A comparison of two models for the eye: in a terminal, and as a page."""
-
-import html
+"""A comparison of two models for the eye, in a terminal."""
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from contract.files import write_whole
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.words import number
@@ -14,12 +11,6 @@ from parity.render import terminal
 
 COLUMNS = ("step of a", "step of b", "shape", "error", "local", "limit",
            "verdict")
-
-STYLE = """body{font:14px/1.4 system-ui,sans-serif;margin:2em;color:#222}
-table{border-collapse:collapse}td,th{padding:.15em .7em;text-align:left}
-th{border-bottom:1px solid #888}td.n{text-align:right;
-font-variant-numeric:tabular-nums}tr.off{background:#fdd;font-weight:600}
-small{color:#555}"""
 
 
 def print_comparison(out, comparison, everything=False):
@@ -35,7 +26,7 @@ def print_comparison(out, comparison, everything=False):
         table.add_column(title, overflow="fold",
                          justify="right" if 3 <= i <= 5 else "left")
     for row in _shown(comparison, everything):
-        *cells, also = map(Text, _cells(row))
+        *cells, also = map(Text, cells_of(row))
         if row.diverges:
             cells[-1].stylize("bold red")
         table.add_row(*cells)
@@ -63,54 +54,8 @@ def print_comparison(out, comparison, everything=False):
         terminal.verdict_text(comparison.verdict)))
 
 
-def as_html(comparison):
-    """A page that needs no other file."""
-    text = html.escape
-
-    def row_of(row):
-        cells = _cells(row)
-        also = f"<br><small>{text(cells[-1])}</small>" if cells[-1] else ""
-        return (f"<tr{' class=off' if row.diverges else ''}>"
-                f"<td>{text(cells[0])}{also}</td>" + "".join(
-                    f"<td{' class=n' if 2 <= i <= 4 else ''}>{text(cell)}</td>"
-                    for i, cell in enumerate(cells[1:-1], start=1)) + "</tr>")
-
-    def side(name, what):
-        versions = ", ".join(f"{k} {v}" for k, v in what["versions"].items())
-        return (f"<p><b>{name}</b>: {text(versions)}, {text(what['dtype'])}, "
-                f"{what['steps']} steps, {what['parameters']} parameters"
-                + (f", {text(what['folder'])}" if what["folder"] else "")
-                + "</p>")
-
-    def only(name):
-        names = getattr(comparison.names, f"only_{name}")
-        return "".join(
-            f"<p>{what} of {name} without a partner: "
-            f"{text(', '.join(names[what]))}</p>"
-            for what in ("steps", "parameters") if names.get(what))
-
-    head = "".join(f"<th>{title}</th>" for title in COLUMNS)
-    return "\n".join((
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        f"<title>{text(comparison.verdict)}</title><style>{STYLE}</style>",
-        f"<h1>{text(comparison.verdict)}</h1>",
-        f"<p>{text(comparison.sentence())}</p>",
-        *(f"<p><b>Why:</b> {text(each.text())}</p>"
-          for each in comparison.explanations),
-        side("a", comparison.a), side("b", comparison.b),
-        f"<table><tr>{head}</tr>",
-        *(row_of(row) for row in _shown(comparison, True)), "</table>",
-        only("a"), only("b"),
-        "<ul>", *(f"<li>{text(note)}</li>" for note in comparison.notes),
-        "</ul></html>", ""))
-
-
-def write_html(comparison, path):
-    """Write the page; raises InputError where it cannot be written."""
-    write_whole(path, as_html(comparison))
-
-
-def _cells(row):
+def cells_of(row):
+    """What stands in a row's COLUMNS, and what else is to be said of it."""
     """What stands in a row's columns."""
     part = "" if row.part == OUTPUT else f"{row.part} "
     also = "; ".join(filter(None, (

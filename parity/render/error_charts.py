@@ -13,6 +13,10 @@ from parity.numerics.comparator import DIVERGENCE
 #: How many bytes the pictures of steps and their tables may take together.
 ROOM = 1_100_000
 
+#: The two errors of a step of two models, and their colours and marks.
+ACCUMULATED, LOCAL = "accumulated", "local"
+SERIES = {ACCUMULATED: 0, LOCAL: 1}
+
 #: A chart's size in pixels, and the margins around its field.
 WIDTH, HEIGHT = 620, 230
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34
@@ -113,7 +117,9 @@ def fitting(charts):
 def place_of(port):
     """A port's number, by which it keeps its colour and mark everywhere."""
     known = ports.known_ports()
-    return known.index(port) if port in known else len(known)
+    if port in known:
+        return known.index(port)
+    return SERIES.get(port, len(known))
 
 
 def mark(port, x, y):
@@ -220,8 +226,13 @@ def axes_of(rows, low, high, across, up):
 
 
 def part_of(name):
-    """The part of a model that a step belongs to, in a word or two."""
+    """The part of a model that a step belongs to, in a word or two.
+
+    A layer of any model is named by the word before its number.
+    """
     if layer := re.match(r"(enc|dec)oder\.layers\.(\d+)", name):
+        return f"{layer[1]} {layer[2]}"
+    if layer := re.search(r"(?:^|\.)(\w+)\.(\d+)(?=\.|$| )", name):
         return f"{layer[1]} {layer[2]}"
     return {"encoder": "enc", "memory": "enc", "decoder": "dec",
             "decoded": "dec", "source_embedding": "in",

@@ -46,7 +46,7 @@ def page(report, port_names, findings=()):
     """The page as text; see write."""
     environment = markup.environment(number=number, seconds=seconds)
     charts, left_out = fitting(charts_of(report))
-    return environment.get_template("report.html").render(
+    return environment.get_template("report-check.html").render(
         style=Markup(markup.style()),
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=dtypes.DTYPES,

@@ -1,4 +1,4 @@
-"""What can be trained on: the dates, or a file of pairs.
+"""What can be trained on: dates, phrases, or a file of pairs.
 
 A task says which pairs a step trains on as a function of the step's number
 alone, so that a run that is resumed sees what it would have seen.
@@ -14,20 +14,26 @@ from contract import random
 from contract.config import PRESETS
 from contract.errors import InputError, one_of
 from contract.tokenizer import Tokenizer, read_pairs
-from parity.runs import dates
+from parity.runs import dates, phrases
 
 #: The key of everything that a task draws.
 KEY = random.fold_in(random.key(0), "tasks")
+
+#: The model of a task, unless other sizes are given.
+SMALL = PRESETS["vaswani2017_base"].replace(
+    d_model=128, n_heads=4, d_ff=512, n_encoder_layers=2, n_decoder_layers=2,
+    max_length=64)
 
 #: The share of a file's pairs for validation, and the largest number of them.
 VALIDATED, MOST_VALIDATED = 0.05, 500
 
 
-class Dates:
-    """Dates in 25 languages to ISO 8601, without end; see parity.runs.dates.
+class Drawn:
+    """A task whose pairs are drawn without end; see its module.
 
     Attributes:
         name: the task's.
+        module: parity.runs.dates or its like, with ``batch`` and ``pairs``.
         config: the default TransformerConfig.
         digest: SHA-256 of the data.
         longest: the largest number of tokens in an answer.
@@ -35,39 +41,38 @@ class Dates:
         training: the default settings, as TrainingConfig's fields.
     """
 
-    name = "dates"
-    steps, rows = 4000, 64
-    training = {"warmup_steps": 1000, "clip_norm": 1.0}
-    longest = 16
-    config = PRESETS["vaswani2017_base"].replace(
-        source_vocab=1000, target_vocab=1000, d_model=128, n_heads=4,
-        d_ff=512, n_encoder_layers=2, n_decoder_layers=2, max_length=64)
+    rows = 64
+
+    def __init__(self, name, module, steps, longest, sizes, training):
+        self.name, self.module = name, module
+        self.steps, self.longest = steps, longest
+        self.config, self.training = SMALL.replace(**sizes), training
 
     @functools.cached_property
     def tokenizer(self):
         """Byte-level BPE over what the first 300 steps are trained on."""
         texts = [text for step in range(300)
-                 for column in dates.batch(step, 64) for text in column]
+                 for column in self.module.batch(step, 64) for text in column]
         return Tokenizer.train(
             texts, self.config.source_vocab, single_digits=True)
 
     @property
     def digest(self):
-        """SHA-256 of dates in every language and form, as Babel writes them."""
+        """SHA-256 of the validation set, as Babel writes it."""
         return hashlib.sha256(repr(self.validation()).encode()).hexdigest()
 
     def batch(self, step, rows):
         """Sources and targets of a step, as ids."""
-        sources, targets = dates.batch(step, rows)
+        sources, targets = self.module.batch(step, rows)
         return encoded(self.tokenizer, sources, targets)
 
     def validation(self):
-        """(source, target, language) of the validation set."""
-        return dates.pairs("validation", dates.VALIDATED)
+        """(source, target, group) of the validation set."""
+        return self.module.pairs("validation", self.module.VALIDATED)
 
     def test(self):
-        """(source, target, language) of the test set."""
-        return dates.pairs("test", dates.TESTED)
+        """(source, target, group) of the test set."""
+        return self.module.pairs("test", self.module.TESTED)
 
 
 class File:
@@ -84,7 +89,7 @@ class File:
         sources, targets = read_pairs(path)
         self.tokenizer = Tokenizer.train([*sources, *targets], vocab)
         size = self.tokenizer.vocab_size
-        self.config = Dates.config.replace(
+        self.config = SMALL.replace(
             source_vocab=size, target_vocab=size, max_length=256)
         self.pairs = list(zip(sources, targets))
         order = self._order("split").tolist()
@@ -140,9 +145,20 @@ def encoded(tokenizer, sources, targets):
              for text in targets])
 
 
-TASKS = {"dates": Dates}
+def _vocab(size, **sizes):
+    return {"source_vocab": size, "target_vocab": size, **sizes}
+
+
+#: What makes a Drawn task, by name. Phrases come only once, so that nothing
+#: would be gained from dropping values.
+TASKS = {
+    "dates": (dates, 4000, 16, _vocab(1000), {
+        "warmup_steps": 1000, "clip_norm": 1.0}),
+    "phrases": (phrases, 3000, 40, _vocab(2000, dropout=0.0), {
+        "warmup_steps": 700, "learning_rate": 0.8, "clip_norm": 1.0}),
+}
 
 
 def task(name):
     """The task called ``name``; an unknown name raises InputError."""
-    return TASKS[one_of(name, TASKS, "task")]()
+    return Drawn(name, *TASKS[one_of(name, TASKS, "task")])

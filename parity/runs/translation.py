@@ -245,6 +245,23 @@ class Translator:
             for kind, (stack, count, part) in kinds.items()}
 
 
+def translators(port_names, model, dtype="float64", device="cpu"):
+    """Translators of those ports that are here, and the names of the others.
+
+    Raises:
+        InputError: only one port was named, and it cannot run here.
+    """
+    here, absent = [], []
+    for name in port_names:
+        try:
+            here.append(Translator(name, model, dtype, device))
+        except InputError:
+            if len(port_names) == 1:
+                raise
+            absent.append(name)
+    return here, absent
+
+
 def written(tokens, settings):
     """A hypothesis' ids, without its bos id and before its eos id."""
     ids = tokens.tolist()[1:]

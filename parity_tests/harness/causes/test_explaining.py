@@ -11,7 +11,7 @@ import parity
 from parity.causes.explain import explain
 from parity.causes.explanation import UNIDENTIFIED
 from parity.comparison.compare import compare
-from parity.render.comparison import as_html
+from parity.render.comparison_page import as_html
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable

@@ -41,6 +41,7 @@ USES = {
                            "--dtype", "float64", "--no-full-size"],
     "dates.safetensors": ["translate", "1 May 2026"],
     "dates.tokenizer.json": ["translate", "1 May 2026"],
+    "phrases.safetensors": ["translate", "--task", "phrases", "3 Tage"],
 }
 
 

@@ -13,7 +13,8 @@ from parity.comparison.result import (
 from parity.matching.rearrangement import SAME, rearranged
 from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
 from parity.render import terminal
-from parity.render.comparison import as_html, print_comparison
+from parity.render.comparison import print_comparison
+from parity.render.comparison_page import as_html
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import WHOLE, trace
 from parity_tests.support.engines import usable
@@ -228,7 +229,7 @@ def test_reports(layer, tmp_path):
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert data["verdict"] == DIVERGENCE and data["first"]["a"] == "norm1"
     page = as_html(found)
-    assert "norms.0" in page and "class=off" in page
+    assert "norms.0" in page and 'class="off"' in page
     assert "http" not in page and "<script" not in page
     out = terminal.console()
     with out.capture() as text:

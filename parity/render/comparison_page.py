@@ -1,0 +1,74 @@
+"""A comparison of two models as one page that holds all it needs."""
+
+import dataclasses
+import datetime
+
+from markupsafe import Markup
+
+from contract.files import write_whole
+from parity.comparison.result import OUTPUT
+from parity.numerics.comparator import ZERO, Difference
+from parity.numerics.words import number
+from parity.render import markup
+from parity.render.comparison import cells_of
+from parity.render.error_charts import ACCUMULATED, LOCAL, drawing, icons
+
+#: How many steps one picture shows; more would be a grey band.
+DRAWN = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class ChartRow:
+    """A step as a chart takes it: its name, limit and errors by series."""
+
+    name: str
+    limit: float
+    differences: dict
+
+
+def write_html(comparison, path):
+    """Write the page; raises InputError where it cannot be written."""
+    write_whole(path, as_html(comparison))
+
+
+def as_html(comparison):
+    """The page as text."""
+    rows = [{"cells": cells, "also": also, "off": row.diverges}
+            for row in comparison.rows
+            for *cells, also in [cells_of(row)]]
+    return markup.environment(number=number).get_template(
+        "report-compare.html").render(
+            style=Markup(markup.style()), comparison=comparison, rows=rows,
+            off=[row for row in rows if row["off"]],
+            sides=[("a", comparison.a), ("b", comparison.b)],
+            alone=[(side, what, names) for side in "ab"
+                   for what, names in getattr(
+                       comparison.names, f"only_{side}").items()
+                   if names and what in ("steps", "parameters")],
+            charts=charts(comparison), icons=icons((ACCUMULATED, LOCAL)),
+            when=datetime.datetime.now(datetime.UTC))
+
+
+def charts(comparison):
+    """[(title, SVG)] of the errors of all steps, in the order of a's run."""
+    rows = [chart_row(row) for row in sorted(
+        (row for row in comparison.rows
+         if row.part == OUTPUT and row.verdict != ZERO),
+        key=lambda row: row.order)]
+    parts = [rows[start:start + DRAWN] for start in range(0, len(rows), DRAWN)]
+    place, made = 0, []
+    for part in parts:
+        title = f"steps {place + 1} to {place + len(part)} of {len(rows)}"
+        made.append((title, drawing(part, title)))
+        place += len(part)
+    return made
+
+
+def chart_row(row):
+    """A PairRow as a ChartRow."""
+    differences = {ACCUMULATED: Difference(
+        row.error, row.limit, row.verdict, row.reason)}
+    if row.local is not None:
+        differences[LOCAL] = Difference(
+            row.local, row.local_limit or row.limit, row.local_verdict)
+    return ChartRow(row.name, row.limit, differences)
