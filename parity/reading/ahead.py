@@ -21,9 +21,9 @@ def running(port_names, paths=None):
     """A function like ``call`` that hands out what was made meanwhile.
 
     What is asked for before it was begun is made here, so that both processes
-    have work to the end. Where there is one core alone, or the process ends, as it does where memory
-    is short, a thing is made when it is asked for. Behind the ``with`` block
-    the process is ended, whatever it was at.
+    have work to the end. Where there is one core alone, or the process ends,
+    as it does where memory is short, a thing is made when it is asked for.
+    Behind the ``with`` block the process is ended, whatever it was at.
 
     Args:
         port_names: the ports that may be used.

@@ -36,8 +36,9 @@ def as_html(comparison):
     rows = [{"cells": cells, "also": also, "off": row.diverges}
             for row in comparison.rows
             for *cells, also in [cells_of(row)]]
-    return markup.environment(number=number).get_template(
-        "report-compare.html").render(
+    template = markup.environment(number=number).get_template(
+        "report-compare.html")
+    return markup.unbroken(template.render(
             style=Markup(markup.style()), comparison=comparison, rows=rows,
             off=[row for row in rows if row["off"]],
             sides=[("a", comparison.a), ("b", comparison.b)],
@@ -46,7 +47,7 @@ def as_html(comparison):
                        comparison.names, f"only_{side}").items()
                    if names and what in ("steps", "parameters")],
             charts=charts(comparison), icons=icons((ACCUMULATED, LOCAL)),
-            when=datetime.datetime.now(datetime.UTC))
+            when=datetime.datetime.now(datetime.UTC)))
 
 
 def charts(comparison):

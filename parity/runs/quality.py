@@ -14,12 +14,9 @@ EDGES = (0.0, 0.25, 0.5, 0.75, 0.85, 0.9, 1.0)
 #: How many strings are answered at once.
 AT_ONCE = 125
 
-#: The group of names that no training had, which a model can only guess.
-UNSEEN = "names never seen"
-
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class AskedString:
     """A string of the test set, and what the model makes of it.
 
     Attributes:
@@ -47,7 +44,7 @@ class Quality:
 
     Attributes:
         task: its name.
-        asked: an Asked for each string of the test set.
+        asked: an AskedString for each string of the test set.
         unseen: the same of names that were never trained on, if the task has
             such.
         border: the probability below which an answer is doubtful.
@@ -138,8 +135,8 @@ def measure(name, port_names, each=None, on_part=lambda text: None):
     for start in range(0, len(first), AT_ONCE):
         translators[0].weigh(first[start:start + AT_ONCE], settings)
     worst, difference = translation.agree(first, dict(others))
-    asked = [Asked(source, target, group, answer.best,
-                   np.nan if answer.least is None else answer.least)
+    asked = [AskedString(source, target, group, answer.best,
+                         np.nan if answer.least is None else answer.least)
              for (source, target, group), answer
              in zip((*pairs, *unseen), first)]
     return Quality(name, asked[:len(pairs)], asked[len(pairs):],

@@ -69,11 +69,8 @@ def here(tmp_path_factory):
         patch.setattr("parity.reading.ahead.running", nothing)
         patch.setattr("parity.originals.run.proved", done)
         patch.setattr("parity.matrix.run.run", done)
-<<<<<<< HEAD
         patch.setattr("parity.matrix.in_place.run", done)
-=======
         patch.setattr("parity.runs.quality.measure", done)
->>>>>>> 99b6616 (Ship a translation of phrases, and measure the shipped models)
         patch.setattr("benchmarks.command.run", done)
         patch.setattr(training, "claimed", done)
         yield folder
