@@ -14,12 +14,15 @@ SHAPES = ((), (1,), (1, 1), (4, 1), (2, 3), (0, 1), (3, 40))
 WIDTHS = (3, 128, 700, 2500)
 
 
+@pytest.mark.parametrize("columns", (False, True))
 @pytest.mark.parametrize("biased", (False, True))
 @pytest.mark.parametrize("dtype, limit", [
     (torch.float64, 1e-13), (torch.float32, 1e-5)])
-def test_few_rows(biased, dtype, limit):
+def test_few_rows(columns, biased, dtype, limit, monkeypatch):
     """The same values, shape and dtype; what is handed in stays as it is."""
+    from impl_torch.fast import linear
     from impl_torch.fast.linear import product
+    monkeypatch.setattr(linear, "COLUMNS", columns)
     draw = torch.Generator().manual_seed(0)
     for shape, width in itertools.product(SHAPES, WIDTHS):
         x, weight, bias = (
