@@ -19,8 +19,10 @@ from parity.causes.core_side import core_side
 from parity.causes.explanation import Explanation, give_names
 from parity.causes.expressions import in_words, made_of
 from parity.causes.findings import Findings, following
-from parity.causes.fit import ATTENTION, CORE, LINEAR, misfit, side_of
+from parity.causes.fit import (
+    ATTENTION, CONVOLUTION, CORE, LINEAR, misfit, side_of)
 from parity.causes.formulas.family import exact
+from parity.causes.given_masks import masked
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
@@ -188,6 +190,10 @@ class Explaining:
         key = self.key(row)
         if key in self.seen:
             return True
+        if part == INPUT and (each := masked(row, *arrays)):
+            self.seen.add(key)
+            self.findings.add([each])
+            return True
         expressions = [made_of(trace, step, part, name,
                                model_limits(array.dtype.name)[1])
                        for trace, step, name, array in zip(
@@ -246,13 +252,17 @@ class Explaining:
                     or not trace.step(path).parameters):
                 return False
             side = side_of(trace, path, name)
+            output = side.seen[0].output
+            if array.shape != output.shape:  # channels were put last
+                array = array.swapaxes(1, 2) if array.shape[
+                    -1] == output.shape[1] else array
             side.seen = [dataclasses.replace(
-                side.seen[0], output=exact(array))]
+                side.seen[0], output=exact(array).reshape(output.shape))]
             sides.append(side)
         at = dataclasses.replace(
             pair, a=sides[0].step.path, b=sides[1].step.path)
         search = StepSearch(at, *sides)
-        explanations = search.find([LINEAR])
+        explanations = search.find([LINEAR, CONVOLUTION])
         self.findings.add(explanations)
         return bool(explanations) or search.same
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from parity.causes import fit
 from parity.causes.formulas.activation import ROUNDED
+from parity.causes.formulas.attention import capped
 from parity.causes.formulas.family import exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.rearrangement import probes
@@ -43,10 +44,11 @@ class Made:
     """An expression that gives a value.
 
     Attributes:
-        form: "sum", "function", "factor", "rows", "dropped", "product" (of
-            the first, activated, and the second), "positions".
+        form: "sum", "function", "factor", "cap", "rows", "dropped", "product" or
+            "activated sum" (of the first, activated, and the second),
+            "positions".
         sources: Values.
-        what: the activation, the factor, the share that was dropped and the
+        what: the activation, the factor, the cap, the share that was dropped and the
             rest's factor, or the settings of sinusoids.
         error: how near it comes.
         twins: activations that give the same.
@@ -97,6 +99,18 @@ def spreads(array, target):
             array.shape[::-1], target.shape[::-1])))
 
 
+def channels_last(array, shape):
+    """[batch, channels, places …] as [batch, places, channels], if that is the
+    shape, and whatever else as it is; pictures' places in one row."""
+    if array.ndim < 3 or array.shape == shape or len(shape) != 3 or (
+            array.shape[0] != shape[0] or array.size != math.prod(shape)):
+        return array
+    if array.ndim > 3 and array.shape[-1] == shape[-1]:
+        return array.reshape(shape)
+    return (array.reshape(*array.shape[:2], -1).swapaxes(1, 2)
+            if array.shape[1] == shape[-1] else array)
+
+
 def made_of(trace, step, part, name, limit):
     """How an input or output of a step is made of what was there before.
 
@@ -110,8 +124,11 @@ def made_of(trace, step, part, name, limit):
     key = trace.hash_of(target)
     if key in before:
         return Made("sum", [Value(exact(target), before[key][1])], "", 0.0)
-    # A view with other axes is not looked for.
-    same = [pair for pair in before.values() if spreads(pair[0], target)]
+    # Of views with other axes, only channels that are put last are looked for.
+    views = ((channels_last(array, target.shape), places)
+             for array, places in before.values())
+    same = [(array, places) for array, places in views
+            if spreads(array, target)]
     outer = [pair for pair in same[:-MOST] if any(
         what == "input" and path == WHOLE for what, path, _ in pair[1])]
     values = [Value(np.broadcast_to(exact(array), target.shape), places)
@@ -120,8 +137,9 @@ def made_of(trace, step, part, name, limit):
         return None
     search = Expressions(exact(target), values, limit)
     for stage in (search.copies, search.sums, search.functions,
-                  search.factors, search.parts, search.products,
-                  search.scaled_sums, search.positions):
+                  search.factors, search.caps, search.parts, search.products,
+                  search.scaled_sums, search.positions,
+                  search.activated_sums):
         stage()
         if search.results:
             break
@@ -214,6 +232,14 @@ class Expressions:
                 factor = float((a @ b) / (a @ a))
                 self.take("factor", [value], factor, factor * value.array)
 
+    def caps(self):
+        """A value x as c tanh(x / c): the c is what its largest numbers say.
+        """
+        for value, row in zip(self.values, self.table):
+            cap = cap_of(row, self.good)
+            if cap and len(self.near(capped(row, cap)[None])):
+                self.take("cap", [value], cap, capped(value.array, cap))
+
     def parts(self):
         """One value of which some rows are zero, or some numbers dropped."""
         x = self.x
@@ -226,23 +252,35 @@ class Expressions:
             if dropped:
                 self.results.append(Made("dropped", [value], dropped, 0.0))
 
+    def activated_sums(self):
+        """A function of one value, and another: positions after a layer."""
+        for inside in False, True:
+            if not self.results:
+                self.joined("activated sum", np.add, inside)
+
     def products(self):
         """A function of one value times another: a gate."""
-        self.gates({word: function for word, function
-                    in fit.activations().items() if "softmax" not in word})
-        if not self.results:
-            self.gates(ROUNDED, inside=True)
+        for inside in False, True:
+            if not self.results:
+                self.joined("product", np.multiply, inside)
         # An activation that is a module of its own says no more.
         self.results = [result for result in self.results
                         if result.what != "none"] or self.results
 
-    def gates(self, functions, inside=False):
-        """Products of which one value goes through one of these functions."""
+    def joined(self, form, join, inside):
+        """Two values joined, of which one goes through a function.
+
+        ``inside`` says that its constant is in float32.
+        """
+        functions = ROUNDED if inside else {
+            word: function for word, function in fit.activations().items()
+            if "softmax" not in word
+            and (word != "none" or form == "product")}
         for i, row in enumerate(self.table):
             words = {}
             for word, function in functions.items():
                 with np.errstate(all="ignore"):
-                    near = self.near(function(row) * self.table)
+                    near = self.near(join(function(row), self.table))
                 for j in near:
                     if j > i or j < i and word != "none":
                         words.setdefault(j, []).append(word)
@@ -251,9 +289,8 @@ class Expressions:
                 one, two = self.values[i], self.values[j]
                 for word in each:
                     with np.errstate(all="ignore"):
-                        self.take("product", [one, two], word,
-                                  functions[word](one.array) * two.array,
-                                  inside)
+                        self.take(form, [one, two], word, join(
+                            functions[word](one.array), two.array), inside)
                 self.join_twins(before)
 
     def scaled_sums(self):
@@ -297,6 +334,24 @@ class Expressions:
                 self.results, key=lambda m: m.what["input's factor"] != 1)]
 
 
+def cap_of(x, y):
+    """The c of y = c tanh(x / c), [N]; None if there is none."""
+    where = np.abs(x).argmax()
+    most, held = np.abs(x[where]), np.abs(y[where])
+    if not 0 < held < most * (1 - 1e-9) or not math.isfinite(most) or (
+            x * y < 0).any():
+        return None
+    low, high = held, held / 1e-4  # c tanh(most / c) grows with c
+    for _ in range(200):
+        middle = (low + high) / 2
+        if capped(most, middle) < held:
+            low = middle
+        else:
+            high = middle
+    plain = float(f"{high:.6g}")
+    return plain if abs(plain - high) < 1e-6 * high else high
+
+
 def share_dropped(x, y, limit):
     """(share of zeros, factor of the rest) if y is x with numbers dropped."""
     nonzero = (y != 0) & (x != 0)
@@ -335,6 +390,8 @@ def in_words(expression):
         return " and ".join(names)
     if expression.form == "factor":
         return f"{expression.what:.6g} times {names[0]}"
+    if expression.form == "cap":
+        return f"c tanh(x / c) of {names[0]}, c {expression.what:.6g}"
     if expression.form == "positions":
         factor = expression.what["input's factor"]
         return (f"{names[0]} and sinusoids" if factor == 1 else
@@ -348,5 +405,6 @@ def in_words(expression):
     if expression.form == "product" and expression.what == "none":
         return f"{names[0]} times {names[1]}"
     words = f"{' or '.join([expression.what, *expression.twins])} of {names[0]}"
-    return (f"{words} times {names[1]}" if expression.form == "product"
-            else words)
+    return words + {"product": f" times {names[-1]}",
+                    "activated sum": f" and {names[-1]}"}.get(
+                        expression.form, "")

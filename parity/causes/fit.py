@@ -13,6 +13,7 @@ import numpy as np
 from parity.causes import catalogue
 from parity.causes.formulas.activation import SOUND, Activation
 from parity.causes.formulas.attention import Attention
+from parity.causes.formulas.convolution import Convolution
 from parity.causes.formulas.core import Core
 from parity.causes.formulas.family import Change, exact
 from parity.causes.formulas.linear import Linear
@@ -49,11 +50,11 @@ def sinusoid_values():
 
 
 LINEAR, ATTENTION = Linear(activations), Attention(mistaken_masks)
-CORE = Core(mistaken_masks)
+CORE, CONVOLUTION = Core(mistaken_masks), Convolution(activations)
 
 #: Every family, in the order in which they are tried.
-FAMILIES = [Norm(), LINEAR, Embedding(), ATTENTION, Activation(activations),
-            Positions(), RotaryTable()]
+FAMILIES = [Norm(), LINEAR, Embedding(), CONVOLUTION, ATTENTION,
+            Activation(activations), Positions(), RotaryTable()]
 
 
 @dataclasses.dataclass
@@ -285,9 +286,9 @@ def changes(first, second, sides):
     moved, exchanged = exchanges(first, second, roles)
     differences += exchanged
     for name in roles:
-        word, text = relation(
-            first.parameters[name], second.parameters[name], sides[1].dtype,
-            first.settings.get("heads"))
+        arrays = first.parameters[name], second.parameters[name]
+        word, text = family.relation(name, *arrays) or relation(
+            *arrays, sides[1].dtype, first.settings.get("heads"))
         if word == OTHER:
             return None
         if word and name not in moved:

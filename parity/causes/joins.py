@@ -8,6 +8,7 @@ import numpy as np
 from parity.causes import fit
 from parity.causes.cause import OTHER, PRECISION
 from parity.causes.expressions import MOST, Made, in_words, made_of
+from parity.causes.formulas.attention import UNCAPPED
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.pairs import USER, VALUES
@@ -36,6 +37,9 @@ def told(cause, in_a, in_b):
     return Told(cause, in_a, in_b, {cause: in_a}, {cause: in_b})
 
 
+#: Expressions in which a value goes through a function.
+ACTIVATED = "function", "product", "activated sum"
+
 #: What is said where two expressions cannot be held against each other.
 UNSURE = Told("", "", "")
 
@@ -52,6 +56,11 @@ def same_value(one, two):
     if isinstance(one, float) and isinstance(two, float):
         return abs(one - two) <= 1e-9 * abs(one)
     return one == two
+
+
+def worded_cap(cap):
+    """A cap, or that there is none."""
+    return cap if isinstance(cap, str) else f"{cap:g}"
 
 
 def holds(trace, path):
@@ -318,12 +327,12 @@ class Joins:
             return Told("positions", *("; ".join(
                 f"{name} {expression.what[name]}" for name in off)
                 for expression in (mine, other)), *settings)
-        if len(forms) == 1 and forms <= {"function", "product"} and (
+        if len(forms) == 1 and forms <= {*ACTIVATED} and (
                 mine.what in other.twins or other.what in mine.twins):
             return None
         if (forms <= {"sum", "function"} and len(mine.sources) == 1
                 and mine.sources[0].array.min() < 0
-                or forms == {"product"}):
+                or forms in ({"product"}, {"activated sum"})):
             names = [["none"] if expression.form == "sum" else
                      [str(expression.what), *map(str, expression.twins)]
                      for expression in (mine, other)]
@@ -339,6 +348,13 @@ class Joins:
             return Told("factor", *apart(one, two), *(
                 {"factor": worded("factor", factor, each)}
                 for factor, each in ((one, mine), (two, other))))
+        if "cap" in forms and forms <= {"cap", "sum"}:
+            caps = [each.what if each.form == "cap" else UNCAPPED
+                    for each in (mine, other)]
+            if same_value(*caps):
+                return None
+            return Told("soft cap", *map(worded_cap, caps), *(
+                {"soft cap": cap} for cap in caps))
         if "dropped" in forms and forms <= {"sum", "dropped"}:
             return told("dropout", *(
                 "on" if expression.form == "dropped" else "off"

@@ -8,10 +8,11 @@ is written to a file, corrected by hand, and read again: mapping_file.py.
 
 import numpy as np
 
-from parity.matching.pairs import NAMES, VALUES, NameMap, StepPair
+from parity.matching.pairs import (
+    NAMES, ORDER, VALUES, NameMap, Pair, StepPair)
 from parity.matching.parameters import (
     suggest_parameters, swapped_notes, transposed_notes)
-from parity.matching.rearrangement import probes
+from parity.matching.rearrangement import SAME, probes
 from parity.matching.values import (
     NEAR, alike, far_apart, pair_values, signature)
 from parity.matching.words import family, likeness
@@ -58,6 +59,8 @@ def _score_steps(a, b, parameters):
     sizes = [np.array([-1 if array is None else array.size for array in side])
              for side in mains]
     fits = (sizes[0][:, None] == sizes[1]) & (sizes[0][:, None] > 0)
+    linked, known = _links(a, b, parameters)
+    fits |= _convolutions(a, b, linked)
     score = np.where(fits, 0.0, -np.inf).astype(np.float32)
     score += 2 * likeness([s.path for s in a.steps],
                            [s.path for s in b.steps])
@@ -90,7 +93,6 @@ def _score_steps(a, b, parameters):
             score[i, j] += 2
         elif bool(own[0][i]) != bool(own[1][j]):
             score[i, j] = -np.inf
-    linked, known = _links(a, b, parameters)
     for i, step in enumerate(a.steps):
         for j, other in enumerate(b.steps):
             if not fits[i, j] or step.source == TAP or other.source == TAP:
@@ -117,6 +119,16 @@ def _links(a, b, parameters):
     return linked, ({m for m, _ in linked}, {o for _, o in linked})
 
 
+def _convolutions(a, b, linked):
+    """Which steps are convolutions with the same kernel, whatever its stride
+    and padding make of the size."""
+    which = [[step.module if "conv" in step.kind.lower() else ""
+              for step in trace.steps] for trace in (a, b)]
+    return np.array([[(one, two) in linked for two in which[1]]
+                     for one in which[0]], bool).reshape(
+                         len(a.steps), len(b.steps))
+
+
 def _in_order(score):
     """The best pairing that keeps both orders: [(i, j)]."""
     rows, columns = score.shape
@@ -140,9 +152,13 @@ def _in_order(score):
 def step_pair(a, b, first, second, by):
     """Two steps as a pair, with their inputs and outputs paired."""
     mine, other = a.step(first), b.step(second)
+    outputs = pair_values(mine.outputs, other.outputs)
+    if not outputs and "conv" in mine.kind.lower() and (
+            "conv" in other.kind.lower()):  # of other sizes
+        outputs = [Pair(*names, SAME, SAME, ORDER)
+                   for names in zip(mine.outputs, other.outputs)][:1]
     return StepPair(first, second, by,
-                    pair_values(mine.inputs, other.inputs),
-                    pair_values(mine.outputs, other.outputs))
+                    pair_values(mine.inputs, other.inputs), outputs)
 
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of

@@ -180,7 +180,7 @@ def _biases():
 
 TOLD = "it is told as “a bias missing” of the layer at that path"
 
-LINEAR = "linear",
+LINEAR = "linear", "convolution"
 
 CAUSES = (
     *_projections(), *_biases(), *_dtypes(),
@@ -191,7 +191,7 @@ CAUSES = (
     Cause("a bias missing", "arrays", "b is 0, or not there.", LINEAR,
           {"bias": "ignored"}, not_put=LAYER_BY_LAYER),
     Cause("a kernel transposed", "arrays", "A square W is stored as "
-          "[out, in] and read as [in, out].", LINEAR,
+          "[out, in] and read as [in, out].", ("linear",),
           {"kernel": "transposed"}, not_put=LAYER_BY_LAYER),
     _any("an array transposed", "Its axes are in another order.",
          "transposed"),

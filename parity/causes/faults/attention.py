@@ -8,12 +8,13 @@ import ml_dtypes
 import numpy as np
 
 from contract.trace import tap
-from parity.causes.cause import OTHER, Cause
+from parity.causes.cause import BETWEEN, OTHER, Cause
 from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
     by_numpy, made_with, module_of, native_of, numpy_of, replaced,
     tabled)
-from parity.causes.formulas.attention import OURS, SCALES, weighed
+from parity.causes.formulas.attention import (
+    BEHIND, OURS, SCALES, UNCAPPED, weighed)
 from parity.numerics.softmax import softmax
 
 #: d_model of the preset in which the scale shows.
@@ -153,10 +154,15 @@ def _of_sizes():
     """Another divisor in models whose config says otherwise than the paper."""
     yield Cause("scores divided that are not", "attention", "Q Kᵀ / √d_k, "
                 "where the kernels were made for Q Kᵀ, as in T5.", ATTENTION,
-                {"scale": "1/√d_k"}, put=made_with(lambda config, weights: (
-                    config.replace(attention_scale="root"), weights)),
+                {"scale": "1/√d_k"}, {"scale": "1"}, put=made_with(
+                    lambda config, weights: (config.replace(
+                        attention_scale="root"), weights)),
                 case="self_attention", step="scores",
                 changes={"attention_scale": "none"})
+    yield Cause("scores times another number", "attention", "Q Kᵀ is scaled by "
+                "what a config says, and not by the usual root.", ATTENTION,
+                {"scale": OTHER}, not_put="a config of ours has the root, or "
+                "no divisor")
     yield Cause("scores over √(d_model / heads)", "attention", "The root is of "
                 "a width that heads do not have.", put=root_is(
                     "attention", lambda size: math.sqrt(
@@ -212,6 +218,22 @@ def _unrounded():
                     not_explained=UNREPEATED)
 
 
+CAPLESS = "our model caps no scores"
+
+
+def _capped():
+    """c tanh(s / c), as Gemma 2 has it."""
+    for name, sentence, of, setting, value in (
+            ("no soft cap", "c tanh(s / c) is left out, of scores or of "
+             "logits.", (*ATTENTION, BETWEEN), "soft cap", UNCAPPED),
+            ("another soft cap", "c tanh(s / c) with another c, or where none "
+             "belongs.", (*ATTENTION, BETWEEN), "soft cap", OTHER),
+            ("a soft cap after the mask", "A hidden score is then -c, not "
+             "-∞.", ATTENTION, "soft cap's place", BEHIND)):
+        yield Cause(name, "attention", sentence, of, {setting: value},
+                    not_put=CAPLESS)
+
+
 HIDDEN, EMPTY = "hidden scores", "a query that sees nothing"
 NAN = {EMPTY: "gives NaN"}  # nothing is done about it
 
@@ -219,7 +241,7 @@ NO_HEADS = ("Keras' own layer has heads as an axis of its kernels, and nothing "
             "to cut or to merge")
 
 CAUSES = (
-    *_scaled(), *_of_sizes(), *_shared(), *_unrounded(),
+    *_scaled(), *_of_sizes(), *_shared(), *_unrounded(), *_capped(),
     of_weights("softmax over queries", "Weights of one key add up to 1.",
                settings={"softmax over": "queries"}),
     of_weights("softmax over heads", "Weights of one query and one key add up "

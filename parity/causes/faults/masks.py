@@ -3,7 +3,7 @@
 import numpy as np
 
 from parity.causes.cause import ARRAYS, OTHER, Cause
-from parity.causes.faults.attention import weighed_by
+from parity.causes.faults.attention import ATTENTION, weighed_by
 from parity.causes.faults.putting import native_of, numpy_of, replaced
 from parity.causes.formulas import masks
 from parity.causes.formulas.attention import OURS, weighed
@@ -70,6 +70,15 @@ CAUSES = (
     of("mask's polarity turned round in attention", "True hides, where "
        "it should let attend.", "turned round", masks.inverted,
        used_as(masks.inverted), USED),
+    *(Cause(name, "masks", sentence, ATTENTION, {"sliding window": value},
+            not_put="our model sees every place before")
+      for name, sentence, value in (
+          ("a sliding window off by one", "A query sees one place more, or "
+           "one less: the window counts the place itself.", masks.BY_ONE),
+          ("no sliding window", "Places far back are seen as well.",
+           masks.ALL),
+          ("another sliding window", "Places from another distance on are "
+           "hidden, in this layer.", OTHER))),
     Cause("another mask", "masks", "Other keys are hidden, by no known "
           "rule.", ("attention", "attention without projections"),
           {"mask": OTHER}, not_put="it stands for whatever mask is not "

@@ -9,7 +9,7 @@ from parity.causes.formulas import activation
 from parity.numerics.softmax import log_softmax, softmax
 
 #: Modules and places where one function of an array stands.
-FUNCTIONS = "activation", "linear", BETWEEN, ARRAYS
+FUNCTIONS = "activation", "linear", "convolution", BETWEEN, ARRAYS
 
 
 def activated_by(function, word="relu"):

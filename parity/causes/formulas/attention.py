@@ -32,6 +32,17 @@ SCALES = {
     "1/√heads": lambda size, model: (model / size)**-0.5,
 }
 
+#: How modules call the cap of their scores, caps that models have, and where
+#: a cap is.
+CAP_NAMES = ("attn_logit_softcapping", "attn_logits_soft_cap", "softcap",
+             "logits_soft_cap", "logit_softcapping", "soft_cap")
+CAPS = 50.0, 30.0, 20.0, 10.0, 5.0
+UNCAPPED, BEHIND = "none", "after the mask"
+
+#: How they call how many places a query sees, its own among them.
+WINDOW_NAMES = ("sliding_window", "window_size", "sliding_window_size",
+                "attention_window", "window")
+
 #: A softmax as this project has it.
 OURS = {"softmax over": "keys", "hidden scores": "never count",
         "a query that sees nothing": "gives 0"}
@@ -66,6 +77,11 @@ def weighed(scores, keep, settings):
         "sees everything": softmax(scores, axis),
         "sees everything, less 1e9": softmax(scores - 1e9, axis)}[empty],
         weights)
+
+
+def capped(scores, cap):
+    """c tanh(scores / c), or the scores where there is no cap."""
+    return scores if cap == UNCAPPED else cap * np.tanh(scores / cap)
 
 
 def shared(x, heads, order):
@@ -117,10 +133,14 @@ def scored(q, k, v, add, settings, tables):
     heads, order = settings["heads"], settings.get("shared heads", "in order")
     q, k = rotated(split(q), split(k), tables, settings)
     k, v = (shared(x, heads, order) for x in (k, split(v)))
-    scale = SCALES[settings["scale"]](size, size * heads)
+    scale = settings["scale"]
+    if not isinstance(scale, float):
+        scale = SCALES[scale](size, size * heads)
     if settings.get(NARROW) == narrow.SCALE:
         scale = narrow.single(scale)
     scores = q @ k.swapaxes(-1, -2) * scale
+    if settings.get("soft cap's place") != BEHIND:
+        scores = capped(scores, settings.get("soft cap", UNCAPPED))
     if add is not None:
         scores = scores + add
     if settings.get("position bias") == "added":
@@ -184,12 +204,22 @@ class Attention(Family):
         scales = {}  # of those that are one number here, the first
         for word, scale in SCALES.items():
             scales.setdefault(scale(width // heads, width), word)
+        own = side.setting("scaling", "scale")
+        if isinstance(own, float) and own > 0 and not any(
+                abs(own - number) <= 1e-9 * number for number in scales):
+            scales[own] = own
+        cap = side.setting(*CAP_NAMES)
+        caps = [UNCAPPED, *CAPS]
+        if isinstance(cap, (int, float)) and cap > 0:
+            caps.insert(0, float(cap))
         fields = {
             "heads": [heads, *counts], "scale": list(scales.values()),
             "grouping": ["head by head"], "merging": ["moved back"],
             "softmax over": ["keys"], "batch": ["first", "second"],
             "future": ["seen", "hidden", "hidden with the place itself",
-                       "hidden but for the next"],
+                       "hidden but for the next", *masks.windows(
+                           side.seen[0], side.setting(*WINDOW_NAMES))],
+            "soft cap": caps, "soft cap's place": ["before the mask"],
         }
         if parameters["key"] is not None and (
                 parameters["key"].shape[1] != width):
@@ -245,7 +275,9 @@ class Attention(Family):
                 keep = keep & ((array != 0) == (how == "True keeps"))
         offset = {"hidden": 0, "hidden with the place itself": -1,
                   "hidden but for the next": 1}.get(settings["future"])
-        if offset is not None:
+        if isinstance(settings["future"], masks.Window):
+            keep = keep & masks.behind(queries, keys, settings["future"])
+        elif offset is not None:
             keep = keep & np.tril(np.ones((queries, keys), bool), offset)
         mistake = self.masked().get(settings.get("mistake"))
         if mistake:
@@ -269,11 +301,14 @@ class Attention(Family):
         if mine.shape[2:] != other.shape[2:] or len(mine) != len(other):
             return
         mine, other = np.broadcast_arrays(mine, other)
-        if not np.array_equal(mine, other):
-            words = masks.in_words(mine, other, self.masked())
-            yield Change("mask", "", words, words.removesuffix(" in b"),
-                         second.settings | {"kept": (keep, add)},
-                         second.parameters)
+        if np.array_equal(mine, other):
+            return
+        words = masks.in_words(mine, other, self.masked())
+        setting, *told = ("mask", "", words, words.removesuffix(" in b"))
+        if windows := masks.windows_apart(mine, other):
+            setting, told = "sliding window", windows
+        yield Change(setting, *told, second.settings | {
+            "kept": (keep, add)}, second.parameters)
 
     def inputs(self, seen, settings):
         """The inputs of query, key and value, the batch first."""
@@ -316,6 +351,10 @@ class Attention(Family):
             seen, settings, (len(inputs[0]), inputs[0].shape[1],
                              inputs[1].shape[1]))
         scores, v = scored(*parts, add, settings, seen.tables)
+        if settings.get("soft cap's place") == BEHIND:
+            scores = capped(np.where(keep, scores, -np.inf),
+                            settings["soft cap"])
+            keep = keep | (settings["soft cap"] != UNCAPPED)
         return scores, keep, v
 
     def narrowed(self, seen, parameters, settings, exact):

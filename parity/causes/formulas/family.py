@@ -105,6 +105,15 @@ class Family:
             return "ignored"
         return getattr(value, "word", value)
 
+    def relation(self, name, mine, other):
+        """How b's parameter is made of a's, where that has words of its own.
+
+        Returns:
+            The catalogue's word, and the whole in words; ("", "") if nothing
+            is to be told, None if it is as with any two arrays.
+        """
+        return None
+
     def also(self, first, second, sides):
         """Yield further Changes from one Fit to another."""
         return ()

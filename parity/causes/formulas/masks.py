@@ -4,6 +4,67 @@ them by mistake."""
 import numpy as np
 
 
+class Window(int):
+    """How many places a query sees, its own and those before it."""
+
+    def __str__(self):
+        return f"{int(self)} seen, to the place itself"
+
+
+#: Where nothing is hidden for being far back; another window's word if it is
+#: by one place another.
+ALL, BY_ONE = "none", "one place wider or narrower"
+
+#: Of more places not every window is tried.
+FEW = 40
+
+
+def back(queries, keys):
+    """How far a key is before a query, whose last are at one place."""
+    return np.arange(queries)[:, None] - np.arange(keys) + max(
+        keys - queries, 0)
+
+
+def behind(queries, keys, window):
+    """True where a key is a query's own, or one of those before it."""
+    distance = back(queries, keys)
+    return (distance >= 0) & (distance < window)
+
+
+def windows(seen, says):
+    """The Windows that a module may have, first as it says."""
+    length = max(seen.x.shape[:-1], default=1)
+    sizes = range(1, length) if length <= FEW else [
+        size + more for size in (2**n for n in range(3, 14))
+        for more in (0, 1, -1) if size < length]
+    if isinstance(says, int) and says > 0:
+        sizes = [*(says + more for more in (0, 1, -1)), *sizes]
+    return [Window(size) for size in dict.fromkeys(sizes) if size > 0]
+
+
+def windows_apart(mine, other):
+    """The windows of two masks that differ in nothing else.
+
+    Returns:
+        What it is in a, in b, and the catalogue's word for b's; None if they
+        differ otherwise.
+    """
+    distance = back(*mine.shape[-2:])
+    for far, sides in ((distance, ""), (np.abs(distance), " to each side")):
+        sizes = [int(np.where(mask, far, -1).max(initial=-1)) + 1
+                 for mask in (mine, other)]
+        near = far < min(sizes)
+        if sizes[0] == sizes[1] or not min(sizes) or not np.array_equal(
+                mine & near, other & near):
+            continue
+        told = [f"{size}{sides}" if (
+            (far >= size) & mask.any(-2, keepdims=True)).any() else ALL
+                for size, mask in zip(sizes, (mine, other))]
+        return *told, BY_ONE if abs(sizes[0] - sizes[1]) == 1 and (
+            ALL not in told) else told[1]
+    return None
+
+
 def _diagonal(mask, offset):
     queries, keys = mask.shape[-2:]
     return np.eye(queries, keys, offset, dtype=bool)
