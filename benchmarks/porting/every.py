@@ -4,6 +4,7 @@ from benchmarks.porting.across import across, within
 from benchmarks.porting.encoders import encoders
 from benchmarks.porting.kernels import kernels, whisper
 from benchmarks.porting.llama import llama
+from benchmarks.porting.newer import newer
 from benchmarks.porting.small import small
 from benchmarks.porting.t5 import gpt2, t5
 
@@ -11,4 +12,4 @@ from benchmarks.porting.t5 import gpt2, t5
 def faults():
     """A list of Planted."""
     return [*llama(), *t5(), *encoders(), *gpt2(), *small(),
-            *whisper(), *kernels(), *within(), *across()]
+            *whisper(), *kernels(), *newer(), *within(), *across()]

@@ -32,17 +32,42 @@ SIZES = {
                 "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
                 "decoder_start_token_id": 1, "suppress_tokens": None,
                 "begin_suppress_tokens": None},
+    "vit": {"hidden_size": W, "num_hidden_layers": 2, "image_size": 12,
+            "num_attention_heads": H, "intermediate_size": F,
+            "patch_size": 4},
+}
+DECODER = SIZES["llama"]
+EAGER = {"experts_implementation": "eager"}
+SIZES |= {
+    "mistral": {**DECODER, "sliding_window": 4},
+    "gemma2": {**DECODER, "head_dim": W // H, "sliding_window": 4,
+               "query_pre_attn_scalar": W // H, "attn_logit_softcapping": 2.0,
+               "final_logit_softcapping": 3.0},
+    "mixtral": {**DECODER, **EAGER, "num_local_experts": 6,
+                "num_experts_per_tok": 2},
+    **{f"qwen{n}_moe": {**DECODER, **EAGER, "num_experts": 6,
+                        "num_experts_per_tok": n, "moe_intermediate_size": 20,
+                        **more}
+       for n, more in ((2, {"shared_expert_intermediate_size": 28}),
+                       (3, {"head_dim": W // H, "norm_topk_prob": True}))},
 }
 
 CLASSES = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel",
            "llama": "LlamaForCausalLM", "marian": "MarianMTModel",
            "t5": "T5ForConditionalGeneration",
            "bart": "BartForConditionalGeneration",
-           "whisper": "WhisperForConditionalGeneration"}
+           "whisper": "WhisperForConditionalGeneration", "vit": "ViTModel",
+           "mistral": "MistralForCausalLM", "gemma2": "Gemma2ForCausalLM",
+           "mixtral": "MixtralForCausalLM",
+           "qwen2_moe": "Qwen2MoeForCausalLM",
+           "qwen3_moe": "Qwen3MoeForCausalLM"}
 
 CONFIGS = {"bert": "BertConfig", "gpt2": "GPT2Config", "t5": "T5Config",
            "llama": "LlamaConfig", "marian": "MarianConfig",
-           "bart": "BartConfig", "whisper": "WhisperConfig"}
+           "bart": "BartConfig", "whisper": "WhisperConfig",
+           "vit": "ViTConfig", "mistral": "MistralConfig",
+           "gemma2": "Gemma2Config", "mixtral": "MixtralConfig",
+           "qwen2_moe": "Qwen2MoeConfig", "qwen3_moe": "Qwen3MoeConfig"}
 
 
 def made(family, **config):
@@ -69,6 +94,9 @@ def inputs(family):
     """Token ids, of which two are padding, and their mask; Whisper's sound."""
     import torch
     draw = np.random.default_rng(1)
+    if family == "vit":
+        return {"pixel_values": torch.from_numpy(
+            draw.normal(size=(2, 3, 12, 12)))}
     if family == "whisper":
         return {"input_features": torch.from_numpy(
             draw.normal(size=(2, 8, 2 * T))),

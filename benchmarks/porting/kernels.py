@@ -93,7 +93,7 @@ def whisper():
         ("encoder.embed_positions.weight", lambda w: 2 * w)),
              at="positions|encoder.layers.0 |layers.0.self_attn_layer_norm")
     yield of("kernel turned round", [
-        ("kernel", "", "in b the same numbers in another order")],
+        ("kernel", "", "turned round in b")],
              change=weights(("conv1.weight", lambda w: w.flip(-1))),
              at="conv1")
     yield of("second kernel's bias missing", [("bias", "", "zero in b")],

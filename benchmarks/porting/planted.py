@@ -87,7 +87,7 @@ class Planted:
         """Whether a fault was first seen where it is; None if it has no place.
         """
         cause = self.causes[0][0] if self.causes and self.causes[0] else ""
-        at = self.at or PLACES.get(cause, "")
+        at = (self.at or PLACES.get(cause, "")) if self.causes else ""
         return bool(re.search(at, first, re.I)) if at else None
 
 
@@ -114,10 +114,15 @@ def outcome_of(planted):
             told = explain(comparison, *traces)
     except Exception as error:  # the bench counts it
         return Outcome(planted, CRASH, [repr(error)[:200]])
-    named = [(each.cause, each.in_a, each.in_b) if each.identified else ()
-             for each in told]
+    named = [(each.cause, each.in_a, plain(each.in_b)) if each.identified
+             else () for each in told]
     return Outcome(planted, planted.judged(comparison.verdict, named), named,
                    comparison.first.name if comparison.first else "")
+
+
+def plain(words):
+    """What is told without which order it is."""
+    return words.partition(" order: ")[0] + " order" * (" order: " in words)
 
 
 def table(outcomes):

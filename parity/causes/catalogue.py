@@ -12,8 +12,8 @@ from parity.causes.cause import ANY, ARRAYS, OTHER
 
 #: The files, in the order in which their causes are tried.
 FILES = ("norms", "attention", "attention_positions", "masks", "arrays",
-         "tables", "network", "convolutions", "training", "training_steps",
-         "gradients", "generation", "stacks")
+         "tables", "network", "convolutions", "experts", "training",
+         "training_steps", "gradients", "generation", "stacks")
 
 _more = []
 

@@ -44,12 +44,12 @@ class Made:
     """An expression that gives a value.
 
     Attributes:
-        form: "sum", "function", "factor", "cap", "rows", "dropped", "product" or
-            "activated sum" (of the first, activated, and the second),
+        form: "sum", "function", "factor", "cap", "rows", "dropped", "product"
+            or "activated sum" (of the first, activated, and the second),
             "positions".
         sources: Values.
-        what: the activation, the factor, the cap, the share that was dropped and the
-            rest's factor, or the settings of sinusoids.
+        what: the activation, the factor, the cap, the share that was dropped
+            and the rest's factor, or the settings of sinusoids.
         error: how near it comes.
         twins: activations that give the same.
         inside: whether an activation's constant is in float32.
@@ -118,8 +118,8 @@ def made_of(trace, step, part, name, limit):
         A Made, or None where none is found, or more than one.
     """
     target = (step.inputs if part == "input" else step.outputs)[name]
-    if not is_float(target) or target.size < 2:
-        return None
+    if not is_float(target) or target.size < 2 or not target.any():
+        return None  # zeros say nothing of what they were made of
     before = earlier(trace, step, part)
     key = trace.hash_of(target)
     if key in before:

@@ -57,9 +57,9 @@ class Findings:
     def encloses(self, each, row):
         """Whether an identified cause is of what holds a row's step."""
         began, ended = self.interval(row.a)
-        first, last = self.interval(each.a)
-        return (each.identified and each.cause != PRECISION
-                and first <= began and ended <= last)
+        return each.identified and each.cause != PRECISION and any(
+            first <= began and ended <= last for first, last in map(
+                self.interval, (each.a, *(one for one, _ in each.also))))
 
     def lose(self, pair, row, known):
         """Put down that a row's cause is not identified."""

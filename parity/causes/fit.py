@@ -15,6 +15,8 @@ from parity.causes.formulas.activation import SOUND, Activation
 from parity.causes.formulas.attention import Attention
 from parity.causes.formulas.convolution import Convolution
 from parity.causes.formulas.core import Core
+from parity.causes.formulas.experts import (
+    Experts, Router, routing_seen)
 from parity.causes.formulas.family import Change, exact
 from parity.causes.formulas.linear import Linear
 from parity.causes.formulas.narrow import NARROW
@@ -54,7 +56,8 @@ CORE, CONVOLUTION = Core(mistaken_masks), Convolution(activations)
 
 #: Every family, in the order in which they are tried.
 FAMILIES = [Norm(), LINEAR, Embedding(), CONVOLUTION, ATTENTION,
-            Activation(activations), Positions(), RotaryTable()]
+            Experts(activations), Router(activations), Activation(activations),
+            Positions(), RotaryTable()]
 
 
 @dataclasses.dataclass
@@ -66,7 +69,7 @@ class Seen:
         others: name -> integers, booleans and masks.
         output: what came out.
         tables: what attention was given besides: "cosines", "sines" and
-            "position bias".
+            "position bias"; or "routing", the weights that experts had.
     """
 
     floats: dict
@@ -135,7 +138,13 @@ def side_of(trace, path, output):
         and trace.aliases.get(name, name) in trace.parameters}
     target = step.outputs[output]
     samples = [_seen(step.inputs, target)]
-    for probe in probes(step, samples[0]) if trace.live else ():
+    routed = (routing_seen(trace, step, samples[0].x) if any(
+        array.ndim == 3 for array in parameters.values())
+        and samples[0].floats else None)
+    if routed is not None:  # which is not seen of another run
+        samples[0].tables["routing"] = routed
+    for probe in probes(step, samples[0]) if trace.live and (
+            routed is None) else ():
         try:
             again = trace.rerun(path, probe)
         except Exception:  # a foreign module may refuse

@@ -7,6 +7,8 @@ A model with three faults has all three told, each with its place.
 
 import dataclasses
 
+import numpy as np
+
 from contract.errors import InputError
 from parity.causes.explain import explain
 from parity.causes.findings import told_alike
@@ -14,7 +16,12 @@ from parity.comparison.belonging import rearranged_back
 from parity.comparison.compare import compare
 from parity.comparison.result import INPUT, OUTPUT
 from parity.matching.rearrangement import rearranged
-from parity.tracing.trace import WHOLE
+from parity.numerics.distance import strict_distance
+from parity.numerics.dtypes import EPS
+from parity.tracing.trace import MODULE, WHOLE
+
+#: Two differences as near as this are one, but for the rounding of a sum.
+NEAR = 1e-9
 
 #: So many steps of b at most are given a's numbers.
 MOST = 200
@@ -39,23 +46,30 @@ def replace(comparison, a, b):
         raise InputError(
             "b was read from a file and cannot be run on; give its model.")
     instead, explanations, now, told = {}, [], b, 0
-    comparison.replaced = []
+    comparison.replaced, gaps = [], []
 
     def compared():  # where inputs match, a step that parts is at fault
         return compare(a, now, comparison.names, local=False, allow_same=True)
     current = compared()
-    while (row := _first(current, instead)) and len(instead) < MOST:
-        for each in _causes(current, told, row.order, a, now):
-            _add(explanations, each)
-        told = row.order
+    while (row := _first(current, instead, now)) and len(instead) < MOST:
         array = _as_in_b(a, b, row)
+        gap = None if array is None else getattr(
+            now.step(row.b), f"{row.part}s")[row.b_name].astype(
+                np.float64) - array
+        if not any(_same(gap, each) for each in gaps):
+            for each in _causes(current, told, row.order, a, now):
+                _add(explanations, each)
+        told = row.order
         if array is None:
             comparison.notes.append(
                 f"{row.b} of b cannot be given a's numbers, so that what "
                 "differs behind it is not told apart.")
             break
-        instead[row.b, row.b_name] = array
-        comparison.replaced.append([row.a, row.b, row.b_name])
+        if row.part == INPUT:
+            gaps.append(gap)
+        instead[_key(row)] = array
+        comparison.replaced.append([row.a, row.b, " ".join(
+            ["input"] * (row.part == INPUT) + [row.b_name])])
         now = b.run_on(instead)
         current = compared()
     comparison.notes.append(_ended(current, instead, row))
@@ -63,14 +77,38 @@ def replace(comparison, a, b):
     return explanations
 
 
-def _first(comparison, instead):
-    """The first row of an output that parts; None where none does.
+def _key(row):
+    """What ``run_on`` calls the array of b that a row compares."""
+    return (row.b, row.b_name, *([INPUT] if row.part == INPUT else []))
+
+
+def _first(comparison, instead, b):
+    """The first row that parts of an output, or of an input that no step made;
+    None where none does.
 
     Nothing is put in place twice.
     """
-    rows = (row for row in comparison.rows if row.part == OUTPUT
-            and row.diverges and (row.b, row.b_name) not in instead)
+    made = {}
+    for step in b.steps:
+        for array in step.outputs.values():
+            made.setdefault(b.hash_of(array), step.ended)
+
+    def is_made(row):
+        step = b.step(row.b)
+        return made.get(b.hash_of(step.inputs[row.b_name]),
+                        step.began) < step.began
+    rows = (row for row in comparison.rows
+            if row.diverges and _key(row) not in instead and (
+                row.part == OUTPUT or row.part == INPUT and row.b != WHOLE
+                and row.dtype in EPS and b.step(row.b).source == MODULE
+                and not is_made(row)))
     return min(rows, key=lambda row: row.order, default=None)
+
+
+def _same(gap, other):
+    """Whether two differences are one, handed on by a residual connection."""
+    return gap is not None and gap.shape == other.shape and strict_distance(
+        gap, other) <= NEAR
 
 
 def _causes(comparison, told, order, a, b):
@@ -98,11 +136,12 @@ def _as_in_b(a, b, row):
 
     None if b has none there, or its layout has no way back.
     """
-    if row.b_name not in b.step(row.b).outputs:
+    mine, other = (getattr(trace.step(path), f"{row.part}s").get(name)
+                   for trace, path, name in ((a, row.a, row.a_name),
+                                             (b, row.b, row.b_name)))
+    if mine is None or other is None:
         return None
-    mine = rearranged(row.a_layout, a.step(row.a).outputs[row.a_name])
-    return rearranged_back(row.b_layout, mine,
-                           b.step(row.b).outputs[row.b_name])
+    return rearranged_back(row.b_layout, rearranged(row.a_layout, mine), other)
 
 
 def _ended(comparison, instead, row):

@@ -156,7 +156,8 @@ class Recorder:
             (path of the step, name of the output).
 
         instead: {(path of a step, name of its output): array}, which takes the
-            place of what the step made.
+            place of what the step made; (path, name, "input") is an input's,
+            in the place of what the step was given.
 
     The paths in ``silent`` are of modules that only contain others; ``device``
     is where the first output was computed.
@@ -164,7 +165,9 @@ class Recorder:
 
     def __init__(self, framework, paths, own, watch=None, instead=None):
         self.framework, self.paths, self.own = framework, paths, own
-        self.watch, self.instead, self.device = watch, instead or {}, ""
+        self.watch, self.device, self.instead, self.given = watch, "", {}, {}
+        for key, array in (instead or {}).items():
+            (self.given if len(key) > 2 else self.instead)[key[:2]] = array
         self.steps, self.calls, self.hidden = [], {}, {}
         self.arguments, self.copies = {}, {}
         self.clock, self.active = 0, True
@@ -208,32 +211,45 @@ class Recorder:
         if not all(map(self.framework.is_seen, arrays)):
             self.hide(path, arrays)
             return function(*args, **keywords)
+        # Numbered when it begins, so that #2 is the second call to begin.
         began, inputs, others = self.tick(), {}, {}
+        step_name = self.numbered(path)
 
         def visit(name, leaf):
             if self.framework.is_array(leaf):
-                inputs[name] = self.keep(leaf)
+                inputs[name] = self.keep(put(name, leaf))
                 return Slot(name, isinstance(leaf, np.ndarray))
             others[f"inputs.{name}"] = in_words(leaf)
             return leaf
+
+        def put(name, leaf):
+            array = self.given.get((step_name, name))
+            if array is None or not self.framework.is_array(leaf):
+                return leaf
+            array = array.astype(self.framework.to_numpy(leaf).dtype)
+            return (array if isinstance(leaf, np.ndarray)
+                    else self.framework.to_native(array))
         names, by_keyword = argument_names(
             self.framework.function(module), args, keywords)
         template = (
             [mapped(value, name, visit) for name, value in zip(names, args)],
             {name: mapped(keywords[name], name, visit)
              for name in by_keyword})
-        # Numbered when it begins, so that #2 is the second call to begin.
-        name = self.numbered(path)
+        if any(step_name == name for name, _ in self.given):
+            args = [mapped(value, name, put)
+                    for name, value in zip(names, args)]
+            keywords = {name: mapped(keywords[name], name, put)
+                        for name in by_keyword}
         output = function(*args, **keywords)
         if not self.active:
             return output
-        step = Step(name, path, type(module).__name__, MODULE, began, 0,
+        step = Step(step_name, path, type(module).__name__, MODULE, began, 0,
                     inputs, {}, others, self.own.get(path, []),
                     self.framework.settings(module))
         output, seen = self.record(step, output)
         if seen:
             self.called.add(path)
-            self.arguments[name] = module, template
+            self.arguments[step_name] = module, template
         else:
             arrays = []
             mapped(output, "", lambda _, leaf: arrays.append(leaf))

@@ -197,7 +197,8 @@ class Trace:
 
         Args:
             instead: (path of a step, name of its output) -> array of its
-                shape, which takes the place of what the step makes.
+                shape, which takes the place of what the step makes; or (path,
+                name, "input") -> what it is given instead of an input.
 
         Returns:
             A Trace, without gradients.
@@ -210,11 +211,13 @@ class Trace:
             raise InputError(
                 "the model cannot be run on, because its trace was read from "
                 "a file; trace the model again.")
-        for (path, name), array in instead.items():
-            made = self.step(path).outputs.get(name)
-            if made is None or made.shape != array.shape:
+        for (path, name, *what), array in instead.items():
+            step, what = self.step(path), "input" if what else "output"
+            made = (step.inputs if what == "input" else step.outputs).get(name)
+            if made is None or made.shape != array.shape or (
+                    what == "input" and step.source != MODULE):
                 raise InputError(
-                    f"{path!r} has no output {name!r} of shape "
+                    f"{path!r} has no {what} {name!r} of shape "
                     f"{list(array.shape)}; choose one that it has.")
         return self._again(instead)
 

@@ -1,8 +1,7 @@
 """What goes wrong in convolutions, of which our model has none."""
 
 from parity.causes.cause import OTHER, Cause
-from parity.causes.formulas.convolution import (
-    CAUSAL, EXCHANGED, TURNED)
+from parity.causes.formulas.convolution import EXCHANGED, TURNED
 
 NONE = "our model has no convolution"
 
@@ -19,12 +18,9 @@ CAUSES = (
     of("another dilation", "A window's places are nearer to each other, or "
        "farther apart.", dilation=OTHER),
     of("another window", "A kernel is longer, or shorter.", window=OTHER),
-    of("a causal convolution", "All padding is before the first place, so "
-       "that no window sees a later place.",
-       padding_before=CAUSAL),
     of("padded by another number of places", "Places are seen by windows that "
-       "begin earlier, or later: `same` with a stride puts fewer before than "
-       "a padding by number.", padding_before=OTHER),
+       "begin earlier, or later: causal ones have all padding before, `same` "
+       "with a stride less than a padding by number.", padding_before=OTHER),
     of("padded at another end", "Other places are put behind the last one.",
        padding_behind=OTHER),
     of("padded with something else", "Outside are zeros, the same places "

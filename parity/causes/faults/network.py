@@ -9,7 +9,8 @@ from parity.causes.formulas import activation
 from parity.numerics.softmax import log_softmax, softmax
 
 #: Modules and places where one function of an array stands.
-FUNCTIONS = "activation", "linear", "convolution", BETWEEN, ARRAYS
+FUNCTIONS = ("activation", "linear", "convolution", "mixture of experts",
+             BETWEEN, ARRAYS)
 
 
 def activated_by(function, word="relu"):

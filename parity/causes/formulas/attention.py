@@ -212,7 +212,7 @@ class Attention(Family):
         caps = [UNCAPPED, *CAPS]
         if isinstance(cap, (int, float)) and cap > 0:
             caps.insert(0, float(cap))
-        fields = {
+        fields: dict = {
             "heads": [heads, *counts], "scale": list(scales.values()),
             "grouping": ["head by head"], "merging": ["moved back"],
             "softmax over": ["keys"], "batch": ["first", "second"],

@@ -11,17 +11,14 @@ from parity.causes.formulas.linear import KERNELS
 from parity.numerics.distance import strict_distance
 
 #: How places outside are filled -> NumPy's word.
-FILLED = {"zeros": "constant", "mirrored": "reflect",
-          "the edge repeated": "edge", "from the other end": "wrap"}
+FILLED: dict = {"zeros": "constant", "mirrored": "reflect",
+                "the edge repeated": "edge", "from the other end": "wrap"}
 
 #: How modules call these.
 MODES = {"reflect": "mirrored", "replicate": "the edge repeated",
          "circular": "from the other end"}
 
 TURNED, EXCHANGED = "turned round", "with its axes exchanged"
-
-#: What padding is that is only before the first place.
-CAUSAL = "causal"
 
 #: What tells which places a window sees.
 SEEN = "stride", "dilation", "window", "padding before"
@@ -32,26 +29,6 @@ class Sizes(tuple):
 
     def __str__(self):
         return " by ".join(map(str, self if len({*self}) > 1 else self[:1]))
-
-
-class Before(Sizes):
-    """How many places are put before the first one.
-
-    Attributes:
-        word: CAUSAL if that is all of the padding, else the number.
-    """
-
-    word: object
-
-    def __new__(cls, sizes, spans, after):
-        """With the places that a window spans, and those put behind."""
-        made = super().__new__(cls, sizes)
-        made.word = CAUSAL if any(made) and max(after) < 1 and all(
-            size == span - 1 for size, span in zip(made, spans)) else made
-        return made
-
-    def __str__(self):
-        return super().__str__() + f", {CAUSAL}" * (self.word == CAUSAL)
 
 
 def windows(x, window, count, settings):
@@ -169,8 +146,7 @@ class Convolution(Family):
         befores = itertools.product(*(range(span) for span in spans)) if (
             n == 1) else ([number] * n for number in range(max(spans)))
         where = self.channels(side, parameters["kernel"])
-        x, y = placed(side.seen[0], n, {"channels": where[0]})
-        made = {"stride": strides[0], "dilation": dilations[0]}
+        x, _ = placed(side.seen[0], n, {"channels": where[0]})
         mode = str(side.setting("padding_mode", "padding")).lower()
         setting = str(side.setting("activation") or "none")
         setting = activation.ALIASES.get(setting, setting)
@@ -178,9 +154,7 @@ class Convolution(Family):
             "stride": [*strides, *sorted(numbers), Sizes(window)],
             "dilation": [*dilations, *sorted(numbers)],
             "window": [Sizes(window)],
-            "padding before": [Before(each, spans, behind(
-                x.shape[1:-1], window, y.shape[1:-1], made | {
-                    "padding before": each})) for each in befores],
+            "padding before": [Sizes(each) for each in befores],
             "padding filled with": [MODES.get(mode, "zeros"), *FILLED],
             "channels": where,
             "grouped channels": ["in order"],

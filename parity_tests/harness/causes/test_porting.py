@@ -27,7 +27,7 @@ def hugging_face():
 ALL = faults()
 
 #: Those whose norms are in float32; the bench has the other families too.
-FAMILIES = "llama", "t5"
+FAMILIES = "llama", "t5", "gemma2", "mistral", "mixtral", "vit"
 
 
 @pytest.mark.long
@@ -42,10 +42,14 @@ def test_planted(planted):
 @pytest.mark.parametrize("family, name", [
     ("Llama to torch", "θ 500000"), ("Llama to torch", "equal"),
     ("BERT to torch", "query and key exchanged"),
-    ("BERT to torch", "no residual"), ("bert", "key's bias missing")])
+    ("BERT to torch", "no residual"), ("bert", "key's bias missing"),
+    ("whisper", "conv2 padded behind"), ("vit", "upside down"),
+    ("gemma2", "windows in the other layers"),
+    ("gemma2", "cap 2.5 of logits"), ("qwen3_moe", "router in float64"),
+    ("mixtral", "two experts exchanged"), ("qwen2_moe", "to sum 1")])
 def test_planted_across(family, name):
-    """A table beside a formula, what was paired by its values, and what
-    softmax hides."""
+    """A table beside a formula, what was paired by its values, what softmax
+    hides, and a layer of each newer sort."""
     outcome = outcome_of(next(each for each in ALL if (
         each.family, each.name) == (family, name)))
     assert outcome.verdict == RIGHT, outcome.told

@@ -7,9 +7,12 @@ from typer.testing import CliRunner
 
 import parity
 from contract.errors import InputError
+from contract.weights import probe_weights
 from parity.causes.replacing import replace
+from parity.check import cases
 from parity.commands import compare as commands
 from parity.tracing import folder
+from parity.tracing.trace import WHOLE
 from parity_tests.support.engines import usable
 from parity_tests.support.explaining import Y, drawn, port
 
@@ -55,6 +58,63 @@ def test_a_model_is_run_on_with_other_numbers():
         b.run_on({(end, "output"): number[:1]})
     with pytest.raises(InputError, match="no step"):
         b.run_on({("nowhere", "output"): number})
+
+
+@pytest.mark.parametrize("outer", [False, True])
+def test_an_input_that_no_step_made_is_told_once(outer):
+    """Also where residual connections outside of modules hand it on."""
+    usable("torch")
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self, scale):
+            super().__init__()
+            self.scale, self.tok = scale, torch.nn.Embedding(20, 16)
+            self.pos = torch.nn.Embedding(12, 16)
+            self.enc = torch.nn.TransformerEncoder(
+                torch.nn.TransformerEncoderLayer(
+                    16, 4, 24, 0.0, batch_first=True), 2,
+                enable_nested_tensor=False)
+
+        def forward(self, ids):
+            x = self.tok(ids) * self.scale + self.pos(
+                torch.arange(ids.shape[1])[None])
+            if not outer:
+                return self.enc(x)
+            for layer in self.enc.layers:
+                x = x + layer.linear2(torch.relu(layer.linear1(
+                    layer.norm1(x))))
+            return x
+    a, b = drawn(Model(1.0)), drawn(Model(4.0))
+    b.enc.layers[1].norm1.eps = 1e-3
+    ids = torch.arange(18).reshape(2, 9)
+    a, b = parity.trace(a, ids), parity.trace(b, ids)
+    comparison = parity.compare(a, b)
+    told = replace(comparison, a, b)
+    assert [(each.cause, each.in_b) for each in told] == [
+        ("factor", "4"), ("epsilon", "0.001")]
+    assert comparison.replaced[0][2] == "input src" if not outer else (
+        comparison.replaced[0][2] == "input input")
+
+
+@pytest.mark.parametrize("port", ["torch", "keras", "jax"])
+def test_an_input_is_replaced_in_every_framework(port):
+    engine = usable(port)
+    config = cases.test_size("lesson")
+    prefix = "encoder.layers.0.feed_forward."
+    model = engine.build("feed_forward", config, {
+        name.removeprefix(prefix): array for name, array
+        in probe_weights(config).items() if name.startswith(prefix)})
+    x = engine.to_native(Y[:, :, :1] + np.zeros(config.d_model), "cpu")
+    trace = parity.trace(model, x)
+    step = next(each for each in trace.steps if each.source == "module"
+                and each.path != WHOLE)
+    name, array = next(iter(step.inputs.items()))
+    other = trace.run_on({(step.path, name, "input"): 2 * array})
+    assert np.array_equal(other.step(step.path).inputs[name], 2 * array)
+    assert other.content_hash != trace.content_hash
+    with pytest.raises(InputError, match="has no input 'nothing' of shape"):
+        trace.run_on({(step.path, "nothing", "input"): array})
 
 
 def test_equal_models_are_not_run_on(tmp_path):
