@@ -208,16 +208,24 @@ class MeshEngine:
 
     @contextlib.contextmanager
     def reading(self, model):
-        """Compute without gradients, and then let each rank keep its part.
+        """Compute without gradients; each rank keeps its part again after it.
 
-        FSDP2 keeps what it has gathered last until a backward pass, and a
-        gradient of the step before would be added to the next one.
+        FSDP2 gathers at each call, and a search of some rows may end before
+        that of others: so all is gathered once. What stayed gathered would
+        have a gradient of the step before added to the next one.
         """
+        sharded = [module for module in model.modules()
+                 if isinstance(module, FSDPModule)]
+        for below in sharded:
+            below.unshard()
+        for layer in sharded[1:]:
+            layer.set_reshard_after_forward(False)
         with torch.no_grad():
             yield
-        for module in model.modules():
-            if isinstance(module, FSDPModule):
-                module.reshard()
+        for layer in sharded[1:]:
+            layer.set_reshard_after_forward(True)
+        for below in sharded:
+            below.reshard()
 
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
