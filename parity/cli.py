@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from parity.commands import (
-    bench, check, compare, dialects, differences, doctor, exercise, faults,
-    invariance, ledger, lesson, matrix, mutate, quality, read, shards,
+    bench, check, compare, convert, dialects, differences, doctor, exercise,
+    faults, invariance, ledger, lesson, matrix, mutate, quality, read, shards,
     translate, vectors, weights)
 from parity.commands import train as training
 from parity.commands.shell import Commands
@@ -71,6 +71,7 @@ app.command()(quality.quality)
 app.command()(faults.faults)
 app.command()(mutate.mutate)
 app.command()(differences.differences)
+app.command()(convert.convert)
 app.command()(dialects.dialects)
 app.command("import")(dialects.import_)
 app.command()(dialects.export)

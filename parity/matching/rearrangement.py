@@ -6,6 +6,7 @@ by commas:
     transpose 1 0           the axes in this order, as numpy.transpose
     reshape 48 6 8          in C order, as numpy.reshape
     part 2 of 3 along 0     the second third along axis 0
+    slice 2 18 along 0      from place 2 up to, without, 18 along axis 0
 
 so that ``part 1 of 3 along 0, transpose 1 0`` takes the query's kernel out of
 torch's packed ``in_proj_weight``.
@@ -38,12 +39,15 @@ def parsed(layout):
         word, *rest = text.split() or [""]
         if word == "part" and len(rest) == 5 and rest[1::2] == ["of", "along"]:
             rest = rest[0::2]
+        elif word == "slice" and len(rest) == 4 and rest[2] == "along":
+            rest = [*rest[:2], rest[3]]
         elif word not in ("transpose", "reshape") or not rest:
             rest = ["?"]
         if not all(re.fullmatch("[0-9]{1,12}", number) for number in rest):
             raise InputError(
                 f"the layout {layout!r} is unknown; write same, transpose 1 "
-                "0, reshape 48 6 8 or part 1 of 3 along 0.")
+                "0, reshape 48 6 8, part 1 of 3 along 0 or slice 2 18 along "
+                "0.")
         operations.append((word, tuple(map(int, rest))))
     return operations
 
@@ -55,6 +59,11 @@ def _shape_after(word, numbers, shape):
         return tuple(shape[i] for i in numbers) if fits else None
     if word == "reshape":
         return numbers if math.prod(numbers) == math.prod(shape) else None
+    if word == "slice":
+        start, stop, axis = numbers
+        if axis >= len(shape) or not start < stop <= shape[axis]:
+            return None
+        return (*shape[:axis], stop - start, *shape[axis + 1:])
     which, count, axis = numbers
     if (axis >= len(shape) or not 1 <= which <= count
             or shape[axis] % count):
@@ -87,6 +96,9 @@ def rearranged(layout, array):
             array = array.transpose(numbers)
         elif word == "reshape":
             array = array.reshape(after)
+        elif word == "slice":
+            start, stop, axis = numbers
+            array = array[(slice(None),) * axis + (slice(start, stop),)]
         else:
             which, count, axis = numbers
             array = np.split(array, count, axis)[which - 1]
@@ -112,6 +124,9 @@ def _sources(layout, shape, places):
             for axis, source in enumerate(numbers):
                 sources[source] = at[axis]
             at = sources
+        elif word == "slice":
+            start, _, axis = numbers
+            at[axis] = at[axis] + start
         else:
             which, _, axis = numbers
             at[axis] = at[axis] + (which - 1) * after[axis]

@@ -6,6 +6,7 @@ objects are new ones, and are not recorded.
 """
 
 import contextlib
+import functools
 
 import flax
 import jax
@@ -143,6 +144,14 @@ def named_variables(model):
                 variables[full] = value
                 seen[id(value)] = full
     return variables, aliases, own
+
+
+def setters(model):
+    """{path of a variable: what puts NumPy's array into it}."""
+    def put(variable, array):
+        variable.set_raw_value(jnp.asarray(array))
+    return {path: functools.partial(put, variable)
+            for path, variable in named_variables(model)[0].items()}
 
 
 def is_called(kind):

@@ -214,8 +214,14 @@ def named_variables(model):
     return by_path, own
 
 
+def setters(model):
+    """{path of a weight: what puts NumPy's array into it}."""
+    return {path: variable.assign
+            for path, variable in named_variables(model)[0].items()}
+
+
 @contextlib.contextmanager
-def calls_seen(recorder):
+def calls_seen(model, recorder):
     """Pass every layer's call to a Recorder."""
     kind = keras.layers.Layer
     before = kind.__call__
@@ -294,7 +300,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
 
     def recorded(watch=None, recorder=None):
         recorder = recorder or Watching(model, framework, watch, instead)
-        with calls_seen(recorder), recorder.tapping():
+        with calls_seen(model, recorder), recorder.tapping():
             output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
         return recorder, output

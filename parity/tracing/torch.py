@@ -6,6 +6,7 @@ while the model runs.
 """
 
 import contextlib
+import functools
 
 import ml_dtypes
 import numpy as np
@@ -91,7 +92,7 @@ def precision():
 
 
 @contextlib.contextmanager
-def calls_seen(recorder):
+def calls_seen(model, recorder):
     """Pass every module's call to a Recorder."""
     before = torch.nn.Module.__call__
 
@@ -137,6 +138,23 @@ def named_arrays(model):
                 tensors[path] = tensor
                 seen[id(tensor)] = path
     return tensors, aliases
+
+
+def modules(model):
+    """Yield (path, module) of a model and all below it, each once."""
+    for path, module in model.named_modules():
+        yield path or WHOLE, module
+
+
+def setters(model):
+    """{path of a parameter: what puts NumPy's array into it}."""
+    framework = framework_for(model)
+
+    def put(tensor, array):
+        with torch.no_grad():
+            tensor.copy_(framework.to_native(array))
+    return {path: functools.partial(put, tensor)
+            for path, tensor in named_arrays(model)[0].items()}
 
 
 class Gradients:
@@ -215,7 +233,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         if loss_of:
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.inference_mode(False))
-        with calls_seen(recorder), recorder.tapping():
+        with calls_seen(model, recorder), recorder.tapping():
             output = recorder.whole(model, inputs, keywords, run)
         recorder.active = False
         if loss_of:

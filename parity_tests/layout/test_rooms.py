@@ -16,8 +16,8 @@ PARITY = ROOT / "parity"
 
 #: A room may import those above it in this list, and itself.
 ROOMS = ("ports", "targets", "numerics", "tracing", "matching", "check",
-         "matrix", "originals", "mutation", "comparison", "causes",
-         "invariants", "differences", "assertions", "runs", "render",
+         "matrix", "originals", "mutation", "comparison", "conversion",
+         "causes", "invariants", "differences", "assertions", "runs", "render",
          "reading", "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.

@@ -1,0 +1,142 @@
+"""Find the mapping from one model's weights to another's."""
+
+import dataclasses
+import math
+
+from contract.errors import InputError
+from parity.comparison.belonging import check_inputs
+from parity.comparison.compare import compare
+from parity.comparison.result import OUTPUT
+from parity.conversion.entry import Mapping
+from parity.conversion.search import WeightSearch
+from parity.conversion.seen import Computed
+from parity.conversion.sources import Book
+from parity.conversion.weights import Live, drawn
+from parity.matching.steps import suggest
+from parity.tracing.trace import WHOLE
+
+
+#: Outputs that differ by less may do so by float32's rounding inside.
+FLOOR = 1e-5
+
+
+@dataclasses.dataclass
+class Pairing:
+    """A mapping, and how far it holds.
+
+    Attributes:
+        mapping: a Mapping.
+        comparison: of both models' runs with drawn weights.
+        error: the largest relative error of an output.
+        over_a, over_b: name -> why it has no partner.
+        doubts: name of B's parameter -> why it might be made of another.
+        kept: names that have no partner and stay as they are, because they
+            are no weights and both models computed the same with their own.
+        notes: a sentence each.
+    """
+
+    mapping: Mapping
+    comparison: object
+    error: float
+    over_a: dict
+    over_b: dict
+    doubts: dict
+    kept: list
+    notes: list
+
+    @property
+    def agrees(self):
+        """Whether the outputs are equal, but for float32 inside."""
+        return self.error <= FLOOR
+
+    @property
+    def complete(self):
+        """Whether every parameter has its place, and the outputs agree."""
+        return self.agrees and not (
+            self.over_a or self.over_b or self.doubts)
+
+
+def find(a, b, left=()):
+    """Which parameter of A is which of B.
+
+    A's weights are drawn anew for the time of the search, so that each is told
+    from every other, also norms that are all ones; both models are afterwards
+    as they were.
+
+    Args:
+        a, b: (model, inputs, keywords) each, run on the same inputs.
+        left: parameters of either that need no partner.
+
+    Returns:
+        A Pairing.
+    """
+    a, b = Live(*a), Live(*b)
+    for name in left:
+        if name not in a.names and name not in b.names:
+            raise InputError(
+                f"neither model has a parameter {name!r} that could be left "
+                "out; take a name from the list of what has no place.")
+    left_a, left_b = ([name for name in left if name in live.names]
+                      for live in (a, b))
+    for side, live in (("A", a), ("B", b)):
+        if not live.names:
+            raise InputError(
+                f"{side} has no parameters in floating point, so there is "
+                "nothing to convert; give a model that has.")
+    frozen = {name for live in (a, b) for name in live.names
+              if name not in live.trace.trainable}
+    pairs = suggest(a.trace, b.trace)
+    notes = check_inputs(a.trace, b.trace, pairs)
+    lasting = {name for name in b.names if name in b.trace.trainable
+               or any(array.shape == b.names[name].shape
+                      for other, array in a.names.items()
+                      if other not in a.trace.trainable)}
+    sizes = {b.names[name].size for name in lasting
+             if b.names[name].ndim > 1 or name not in b.trace.trainable}
+    moved = {name: drawn(name, array) for name, array in a.names.items()
+             if name not in left_a and array.size and (
+                 name in a.trace.trainable or array.size in sizes)}
+    with a.restored(), b.restored():
+        a.put(moved)
+        told = Live(a.model, a.inputs, a.keywords)
+        search = WeightSearch(b, Computed(told.trace, told.names), Book(
+            told, b, {*left_a, *(told.names.keys() - moved.keys())}),
+            [name for name in lasting if name not in left_b])
+        sources = search.run()
+        sure = {name: source for name, source in sources.items()
+                if name in search.fixed}
+        guessed = {name: source for name, source in sources.items()
+                   if name not in sure}
+        mapping = Mapping(
+            [sources[name].entry for name in b.names if name in sources],
+            a.shapes(), b.shapes(), dict(a.trace.aliases),
+            dict(b.trace.aliases), list(left_a), list(left_b))
+        b.put(mapping.forward(told.names))
+        mine, other = told.trace, b.run()
+        comparison = compare(mine, other, suggest(mine, other),
+                             allow_same=True)
+        error = outputs_apart(comparison)
+    doubts = {name: "the run does not show it" for name in guessed
+              } | search.doubts
+    if error <= FLOOR:
+        doubts = search.doubts
+    used = mapping.uncovered()
+    over_a = {name: why for name, why in used.items()
+              if name in moved and name not in left_a}
+    over_b = {name: "nothing in A is its like" for name in lasting
+              if name not in sources and name not in left_b}
+    kept = [name for name in (*a.names, *b.names) if name in frozen
+            and name not in sources and name not in moved]
+    mapping.left_a += [name for name in a.names if name not in moved
+                       and name not in left_a]
+    mapping.left_b += [name for name in b.names if name not in sources
+                       and name not in left_b and name not in over_b]
+    return Pairing(mapping, comparison, error, over_a, over_b, doubts, kept,
+                 notes)
+
+
+def outputs_apart(comparison):
+    """The largest error of the models' own outputs; infinity without any."""
+    errors = [row.error for row in comparison.rows
+              if row.part == OUTPUT and row.a == row.b == WHOLE]
+    return max(errors, default=math.inf)
