@@ -169,7 +169,8 @@ def routed(weigh):
             import torch
             logits = torch.nn.functional.linear(
                 x.reshape(-1, module.hidden_dim), module.weight)
-            values, places = weigh(logits.float(), module.top_k)
+            values, places = weigh(logits if weigh is in_double
+                                   else logits.float(), module.top_k)
             return logits, values.to(logits.dtype), places
         return called
     return make
@@ -194,7 +195,7 @@ def by_sigmoid(logits, k):
 
 def in_double(logits, k):
     """The softmax in float64."""
-    return over_chosen(logits.double(), k)
+    return over_chosen(logits, k)
 
 
 def smallest(logits, k):

@@ -118,8 +118,8 @@ def made_of(trace, step, part, name, limit):
         A Made, or None where none is found, or more than one.
     """
     target = (step.inputs if part == "input" else step.outputs)[name]
-    if not is_float(target) or target.size < 2 or not target.any():
-        return None  # zeros say nothing of what they were made of
+    if not is_float(target) or target.size < 2:
+        return None
     before = earlier(trace, step, part)
     key = trace.hash_of(target)
     if key in before:

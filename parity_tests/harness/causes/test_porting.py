@@ -45,7 +45,7 @@ def test_planted(planted):
     ("BERT to torch", "no residual"), ("bert", "key's bias missing"),
     ("whisper", "conv2 padded behind"), ("vit", "upside down"),
     ("gemma2", "windows in the other layers"),
-    ("gemma2", "cap 2.5 of logits"), ("qwen3_moe", "router in float64"),
+    ("gemma2", "cap 2.5 of logits"), ("qwen3_moe", "not to sum 1"),
     ("mixtral", "two experts exchanged"), ("qwen2_moe", "to sum 1")])
 def test_planted_across(family, name):
     """A table beside a formula, what was paired by its values, what softmax
