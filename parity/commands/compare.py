@@ -9,6 +9,7 @@ import typer
 
 from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
+from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
 from parity.commands.shell import told_plainly
 from parity.numerics.dtypes import DTYPES
@@ -97,9 +98,7 @@ def compare(
     )] = None,
     html: Annotated[File, typer.Option(
         metavar="FILE", help="Write a page to FILE.")] = None,
-    json_file: Annotated[File, typer.Option(
-        "--json", metavar="FILE", help="Write the report as JSON to FILE."
-    )] = None,
+    json_file: Json = None,
 ):
     """Compare two models: name the first step at which they part, and why.
 

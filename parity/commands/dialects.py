@@ -12,6 +12,7 @@ from contract.errors import InputError, one_of
 from contract.files import check_writable
 from parity import ports
 from parity.commands import answering
+from parity.commands.options import Markdown
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.render import dialects as tables
 from parity.render import terminal
@@ -32,8 +33,7 @@ def dialects(
     port: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="The ports that are proved beside NumPy.  "
         "[default: all]")] = None,
-    markdown: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Write the tables as Markdown to FILE.")] = None,
+    markdown: Markdown = None,
 ):
     """Say how other systems' Transformers differ from the paper's."""
     with told_plainly():

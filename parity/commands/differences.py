@@ -1,11 +1,11 @@
 """The command ``parity differences``."""
 
-import pathlib
 from typing import Annotated, Optional
 
 import typer
 
 from contract.files import check_writable, write_json, write_whole
+from parity.commands.options import Json, Markdown
 from parity.commands.shell import NOTHING, told_plainly
 from parity.differences import asking
 from parity.differences.asking import (
@@ -31,12 +31,8 @@ def differences(
     run: Annotated[bool, typer.Option(
         "--run", help="Ask the frameworks that are here, and measure; --json "
         "and --markdown do so too.")] = False,
-    json_file: Annotated[Optional[pathlib.Path], typer.Option(
-        "--json", metavar="FILE", help="Write what was found as JSON to FILE.")
-    ] = None,
-    markdown: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Write what was found as a page to FILE.")
-    ] = None,
+    json_file: Json = None,
+    markdown: Markdown = None,
 ):
     """Show what the frameworks do differently by default.
 

@@ -1,6 +1,5 @@
 """The command ``parity faults``."""
 
-import pathlib
 from typing import Annotated, Optional
 
 import typer
@@ -8,6 +7,7 @@ from rich.table import Table
 
 from contract.files import check_writable, write_json, write_whole
 from parity import ports
+from parity.commands.options import Json, Markdown
 from parity.commands.shell import told_plainly
 from parity.render import terminal
 
@@ -21,12 +21,8 @@ def faults(
     port: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="torch, keras, jax or all; repeat it or separate "
         "names by commas.  [default: all]")] = None,
-    json_file: Annotated[Optional[pathlib.Path], typer.Option(
-        "--json", metavar="FILE", help="Write the table as JSON to FILE.")
-    ] = None,
-    markdown: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Write every known cause as a page to FILE.")
-    ] = None,
+    json_file: Json = None,
+    markdown: Markdown = None,
 ):
     """Put each known fault into each port, and find it.
 

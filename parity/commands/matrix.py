@@ -10,7 +10,8 @@ from contract.config import PRESETS
 from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
 from parity import ports
-from parity.commands.options import Json, Require, Words, exit_if_missing
+from parity.commands.options import (
+    Json, Markdown, Require, Words, exit_if_missing)
 from parity.commands.shell import told_plainly
 from parity.matrix.cells import WORKS
 from parity.numerics.dtypes import TIERS
@@ -51,8 +52,7 @@ def matrix(
         "of any machine; repeat it.")] = None,
     require: Require = None,
     json_file: Json = None,
-    markdown: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Write the matrix as a page to FILE.")] = None,
+    markdown: Markdown = None,
 ):
     """Compare every form, mode, dtype, device and mesh with the reference.
 

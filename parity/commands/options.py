@@ -12,6 +12,8 @@ from parity.commands.shell import MISSING
 Words = Optional[list[str]]
 Json = Annotated[Optional[pathlib.Path], typer.Option(
     "--json", metavar="FILE", help="Write the report as JSON to FILE.")]
+Markdown = Annotated[Optional[pathlib.Path], typer.Option(
+    "--markdown", metavar="FILE", help="Write it as a page to FILE.")]
 Port = Annotated[Words, typer.Option(
     "--port", metavar="NAME", help="torch, keras, jax or all; repeat it or "
     "separate names by commas.  [default: all]")]

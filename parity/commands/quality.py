@@ -1,6 +1,5 @@
 """The command ``parity quality``."""
 
-import pathlib
 from typing import Annotated, Optional
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from contract.errors import one_of
 from contract.files import check_writable, write_json
 from parity.commands.answering import names_of
+from parity.commands.options import Json, Markdown
 from parity.commands.shell import DIVERGED, told_plainly
 from parity.render import quality as rendering
 from parity.render import terminal
@@ -25,12 +25,8 @@ def quality(
     each: Annotated[Optional[int], typer.Option(
         metavar="N", min=1, max=1000, help="Strings of each group and form.  "
         "[default: the whole test set]")] = None,
-    json_file: Annotated[Optional[pathlib.Path], typer.Option(
-        "--json", metavar="FILE", help="Write what was found as JSON to FILE.")
-    ] = None,
-    markdown: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Write what was found as a page to FILE.")
-    ] = None,
+    json_file: Json = None,
+    markdown: Markdown = None,
 ):
     """Say how good the shipped models are on strings they never saw.
 

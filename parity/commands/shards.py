@@ -1,12 +1,11 @@
 """``parity shards``: what a check of very many devices costs, simulated."""
 
-import pathlib
 from typing import Annotated, Optional
 
 import typer
 
 from contract.files import check_writable, write_json
-from parity.commands.options import Json
+from parity.commands.options import Json, Markdown
 from parity.commands.shell import DIVERGED, NOTHING, told_plainly
 from parity.ports import NotChecked
 from parity.render import terminal
@@ -21,8 +20,7 @@ def shards(
         help="Put all arrays together and compare them too, to hold the cost "
         "of one beside the other.")] = True,
     json_file: Json = None,
-    markdown: Annotated[Optional[pathlib.Path], typer.Option(
-        metavar="FILE", help="Write the table as a page to FILE.")] = None,
+    markdown: Markdown = None,
 ):
     """Compare a model where it lies, on logical devices of this machine.
 

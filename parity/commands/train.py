@@ -17,6 +17,7 @@ from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
 from contract.training import CHOICES, TrainingConfig
 from parity import ports
+from parity.commands.options import Json
 from parity.commands.shell import INTERRUPTED, told_plainly
 from parity.render import terminal
 
@@ -73,9 +74,7 @@ def train(
                  "another, or none.", metavar="WORDS") = None,
     mode: option(str, "How torch divides along data alone: DDP or FSDP2.  "
                  "[default: DDP]", metavar="NAME") = None,
-    json_file: Annotated[Optional[pathlib.Path], typer.Option(
-        "--json", metavar="FILE", help="Write the results as JSON to FILE.")
-    ] = None,
+    json_file: Json = None,
 ):
     """Train a model, step for step the same in every port.
 
