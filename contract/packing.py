@@ -48,6 +48,22 @@ def pays(kept, size):
     return kept <= PAYS * size
 
 
+def pack_kept(drawn, both):
+    """What dropout keeps within the stacks, by place, packed as they are.
+
+    The weights of attention are not packed, nor are embeddings.
+
+    Args:
+        drawn: {place: mask [B T F]}.
+        both: how sources and targets are packed, each with a method ``pack``.
+    """
+    stacks = dict(zip(("encoder", "decoder"), both))
+    return {name: mask if name.endswith(".weights_dropout")
+            or name.partition(".")[0] not in stacks
+            else stacks[name.partition(".")[0]].pack(mask)
+            for name, mask in drawn.items()}
+
+
 #: Where every number of tokens is compiled: how many numbers there are, and how
 #: many tokens have to be saved.
 LEVELS, LEAST = 4, 128

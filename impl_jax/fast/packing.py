@@ -56,7 +56,6 @@ class Packed:
         """Put x [1 N F] back, with zeros where padding is: [B T F]."""
         return rows_of(x[0], self.back, self.there).reshape(*self.shape, -1)
 
-
     def labels(self, ids, pad_id):
         """Of ids [B T] what is not padding, then padding: [1 N]."""
         return ids.reshape(-1).at[self.there].get(
@@ -70,18 +69,6 @@ class Attending:
     mask: jax.Array
     queries: Packed
     keys: Packed
-
-
-def pack_kept(drawn, both):
-    """What dropout keeps within the stacks, by place, packed as they are.
-
-    The weights of attention are not packed, nor are embeddings.
-    """
-    stacks = dict(zip(("encoder", "decoder"), both))
-    return {name: mask if name.endswith(".weights_dropout")
-            or name.partition(".")[0] not in stacks
-            else stacks[name.partition(".")[0]].pack(mask)
-            for name, mask in drawn.items()}
 
 
 def packed_vectors(model, source, target, source_mask, target_mask, both):

@@ -14,7 +14,7 @@ from contract.dropping import dropping, places
 from impl_jax import random, train
 from impl_jax.fast.dropout import draw
 from impl_jax.fast.loss import cross_entropy
-from impl_jax.fast.packing import Packed, pack_kept, packed_vectors
+from impl_jax.fast.packing import Packed, packed_vectors
 from impl_jax.fast.random import fold_in
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
@@ -34,7 +34,7 @@ def loss_and_gradients(model, source, target, drawn, both):
     if both:
         both = [Packed(*ways, ids.shape)
                 for ways, ids in zip(both, (source, read))]
-        drawn = pack_kept(drawn, both)
+        drawn = packing.pack_kept(drawn, both)
         labels = both[config.stacks != "encoder"].labels(
             labels, config.pad_id)
 

@@ -55,13 +55,20 @@ def packed(config, source, labels):
     return both
 
 
-def pack_kept(drawn, both):
-    """What dropout keeps within the stacks, by place, packed as they are.
-
-    The weights of attention are not packed, nor are embeddings.
-    """
-    stacks = dict(zip(("encoder", "decoder"), both))
-    return {name: mask if name.endswith(".weights_dropout")
-            or name.partition(".")[0] not in stacks
-            else stacks[name.partition(".")[0]].pack(mask)
-            for name, mask in drawn.items()}
+def packed_vectors(model, source, target, source_mask, target_mask, both):
+    """What a model projects: [1 N D]; the stacks are given packed x."""
+    sources, targets = both
+    stacks = model.config.stacks
+    if stacks != "decoder":
+        x = model.source_positions(model.source_embedding(source), source, 0)
+        memory = model.encoder(
+            sources.pack(x), Attending(source_mask, sources, sources))
+        if stacks == "encoder":
+            return memory
+    x = model.target_begin(model.target_embedding(target), 0)
+    x = targets.pack(model.target_positions(x, target, 0))
+    mask = Attending(target_mask, targets, targets)
+    if stacks == "decoder":
+        return model.decoder(x, mask, None)
+    return model.decoder(
+        x, memory, Attending(source_mask, targets, sources), mask, None)

@@ -7,11 +7,12 @@ weights and moments change in place, in one pass over all.
 import torch
 
 from contract.dropping import dropping, places
+from contract.packing import pack_kept
 from impl_torch import random, train
 from impl_torch.fast import optimizer
 from impl_torch.fast.dropout import draw
 from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
-from impl_torch.fast.packing import Attending, pack_kept, packed
+from impl_torch.fast.packing import packed, packed_vectors
 from impl_torch.masks import causal_mask, padding_mask
 from impl_torch.parameters import leaves, paths
 
@@ -33,25 +34,6 @@ def vectors(model, source, target, source_mask, target_mask):
     return model.decode(target, memory, source_mask, target_mask, None)
 
 
-def packed_vectors(model, inputs, sources, targets):
-    """The same without padding: [1 N D]; the stacks are given packed x."""
-    source, target, source_mask, target_mask = inputs
-    stacks = model.config.stacks
-    if stacks != "decoder":
-        x = model.source_positions(model.source_embedding(source), source, 0)
-        memory = model.encoder(
-            sources.pack(x), Attending(source_mask, sources, sources))
-        if stacks == "encoder":
-            return memory
-    x = model.target_begin(model.target_embedding(target), 0)
-    x = targets.pack(model.target_positions(x, target, 0))
-    mask = Attending(target_mask, targets, targets)
-    if stacks == "decoder":
-        return model.decoder(x, mask, None)
-    return model.decoder(
-        x, memory, Attending(source_mask, targets, sources), mask, None)
-
-
 def gradients_of(model, inputs, labels, drawn, both=None):
     """The loss of a batch, and its gradient by every weight, in order.
 
@@ -62,7 +44,7 @@ def gradients_of(model, inputs, labels, drawn, both=None):
         drawn = pack_kept(drawn, both)
         labels = both[model.config.stacks != "encoder"].pack(labels[..., None])
     with torch.enable_grad(), dropping(paths(model), drawn):
-        x = model.head(packed_vectors(model, inputs, *both) if both
+        x = model.head(packed_vectors(model, *inputs, both) if both
                        else vectors(model, *inputs))
         x = (x * model.output_factor).flatten(0, 1)
     loss, dx, *by_projection = loss_and_gradients(
