@@ -23,7 +23,8 @@ from parity import ports
 from parity.check import golden
 from parity.check.run import LONGEST, Truth, compare_steps
 from parity.numerics.comparator import compare
-from parity.numerics.tolerances import FLOAT64_LIMIT
+from parity.numerics.tolerances import (
+    FLOAT64_GRADIENT, FLOAT64_LIMIT, LOCKSTEP_LIMIT)
 from parity.ports import NotChecked
 from parity.reading import variables as local_steps
 from parity.reading.sources import columns, folder
@@ -66,6 +67,10 @@ WEIGHTS = {
 
 #: The weight that the optimiser's page moves.
 MOVED = "encoder.layers.0.self_attention.query.bias"
+
+#: Owner of steps -> the limit of what it computes, where it is none of the
+#: forward pass: gradients, and what one step of training makes of them.
+LIMITS = {"loss_and_gradients": FLOAT64_GRADIENT, "Trainer": LOCKSTEP_LIMIT}
 
 #: A kernel [D D].
 SQUARE = "encoder.layers.0.self_attention.output.kernel"
@@ -397,7 +402,8 @@ class Values:
             engine, self.models[column], self.config, self.weights,
             self.dates.batch, self.dates.labels, self.tokenizer, LONGEST)
             for column, engine in self.engines.items()}
-        return {key: of_all(".".join(key), arrays, key)
+        return {key: of_all(".".join(key), arrays, key, limit=LIMITS.get(
+                    key[0], FLOAT64_LIMIT))
                 for key in arrays["numpy"]
                 if all(key in steps for steps in arrays.values())}
 
@@ -421,14 +427,14 @@ class Values:
                 in names.items()}
 
 
-def of_all(name, arrays, key, label=""):
-    """``key`` in each column's arrays, compared at float64's limit."""
+def of_all(name, arrays, key, label="", limit=FLOAT64_LIMIT):
+    """``key`` in each column's arrays, compared at a limit of float64."""
     truth = np.asarray(arrays["numpy"][key])
     theirs = {c: np.asarray(values[key]) for c, values in arrays.items()
               if c != "numpy"}
     exact = truth.dtype.kind in "biu"
     return SeenArray(name, truth, theirs, {
-        column: compare(value, truth, 0.0 if exact else FLOAT64_LIMIT)
+        column: compare(value, truth, 0.0 if exact else limit)
         for column, value in theirs.items()}, label)
 
 
