@@ -13,8 +13,9 @@ import itertools
 
 import numpy as np
 
+from parity.conversion.options import Options, marks
 from parity.conversion.seen import same
-from parity.conversion.sources import cheapest, is_bias, reordered
+from parity.conversion.sources import is_bias
 from parity.conversion.weights import drawn
 from parity.tracing.recorder import mapped
 from parity.tracing.trace import WHOLE, is_float
@@ -22,9 +23,6 @@ from parity.tracing.trace import WHOLE, is_float
 #: How often one module, and what is around undecided ones, is tried; and that
 #: again after so many that nothing helped.
 TRIALS, ATTEMPTS, FEW, FAILURES, KEPT = 40, 72, 12, 3, 16
-
-#: How many combinations are looked at, of which most use something twice.
-MOST = 2000
 
 #: Undecided modules that are tried together, whatever each was given.
 TOGETHER = 8
@@ -73,9 +71,9 @@ class WeightSearch:
         self.own = {}
         for name in names:
             self.own.setdefault(b.owners[name], []).append(name)
-        #: Whether a parameter's own module is called.
-        self.seat = {name: (name.rpartition(".")[0] or WHOLE)
-                     == b.owners[name] for name in names}
+        self.options = Options(book, b.names, {
+            name: (name.rpartition(".")[0] or WHOLE) == b.owners[name]
+            for name in names})
         self.sources, self.fixed, self.doubts = {}, set(), {}
         self.pending, self.forced = [], {}
         self.quiet, self.strict = False, False
@@ -174,7 +172,7 @@ class WeightSearch:
             if not found:
                 known = [marks(option) for option in options]
                 options += itertools.islice(
-                    (option for option in self._options(used, near, wide)
+                    (option for option in self.options.of(used, near, wide)
                      if marks(option) not in known), KEPT)
         options = found or options
         if not options:
@@ -191,34 +189,11 @@ class WeightSearch:
         else:
             self.pending.append(choice)
 
-    def _options(self, names, near, wide):
-        """Tuples of MadeFroms for these parameters, the likeliest first."""
-        depth = {}
-        for name in names:
-            prefix = name.rpartition(".")[0]
-            depth[prefix] = max(depth.get(prefix, 0), self.b.names[name].ndim)
-        mains = [name for name in names if self.b.names[name].ndim
-                 == depth[name.rpartition(".")[0]]]
-        lists = {name: self.book.sources(
-            name, near if self.seat[name] else (), wide) for name in names}
-        for chosen in itertools.islice(cheapest(
-                [lists[name] for name in mains]), MOST):
-            others = [[source for source in lists[name] if any(
-                fitting(source, main) for main in chosen)][:2]
-                or lists[name][:4] for name in names if name not in mains]
-            for rest in itertools.product(*others):
-                both = {source.entry.b: source for source in (*chosen, *rest)}
-                marks = [mark for source in both.values()
-                         for mark in source.marks
-                         if mark[0] not in self.book.tied]
-                if len(marks) == len(set(marks)):
-                    yield tuple(both[name] for name in names)
-
     def _shown(self, names, again, near, wide):
         """The options with which a module gives what A gave."""
         found, owners = [], set()
         for chosen in itertools.islice(
-                self._options(names, near, wide), TRIALS):
+                self.options.of(names, near, wide), TRIALS):
             cost = sum(source.cost for source in chosen)
             if found and cost > LIKELY + sum(
                     source.cost for source in found[0]):
@@ -344,7 +319,7 @@ class WeightSearch:
             if not choices or strict and reached is None:
                 continue
             for combination in itertools.islice(
-                    self._combinations(choices), most * (1 + 3 * hidden)):
+                    self.options.together(choices), most * (1 + 3 * hidden)):
                 made = attempt(combination, strict)
                 if made is not None and self.seen_all(made):
                     self.pending[start:] = [dataclasses.replace(
@@ -355,7 +330,7 @@ class WeightSearch:
                     self._confirm(start, again)
                     self.dead = None
                     return made
-        for combination in itertools.islice(self._in_pairs(
+        for combination in itertools.islice(self.options.in_pairs(
                 [each for each in first if each.shown]), most):
             made = attempt(combination, True)
             if made is not None and self.seen_all(made):
@@ -366,49 +341,6 @@ class WeightSearch:
         self._restore(final)
         self.dead = reached
         return self._quietly(again)
-
-    def _combinations(self, choices):
-        """Yield {path: option} of the choices, without what is used twice."""
-        lists = [[Priced(option) for option in each.options]
-                 for each in choices]
-        for each in lists:
-            each.sort(key=lambda whole: whole.cost)
-        kinds = dict.fromkeys(whole.kind for each in lists for whole in each)
-        alike = [[[whole for whole in each if whole.kind == kind]
-                  for each in lists] for kind in kinds]
-        for chosen in itertools.chain(*(
-                itertools.islice(cheapest(each), MOST)
-                for each in (*alike, lists))):
-            used = [mark for whole in chosen for mark in marks(whole.option)
-                    if mark[0] not in self.book.tied]
-            if len(used) == len(set(used)):
-                yield {each.path: whole.option
-                       for each, whole in zip(choices, chosen)}
-
-    def _in_pairs(self, choices):
-        """Yield combinations in which two modules' features are reordered."""
-        if len(choices) < 2:
-            return
-        for combination in itertools.islice(self._combinations(choices), 6):
-            for two in itertools.combinations(combination, 2):
-                shapes = [self.b.names[source.entry.b].shape
-                          for path in two for source in combination[path]]
-                widths = [width for width in range(2, 257, 2) if all(
-                    any(length % width == 0 for length in shape)
-                    for shape in shapes)]
-                for end, width, pairs in itertools.product(
-                        (0, 1), widths, ("neighbours", "halves")):
-                    changed = {}
-                    for path in two:
-                        option = tuple(reordered(
-                            source, self.b.names[source.entry.b].shape, width,
-                            pairs, features(source.entry.b, self.b.names[
-                                source.entry.b].ndim, end))
-                            for source in combination[path])
-                        if None not in option:
-                            changed[path] = option
-                    if len(changed) == 2:
-                        yield {**combination, **changed}
 
     # What is put into B
 
@@ -449,43 +381,3 @@ class WeightSearch:
             dict(sources), set(fixed), set(opened))
         self.pending, self.book.taken = list(pending), set(taken)
         self._put(self.sources.values())
-
-
-def features(name, ndim, end):
-    """The axis along which a parameter has a layer's features.
-
-    Args:
-        name: torch's ``weight`` has them first, others last.
-        ndim: how many axes it has.
-        end: 0 for that, 1 for the other end.
-    """
-    first = name.rpartition(".")[2] == "weight"
-    return 0 if first != bool(end) else ndim - 1
-
-
-class Priced:
-    """An option with its cost, as cheapest takes it."""
-
-    def __init__(self, option):
-        self.option, self.kind = option, option[0].kind
-        self.cost = sum(source.cost for source in option)
-
-
-def marks(option):
-    """What an option uses of A."""
-    return {mark for source in option for mark in source.marks}
-
-
-def fitting(source, main):
-    """Whether a bias is of the module of its weight, and of the same part."""
-    return (source.entry.b.rpartition(".")[0]
-            == main.entry.b.rpartition(".")[0]
-            and (source.owners, parts(source)) == (main.owners, parts(main)))
-
-
-def parts(source):
-    """Which part of each piece is taken: "1 of 3", "24 36"."""
-    return [[" ".join(text.split()[1:4 if text.startswith("part") else 3])
-             for text in piece.layout.split(", ")
-             if text.startswith(("part", "slice"))]
-            for piece in source.entry.pieces]

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import heapq
 import itertools
+import re
 
 import numpy as np
 
@@ -187,7 +188,7 @@ class Book:
 
     def _layout_cost(self, name, b, layout, i):
         """What the frameworks' names imply costs nothing."""
-        ends = {name.rpartition(".")[2], b.rpartition(".")[2]}
+        ends = {re.split("[._]", each)[-1] for each in (name, b)}
         crossed = parsed(layout)[:1] == [("transpose", (1, 0))]
         if ends == {"weight", "kernel"} and self.a.names[name].ndim == 2:
             return (0 if crossed else 0.6) + 0.1 * i
