@@ -58,7 +58,8 @@ def fold_in(parent, name):
 
 def fold_in_each(parent, names):
     """The keys of several names under ``parent``: uint32 [n 2]."""
-    return np.stack([fold_in(parent, name) for name in names])
+    return np.array([fold_in(parent, name) for name in names],
+                    np.uint32).reshape(-1, 2)
 
 
 def _words(key, size):

@@ -23,8 +23,9 @@ def native_kept(key, shape, rate):
 def draw(key, places, rate, native):
     """The values that a run keeps in every place: path -> bool."""
     masks = native_kept if native else kept
-    return {name: masks(random.fold_in(key, name), shape, rate)
-            for name, shape in places.items()}
+    keys = random.fold_in_each(key, places)
+    return {name: masks(keys[i], shape, rate)
+            for i, (name, shape) in enumerate(places.items())}
 
 
 class Dropout(nnx.Module):

@@ -35,8 +35,9 @@ def draw(key, places, rate, native):
         native: whether NumPy's own generator draws instead.
     """
     masks = native_kept if native else kept
-    return {name: masks(random.fold_in(key, name), shape, rate)
-            for name, shape in places.items()}
+    keys = random.fold_in_each(key, places)
+    return {name: masks(keys[i], shape, rate)
+            for i, (name, shape) in enumerate(places.items())}
 
 
 class Dropout:
