@@ -1,42 +1,21 @@
 """What attends to what, as a picture: a panel for each layer and head."""
 
 import functools
-import html
 import io
 import re
 import warnings
 
 import numpy as np
+from markupsafe import Markup
 
 from contract.files import write_whole
+from parity.render import markup
 
 TITLES = {
     "cross": "Cross-attention: each target token to the source",
     "encoder": "Encoder self-attention: each source token to the source",
     "decoder": "Decoder self-attention: each target token to those before",
 }
-
-PAGE = """\
-<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto;
-       max-width: 75rem; padding: 0 1rem }}
-svg {{ max-width: 100%; height: auto; background: #fff }}
-.wide {{ overflow-x: auto }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums }}
-th, td {{ padding: .1rem .5rem; text-align: right }}
-</style>
-<h1>{title}</h1>
-<p>{about}</p>
-{sections}
-</html>
-"""
-
 
 def figure(weights, rows, columns, title):
     """A matplotlib figure of weights [layers H T S].
@@ -111,16 +90,17 @@ def save_png(path, weights, axes):
 
 def save_html(path, title, caption, weights, axes):
     """Write a page of all three, each with its numbers as tables."""
-    sections = []
-    for kind, heading in TITLES.items():
-        sections.append(
-            f'<h2>{heading}</h2><div class="wide" role="img" aria-label="'
-            f'{heading}; the numbers are in the tables below.">'
-            f"{_svg(weights[kind], axes[kind])}</div>"
-            f"{_tables(weights[kind], *axes[kind])}")
-    write_whole(path, PAGE.format(
-        title=html.escape(title), about=html.escape(caption),
-        sections="\n".join(sections)))
+    sections = [{
+        "kind": kind, "heading": heading, "rows": axes[kind][0],
+        "columns": axes[kind][1],
+        "svg": Markup(_svg(weights[kind], axes[kind])),
+        "tables": [(*place, weights[kind][place])
+                   for place in np.ndindex(weights[kind].shape[:2])]}
+        for kind, heading in TITLES.items()]
+    template = markup.environment().get_template("report-attention.html")
+    write_whole(path, template.render(
+        style=Markup(markup.style()), title=title, caption=caption,
+        parts=sections))
 
 
 def _svg(weights, axes):
@@ -133,18 +113,3 @@ def _svg(weights, axes):
         figure(weights, *axes, None).savefig(
             buffer, format="svg", metadata={"Date": None})
     return re.sub(r"^.*?(?=<svg)", "", buffer.getvalue(), flags=re.DOTALL)
-
-
-def _tables(weights, rows, columns):
-    tables = []
-    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in columns)
-    for layer, head_number in np.ndindex(weights.shape[:2]):
-        body = "".join(
-            f'<tr><th scope="row">{html.escape(row)}</th>'
-            + "".join(f"<td>{value:.3f}</td>" for value in values) + "</tr>"
-            for row, values in zip(rows, weights[layer, head_number]))
-        tables.append(
-            f"<details><summary>layer {layer}, head {head_number}</summary>"
-            f'<div class="wide"><table><tr><td></td>{head}</tr>{body}</table>'
-            "</div></details>")
-    return "".join(tables)
