@@ -17,6 +17,9 @@ from parity.reading.values import OTHERS
 from parity.render import maps, markup, pictures
 from parity.runs.dates import LOCALES
 
+#: As many characters of code fit on a telephone.
+WIDEST = 30
+
 #: The sub-layer of keras.layers.MultiHeadAttention behind each step.
 INSIDE_KERAS = {
     "query": "its sub-layer query_dense", "key": "its sub-layer key_dense",
@@ -93,8 +96,8 @@ def prose(text):
 
 def broken_code(html):
     """HTML whose long names may be broken so, and nowhere else."""
-    return Markup(re.sub(r"(?<=<code>)[^<]*(?=</code>)", lambda name: re.sub(
-        r"([._:]+)(?=\w)", r"\1<wbr>", name[0]), str(html)))
+    return Markup(re.sub(r"(?<=<code>)[^<]*(?=</code>)",
+                         lambda name: breakable(name[0]), str(html)))
 
 
 def equation(line):
@@ -108,8 +111,18 @@ def equation(line):
 
 
 def broken(name):
-    """A long name, which may be broken at its dots and underscores."""
-    return Markup(re.sub(r"([._:]+)", r"\1<wbr>", str(escape(name))))
+    """A long name, which may be broken between its parts."""
+    return Markup(breakable(str(escape(name))))
+
+
+def breakable(name):
+    """HTML of a name that may be broken behind its dots and colons.
+
+    A part that is wider than a telephone may be broken at underscores too.
+    """
+    parts = re.split(r"(?<=[.:])(?=\w)", name)
+    return "<wbr>".join(part if len(part) <= WIDEST else re.sub(
+        r"_(?=\w)", "_<wbr>", part) for part in parts)
 
 
 def whole_shapes(text):

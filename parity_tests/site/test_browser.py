@@ -145,9 +145,9 @@ def test_nor_does_any_file(opened, path):
 def test_code_is_large_and_no_name_is_broken(opened, width, columns):
     page = opened("attention.html", width=width).page
     assert page.evaluate(BROKEN) == []
-    size = page.evaluate("""parseFloat(getComputedStyle(
-        document.querySelector(".cell .l")).fontSize)""")
-    assert size >= 14
+    assert page.evaluate("""Math.min(...[...document.querySelectorAll(
+        "code, pre")].map((one) => parseFloat(getComputedStyle(one).fontSize)
+        ))""") >= 14
     shown = page.locator(".row.step").first.locator(".cell:visible").count()
     assert shown >= columns
 

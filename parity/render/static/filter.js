@@ -1,7 +1,7 @@
 // Known differences: those between two frameworks, on a topic, or with words in
 // them. The address says which, so that it can be sent to somebody.
 (() => {
-  const form = document.getElementById("filter");
+  const form = document.querySelector("form#filter");
   if (!form) return;
   const at = (id) => document.getElementById(id);
   const fields = ["one", "other", "topic", "words", "hidden"].map(at);

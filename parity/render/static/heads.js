@@ -1,7 +1,7 @@
 // Which attentions, layers and heads are shown; chosen once and kept.
 // Without this file all are.
 (() => {
-  const form = document.getElementById("heads");
+  const form = document.querySelector("form#heads");
   if (!form) return;
   const KEY = "parity-read-heads";
   const boxes = [...form.querySelectorAll("input")];

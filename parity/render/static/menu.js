@@ -4,9 +4,9 @@ const named = () => {
 };
 
 // The menu where the screen is narrow, and the place in it where one reads.
-// Text whose long names may be broken behind their dots and underscores.
+// Text whose long names may be broken behind their dots.
 const breakable = (node, text) => {
-  node.replaceChildren(...text.split(/(?<=[._])(?=\w)/).flatMap(
+  node.replaceChildren(...text.split(/(?<=\.)(?=\w)/).flatMap(
     (part, i) => (i ? [document.createElement("wbr"), part] : [part])));
 };
 
