@@ -212,7 +212,7 @@ def _share(name, config):
     return 1 / math.sqrt(config.d_k) if undivided else 1
 
 
-def initial_weights(config, seed=0, generator=random):
+def initial_weights(config, seed=0, generator=random, known=None):
     """Initial weights for training, the same on every machine; float64.
 
     Glorot uniform kernels (a query's over √d_k where scores are not, as in T5,
@@ -226,13 +226,17 @@ def initial_weights(config, seed=0, generator=random):
         seed: from which all keys follow.
         generator: a module with ``key``, ``fold_in`` and ``uniform``; that of
             a port gives the same numbers to the bit.
+        known: arrays to take instead, where name and shape are the same.
     """
     def uniform(name, shape, limit):
         key = generator.fold_in(generator.key(seed), name)
         return np.asarray(generator.uniform(key, shape, -limit, limit))
 
-    weights = {}
+    weights, known = {}, known or {}
     for name, shape in schema(config).items():
+        if name in known and known[name].shape == shape:
+            weights[name] = known[name]
+            continue
         match name.rpartition(".")[2]:
             case "kernel":  # Glorot and Bengio 2010, eq. 16
                 weights[name] = uniform(
@@ -247,14 +251,17 @@ def initial_weights(config, seed=0, generator=random):
     return weights
 
 
-def probe_weights(config, seed=0):
+def probe_weights(config, seed=0, known=None):
     """Weights that hide no mistake, to compare implementations with; float64.
 
     As initial_weights, but no scale is one and no bias zero, so that a missing
     scale, bias or norm shows: scales in [0.5, 1.5), biases in [-0.5, 0.5).
+    ``known`` arrays are taken instead, where name and shape are the same.
     """
-    weights = initial_weights(config, seed)
+    weights = initial_weights(config, seed, known=known)
     for name, array in weights.items():
+        if known and array is known.get(name):
+            continue
         key = random.fold_in(random.key(seed), name)
         match name.rpartition(".")[2]:
             case "scale":

@@ -30,7 +30,7 @@ def parted(one, other):
         if config.stacks != "both":
             return (f"{dialect.name} is one stack alone, so that on a pair of "
                     "sentences there is nothing to compare.")
-        weights = equal_weights(initial_weights(config), weights)
+        weights = initial_weights(config, known=weights)
         model = ports.engine("numpy").build("transformer", config, weights)
         steps = ports.engine("numpy").forward(model, *batch)
         found.append((steps["memory"], steps["output"]))
@@ -41,13 +41,6 @@ def parted(one, other):
             f"{SIZES['d_model']}, {batch.source.shape[1]} and "
             f"{batch.target.shape[1]} tokens), {one.name} and {other.name} "
             f"part in {' and '.join(words)} of their norm.")
-
-
-def equal_weights(weights, others):
-    """Weights, equal to others where a name and a shape are the same."""
-    return weights | {
-        name: array for name, array in others.items()
-        if name in weights and weights[name].shape == array.shape}
 
 
 def distance(a, b):

@@ -1,14 +1,20 @@
-"""What takes long and needs no model, made in a process of its own meanwhile.
+"""What takes long and needs no values of a port, made meanwhile elsewhere.
 
-These are the lessons, and the differences that are demonstrated.
+In other processes: lessons, differences that are demonstrated, faults, and
+the fields of each dialect.
 """
 
 import concurrent.futures
 import contextlib
 import multiprocessing
 import os
+import threading
 
-from parity.reading import known, lessons
+from contract.dialects.table import SYSTEMS
+from parity.reading import breaking, dialects, known, lessons
+
+#: How many processes at most; each imports every framework.
+PROCESSES = 3
 
 
 def call(make, *what):
@@ -16,39 +22,61 @@ def call(make, *what):
     return make(*what)
 
 
+def jobs(port_names, paths=None):
+    """(function, arguments) of each thing, those that take longest first."""
+    names = tuple(port_names)
+    yield known.text, names
+    yield breaking.shipped,
+    for path in lessons.paths() if paths is None else paths:
+        yield lessons.shown, path, names
+    for one in SYSTEMS.values():
+        yield dialects.parted, dialects.configured(one)
+
+
 @contextlib.contextmanager
 def running(port_names, paths=None):
     """A function like ``call`` that hands out what was made meanwhile.
 
-    What is asked for before it was begun is made here, so that both processes
-    have work to the end. Where there is one core alone, or the process ends,
-    as it does where memory is short, a thing is made when it is asked for.
-    Behind the ``with`` block the process is ended, whatever it was at.
+    What is asked for before it was begun is made here, so that all processes
+    have work to the end. Where there is one core alone, or a process ends, as
+    it does where memory is short, a thing is made when it is asked for. Behind
+    the ``with`` block the processes are ended, whatever they were at.
 
     Args:
         port_names: the ports that may be used.
         paths: the lessons; by default all.
     """
-    if (os.cpu_count() or 1) < 2:
+    count = min(PROCESSES, (os.cpu_count() or 1) - 1)
+    if not count:
         yield call
         return
-    jobs = [(known.text,), *((lessons.shown, path) for path in (
-        lessons.paths() if paths is None else paths))]
     others = set(multiprocessing.active_children())
+    waiting, begun = list(jobs(port_names, paths)), {}
+    lock = threading.RLock()
     with concurrent.futures.ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn")) as pool:
-        begun = {job: pool.submit(*job, tuple(port_names)) for job in jobs}
+            count, multiprocessing.get_context("spawn")) as pool:
+        def begin(_=None):
+            with lock, contextlib.suppress(RuntimeError):  # none is left
+                if waiting:
+                    job = waiting.pop(0)
+                    begun[job] = pool.submit(*job)
+                    begun[job].add_done_callback(begin)
 
-        def made(make, *what):
-            *job, _ = make, *what
-            if tuple(job) in begun and not begun[tuple(job)].cancel():
+        def made(*job):
+            with lock:
+                if job in waiting:
+                    waiting.remove(job)
+            if job in begun:
                 with contextlib.suppress(concurrent.futures.BrokenExecutor):
-                    return begun[tuple(job)].result()
-            return make(*what)
+                    return begun[job].result()
+            return call(*job)
 
+        for _ in range(count):
+            begin()
         try:
             yield made
         finally:
+            waiting.clear()
             pool.shutdown(wait=False, cancel_futures=True)
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()

@@ -356,7 +356,7 @@ def of_errata(site):
 
 def of_broken(site):
     """Faults put into the shipped model, and what becomes of it."""
-    return breaking.Breaking(site.values).page() | shown_broken(site)
+    return site.call(breaking.shipped) | shown_broken(site)
 
 
 def shown_broken(site, fault="", text="", problem="", place=0):

@@ -18,7 +18,7 @@ from parity.check import cases
 from parity.check.run import LONGEST
 from parity.check.runners import Reference, own_error
 from parity.numerics.tolerances import FLOAT64_LIMIT
-from parity.reading.values import MAPS
+from parity.reading.values import MAPS, Shipped
 from parity.render import pictures
 
 #: The dtypes in which an error is held against a limit.
@@ -71,7 +71,7 @@ class Breaking:
     """The shipped model on some dates, to be broken.
 
     Args:
-        values: a values.Values.
+        values: a values.Shipped.
         chosen: the names of the faults.
         sources: the dates.
         batch, labels: the same as token ids, and what is to be predicted; by
@@ -160,6 +160,11 @@ class Breaking:
                     "name", "sentence", "errors", "first", "hides",
                     "gradients", "answers", "right", "names")}
                     for fault in self.faults]}}
+
+
+def shipped():
+    """What the page shows of CHOSEN, in the model and dates that are here."""
+    return Breaking(Shipped()).page()
 
 
 def in_order(names):

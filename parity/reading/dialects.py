@@ -21,7 +21,7 @@ from parity import ports
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.numerics.words import number
 from parity.originals.parting import (
-    SIZES, at_one_size, distance, equal_weights)
+    SIZES, at_one_size, distance)
 from parity.reading import formulas
 from parity.reading.values import ModelRun, join
 from parity.render.dialects import PAPER, fields
@@ -91,7 +91,8 @@ def of_dialect(site, dialect):
     config = configured(dialect)
     run = ran(dialect.name, tuple(site.values.engines))
     return {"dialect": dialect, "config": config,
-            "svg": site.whole.dialect(dialect), "fields": parted(config),
+            "svg": site.whole.dialect(dialect),
+            "fields": site.call(parted, config),
             "worst": worst(run),
             "own": list(own(site, run))}
 
@@ -161,8 +162,8 @@ def batch():
 def output(config, known):
     """The reference's output, with known weights where a shape is theirs."""
     engine = ports.engine("numpy")
-    model = engine.build("transformer", config, equal_weights(
-        probe_weights(config), known))
+    model = engine.build("transformer", config, probe_weights(
+        config, known=known))
     steps = engine.forward(model, *batch())
     return steps["output" if "output" in steps else "memory"]
 

@@ -17,6 +17,7 @@ CLASSES = ((Comment, "c"), (Token.Keyword, "k"), (Token.Literal.String, "s"),
 FORCES = {"torch": "PyTorch", "keras": "Keras", "nnx": "Flax NNX"}
 
 
+@functools.cache
 def _class(kind):
     return next((name for above, name in CLASSES if kind in above), "")
 

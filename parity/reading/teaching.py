@@ -45,7 +45,8 @@ def of_lesson(site, path):
             "number": number,
             "words": (rulings.rendered(cell.text, "rulings.html")
                       if cell.markdown else ""),
-            "code": listing.highlighted(cell.text), "output": cell.output,
+            "code": "" if cell.markdown else listing.highlighted(cell.text),
+            "output": cell.output,
             "pictures": [(source_of(each), each.words)
                          for each in cell.pictures]}
             for number, cell in enumerate(cells, start=1)],

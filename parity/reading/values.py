@@ -27,7 +27,7 @@ from parity.numerics.tolerances import (
     FLOAT64_GRADIENT, FLOAT64_LIMIT, LOCKSTEP_LIMIT)
 from parity.ports import NotChecked
 from parity.reading import variables as local_steps
-from parity.reading.sources import columns, folder
+from parity.reading.sources import folder
 
 #: Which pair of the shipped ones is read, and which are drawn as maps.
 EXAMPLE, MAPS = "vendredi 19 avril 2047", (
@@ -219,7 +219,38 @@ def join(path, name):
     return f"{path}.{name}" if path else name
 
 
-class Values:
+class Shipped:
+    """The shipped model, and the reference.
+
+    Attributes:
+        engines: column -> engine, the reference's first.
+        config, weights, tokenizer: the model's; the weights in float64.
+        pairs: source -> target of the shipped strings.
+    """
+
+    def __init__(self):
+        self.engines = {"numpy": ports.engine("numpy")}
+        self.config, weights, self.tokenizer, pairs = golden.trained()
+        self.pairs = dict(pairs)
+        self.weights = {name: array.astype(np.float64)
+                        for name, array in weights.items()}
+
+    def pairs_batch(self, sources):
+        """The batch that a decoder reads, and what it is to predict."""
+        for source in sources:
+            if source not in self.pairs:
+                raise InputError(
+                    f"the shipped file {golden.TRAINED}.tsv lacks "
+                    f"{source!r}, which the pages read; name another string "
+                    "in parity/reading/values.py.")
+        targets = [self.pairs[source] for source in sources]
+        whole = Batch.of_text(sources, targets, self.tokenizer)
+        batch = Batch.of_ids(
+            whole.source, whole.target[:, :-1], self.config.pad_id)
+        return batch, whole.target[:, 1:]
+
+
+class Values(Shipped):
     """Everything that the pages show of a run.
 
     Args:
@@ -227,16 +258,16 @@ class Values:
         on_part: called with a text before each part, for progress.
 
     Attributes:
-        engines: column -> engine, the reference's first.
         not_checked: column -> why a port was not run.
         dates, maps: ModelRuns of the shipped model.
         others: ModelRuns of OTHERS.
     """
 
     def __init__(self, port_names, on_part=lambda text: None):
-        self.engines, self.not_checked = {}, {}
-        for column in columns():
-            if column != "numpy" and column not in port_names:
+        super().__init__()
+        self.not_checked = {}
+        for column in ports.known_ports():
+            if column not in port_names:
                 self.not_checked[column] = "it was not asked for"
                 continue
             on_part(f"import {column}")
@@ -246,11 +277,7 @@ class Values:
             else:
                 engine.set_precision()
                 self.engines[column] = engine
-        config, weights, tokenizer, pairs = golden.trained()
-        self.config, self.tokenizer = config, tokenizer
-        self.pairs = dict(pairs)
-        self.weights = {name: array.astype(np.float64)
-                        for name, array in weights.items()}
+        config = self.config
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             on_part("the shipped model")
@@ -279,20 +306,6 @@ class Values:
         return {column: engine.build(
             "transformer", self.config, self.weights, "float64")
             for column, engine in self.engines.items()}
-
-    def pairs_batch(self, sources):
-        """The batch that a decoder reads, and what it is to predict."""
-        for source in sources:
-            if source not in self.pairs:
-                raise InputError(
-                    f"the shipped file {golden.TRAINED}.tsv lacks "
-                    f"{source!r}, which the pages read; name another string "
-                    "in parity/reading/values.py.")
-        targets = [self.pairs[source] for source in sources]
-        whole = Batch.of_text(sources, targets, self.tokenizer)
-        batch = Batch.of_ids(
-            whole.source, whole.target[:, :-1], self.config.pad_id)
-        return batch, whole.target[:, 1:]
 
     def _run(self, config, weights, source):
         return ModelRun(self.engines, config, weights,
