@@ -76,6 +76,24 @@ def same(ours, theirs):
         for name, value in ours.items())])
 
 
+def answers(runner, case, inputs):
+    """What a model answers, its loss and its gradient; of a part its output.
+
+    The steps between are not asked for.
+    """
+    if case.component != "transformer":
+        return {"output": runner.engine.run(
+            runner.module(case), *inputs, **case.keywords)["output"]}
+    engine, model, weights = runner.engine, runner.model, runner.weights
+    loss, gradients = engine.gradients(model, *inputs, key(case))
+    return {"output": engine.predict(model, *inputs[:INPUTS]), "loss": loss,
+            **{f"grad {name}": gradients[name] for name in weights
+               if name in gradients},
+            "all weights": np.concatenate([
+                gradients[name].ravel() for name in weights
+                if name in gradients])}
+
+
 def exported(runner, case, inputs):
     """A model's weights as it hands them out, in one vector."""
     arrays = runner.engine.export(runner.model)
@@ -99,6 +117,6 @@ def padding_loss(runner, case, inputs):
 
 
 KINDS = {"forward": forward, "outputs": outputs, "again": again,
-         "compiled": compiled,
+         "compiled": compiled, "answers": answers,
          "exported": exported, "initial": initial,
          "padding_loss": padding_loss}

@@ -15,7 +15,7 @@ import numpy as np
 from contract.config import DEPENDENT
 from contract.generation import CHOICES
 from parity.check import (
-    calls, covering, face, search_runs, training_runs, wide)
+    calls, covering, face, long, search_runs, training_runs, wide)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +70,7 @@ class WideCase:
 
 def wide_cases():
     """Yield every case of every wide model: (name, WideCase)."""
-    for model in wide.models():
+    for model in (*wide.models(), *long.models()):
         for case in model.cases():
             yield f"{model.name}, {case.name}", WideCase(model, case)
 
@@ -94,6 +94,11 @@ def on_padding(kind):
         return any(np.array_equal(row == one.config.pad_id, mask)
                    for row in one.batch[0])
     return holds
+
+
+def on_many(holds):
+    """A predicate that holds as well, where source and target are long."""
+    return lambda one: min(one.sizes[1:]) >= 512 and holds(one)
 
 
 def has_id(which):
@@ -151,6 +156,19 @@ def forward_conditions():
         "S > 64": on_sizes(lambda b, s, t: s > 64),
         "T > 64": on_sizes(lambda b, s, t: t > 64),
         "S > 128": on_sizes(lambda b, s, t: s > 128),
+        "S and T > 512, not in whole blocks": on_sizes(
+            lambda b, s, t: min(s, t) > 512 and s % 512 and t % 512),
+        "S and T in whole blocks of 512": on_sizes(
+            lambda b, s, t: not (s % 512 or t % 512)),
+        **{f"padding {kind}, more than 512 tokens": on_many(
+            on_padding(kind)) for kind in wide.PADDINGS},
+        "more than 512 tokens, with dropout": on_many(
+            lambda one: one.config.dropout and one.case.key),
+        "more than 512 tokens, relative positions": on_many(
+            on_config(lambda c: c.positions == "relative")),
+        "more than 512 tokens, a softmax rounded to float32": on_many(
+            on_config(lambda c: c.softmax_rounding == "float32")),
+        "more than 512 tokens, scores far apart": named("tokens, large"),
         "masks of one target token": lambda one: (
             one.case.kind == "masks" and one.case.inputs[1].shape[1] == 1),
         "masks of one pair": lambda one: (

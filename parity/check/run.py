@@ -16,7 +16,8 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity.check import (
-    cases, generation, golden, search_runs, training_runs, wide, workers)
+    cases, generation, golden, long, search_runs, training_runs, wide,
+    workers)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
@@ -152,7 +153,8 @@ class Check(Parts):
             return
         configs = {preset: cases.test_size(preset) for preset in self.presets}
         if self.wide:
-            configs |= {model.name: model.config for model in wide.models()}
+            configs |= {model.name: model.config for model in (
+                *wide.models(), *long.models())}
         for name, port in self.engines.items():
             models = collections.defaultdict(list)
             for model, config in configs.items():
@@ -202,7 +204,7 @@ class Check(Parts):
                     preset, training_runs.usual(config, self.train),
                     weights, self.form), 1
         if self.wide and "float64" in self.dtypes:
-            for model in wide.models():
+            for model in (*wide.models(), *long.models()):
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases())), 1
         if self.wide:

@@ -5,10 +5,12 @@ each. The others, few steps of a tiny model each, vary what a run can vary, so
 that every two conditions occur together in one of them: whatever the contract
 has a word for is among the conditions from the day on which it has the word.
 
-In float32 three things are no port's fault, and are kept away. A ReLU's
+In float32 four things are no port's fault, and are kept away. A ReLU's
 gradient jumps where rounding decides the sign of its input. The gradient of a
 norm's only scale is a sum over all values of which nearly all cancels, so that
-its rounding is chance. Both run in float64 only. And Adam divides a gradient by
+its rounding is chance; so does that of a key's bias under rotary positions,
+which adds nearly the same to all scores of a query. These three run in float64
+only. And Adam divides a gradient by
 its own size, so that one that is nearly rounding moves its weight by as much as
 any other; an ε of the size of the gradients keeps that in bounds.
 """
@@ -39,8 +41,10 @@ SMOOTHING = 0.1
 #: SAVED steps it is saved, where it is.
 STEPS, SAVED = 4, 2
 
-#: B, S and T of its batches.
-BATCH, SOURCE, TARGET = 3, 5, 6
+#: B, S and T of its batches. Of a large one so much is padding that every form
+#: leaves padding out that can.
+SIZES = {"small": (3, 5, 6), "large": (6, 24, 25),
+         "one pair": (1, 5, 3)}
 
 #: What its tokens are: batches of different counts; and at FIRST or LATER
 #: steps one batch, or all, of padding alone.
@@ -67,6 +71,7 @@ AXES = {
     "dropout": (0.1, 0.0, 0.35),
     "label_smoothing": (0.15, 0.0),
     "accumulated": (2, 1, 3),
+    "batches": tuple(SIZES),
     "resumed": RESUMED,
     "dtype": BOTH,
     "final_norm": (False, True),
@@ -78,7 +83,7 @@ AXES = {
 
 TINY = TransformerConfig(
     source_vocab=11, target_vocab=13, d_model=12, n_heads=2, d_ff=10,
-    n_encoder_layers=1, n_decoder_layers=1, max_length=16, norm_eps=1e-5,
+    n_encoder_layers=1, n_decoder_layers=1, max_length=32, norm_eps=1e-5,
     final_norm_eps=1e-3)
 ONE_TABLE = TINY.replace(source_vocab=TINY.target_vocab)
 
@@ -94,6 +99,8 @@ def go_together(conditions):
         # NumPy's own generator and a framework's drop other values
         or conditions.get("masks") == "native" and conditions.get("dropout")
         or low and FLOAT64_ONLY & conditions.items()
+        or low and conditions.get("positions", "").startswith("rotary")
+        and conditions.get("attention_bias") == "all"
         or low and conditions.get("eps", STEADY_EPS) < STEADY_EPS)
 
 
@@ -178,9 +185,21 @@ def varied():
 
 @functools.cache
 def varied_few():
-    """Of those a few, in which every condition occurs: for what compiles."""
-    few = covering.fewest([run.conditions for run in varied()])
-    return tuple(run for run in varied() if run.conditions in few)
+    """Of those a few, in which every condition occurs: for what compiles.
+
+    Much padding, which is left out, occurs in every stack and with dropout.
+    """
+    every = {run: run.conditions | left_out(run) for run in varied()}
+    few = covering.fewest([*every.values()])
+    return tuple(run for run in every if every[run] in few)
+
+
+def left_out(run):
+    """Where a run with large batches leaves padding out, as conditions."""
+    if run.conditions["batches"] != "large":
+        return {}
+    return {"left out": run.config.stacks,
+            "left out with dropout": run.config.dropout > 0}
 
 
 def makes(port, form, run):
@@ -215,24 +234,31 @@ def varied_batches(config, step, conditions):
     """Sources [A B S] and targets [A B T] of a step of a varied run.
 
     Each row has padding of another length, on the right or on the left; each
-    batch has fewer tokens than the one before.
+    batch of several rows has fewer tokens than the one before.
     """
     pairs, pad = [], config.pad_id
+    rows, sources, targets = SIZES[conditions["batches"]]
     for i in range(conditions["accumulated"]):
         pair = []
         for what, length, vocab in (
-                ("source", SOURCE, config.source_ids),
-                ("target", SOURCE + 1 if config.stacks == "encoder"
-                 else TARGET, config.target_vocab)):
-            ids = cases.ids(f"{what} {step} {i}", BATCH, length, vocab)
+                ("source", sources, config.source_ids),
+                ("target", sources + 1 if config.stacks == "encoder"
+                 else targets, config.target_vocab)):
+            ids = cases.ids(f"{what} {step} {i}", rows, length, vocab)
             ids[ids == pad] = 0  # an id like any other where it is not padding
+            if rows == 1:
+                ids[0, 3 + step % 2:] = pad
+                pair.append(ids)
+                continue
             ids[0, length - i - step % 2:] = pad
             ids[1, :2 * i + step % 2] = pad
             ids[2, 2 + step % 3:] = pad
+            for row in range(3, rows):
+                ids[row, length // row - i - step % 2:] = pad
             pair.append(ids)
         if step == 3:  # a query that attends to nothing, a row without a label
             pair[0][0] = pad
-            pair[1][2] = pad
+            pair[1][-1] = pad
         pairs.append(pair)
     sources, targets = map(np.stack, zip(*pairs))
     first, word = step == 1, conditions["tokens"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parity.check import conditions, wide
+from parity.check import conditions, long, wide
 from parity.check.runners import Reference, Runner, compare_steps
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke
@@ -40,6 +40,7 @@ def wrong(engine, model):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("model", wide.models(), ids=lambda model: model.name)
+@pytest.mark.parametrize("model", (*wide.models(), *long.models()),
+                         ids=lambda model: model.name)
 def test_a_port_stands_under_every_condition(port, model):
     assert not list(wrong(port, model))
