@@ -4,26 +4,39 @@ import keras
 import numpy as np
 from keras import ops
 
+from contract import packing
 from contract.dropping import dropping, places
 from impl_keras import random, train
 from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
+from impl_keras.fast.packing import Packed, packed_vectors
 from impl_keras.fast.random import fold_in
 from impl_keras.gradients import value_and_gradients
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.parameters import leaves, paths
 
 
-def loss_and_gradients(model, source, target, drawn):
-    """The loss of one batch, and its gradient by every weight."""
+def loss_and_gradients(model, source, target, drawn, both):
+    """The loss of one batch, and its gradient by every weight.
+
+    ``both`` says how sources and targets are packed; () if they are not.
+    """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
     target_mask = (padding_mask(read, config.pad_id)
                    & causal_mask(read.shape[1]))
+    if both:
+        both = [Packed(*ways, ids.shape)
+                for ways, ids in zip(both, (source, read))]
+        drawn = packing.pack_kept(drawn, both)
+        labels = both[config.stacks != "encoder"].labels(
+            labels, config.pad_id)
 
     def loss_of():
+        inputs = source, read, source_mask, target_mask
         with dropping(paths(model), drawn):
-            output = model(source, read, source_mask, target_mask)
+            output = model(*inputs) if not both else model.project(
+                packed_vectors(model, *inputs, both))
         return cross_entropy(output, labels, config.pad_id,
                              config.label_smoothing, config.smoothing)
 
@@ -63,12 +76,16 @@ class Trainer(train.Trainer):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
         settings = self.optimizer.settings(self.step)
+        both = packing.compiled(self.model.config, *map(
+            ops.convert_to_numpy, (sources, targets[:, :, 1:]))) or ()
         loss, norm = self.compiled(
-            sources, targets, ops.convert_to_tensor(np.int32(self.step)),
+            sources, targets, keras.tree.map_structure(
+                ops.convert_to_tensor, both),
+            ops.convert_to_tensor(np.int32(self.step)),
             ops.convert_to_tensor(np.asarray(settings, self.m[0].dtype)))
         return loss, norm, settings[0]
 
-    def _compute(self, sources, targets, step, settings):
+    def _compute(self, sources, targets, both, step, settings):
         training, pad_id = self.training, self.model.config.pad_id
         key = fold_in(self.key, step)
         counts = ops.sum(targets[:, :, 1:] != pad_id, axis=(1, 2))
@@ -79,22 +96,23 @@ class Trainer(train.Trainer):
             self.model.config, *sources.shape[1:], targets.shape[2] - 1)
 
         def accumulate(total, batch):
-            source, target, share, i = batch
+            source, target, both, share, i = batch
             drawn = self.draw(fold_in(key, i), shapes)
             loss, gradients = loss_and_gradients(
-                self.model, source, target, drawn)
+                self.model, source, target, drawn, both)
             return [a + share * b for a, b in zip(
                 total, [loss, *gradients])], None
 
         if len(sources) == 1:  # a sum would be a second array of each
             loss, gradients = loss_and_gradients(
                 self.model, sources[0], targets[0],
-                self.draw(fold_in(key, 0), shapes))
+                self.draw(fold_in(key, 0), shapes),
+                keras.tree.map_structure(lambda array: array[0], both))
         else:
             (loss, *gradients), _ = ops.scan(
                 accumulate, [ops.zeros_like(shares[0]),
                              *(ops.zeros_like(m.value) for m in self.m)],
-                (sources, targets, shares,
+                (sources, targets, both, shares,
                  ops.arange(len(sources), dtype="int32")))
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = [settings[i] for i in range(3)]
