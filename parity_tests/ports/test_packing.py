@@ -63,11 +63,8 @@ def trained(engine, config):
     return {**found, **engine.export(trainer.model), **engine.moments(trainer)}
 
 
-@pytest.mark.long(3)
-@pytest.mark.parametrize("name", ["numpy", *ports.known_ports()])
-@pytest.mark.parametrize("model", MODELS)
-def test_padding_that_is_taken_out_changes_nothing(model, name, monkeypatch):
-    monkeypatch.setattr(packing, "LEAST", 0)
+def assert_trained_alike(model, name):
+    """Compare what the fast form of a port finds with the reference's."""
     base, changes = MODELS[model]
     config = at_test_size(preset(base)).replace(**changes)
     truth = trained(ports.engine("numpy"), config)
@@ -81,6 +78,25 @@ def test_padding_that_is_taken_out_changes_nothing(model, name, monkeypatch):
             found[what], expected, 1e-11,
             zero_scale=zero_gradients.scale(what, truth, config.positions))
         assert difference.verdict in (MATCH, ZERO), (what, difference)
+
+
+@pytest.mark.long(3)
+@pytest.mark.parametrize("name", ["numpy", *ports.known_ports()])
+@pytest.mark.parametrize("model", MODELS)
+def test_padding_that_is_taken_out_changes_nothing(model, name, monkeypatch):
+    monkeypatch.setattr(packing, "LEAST", 0)
+    assert_trained_alike(model, name)
+
+
+@pytest.mark.parametrize("name, sizes", [
+    ("numpy", {"rows.BLOCK": 6}),
+    ("torch", {"loss.BLOCK": 150, "loss.MOST": 500})])
+def test_the_scores_of_some_tokens_at_once(name, sizes, monkeypatch):
+    """As where a vocabulary is large."""
+    usable(name, "fast")
+    for where, size in sizes.items():
+        monkeypatch.setattr(f"{ports.package(name)}.fast.{where}", size)
+    assert_trained_alike("lesson", name)
 
 
 def test_what_is_behind_the_last_token_is_padding():

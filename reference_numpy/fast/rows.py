@@ -377,7 +377,7 @@ class Rows:
         if not self.config.output_tied:
             return self.linear(x, model.projection, side)
         table, dtable = self.weights.pair(model.source_embedding, "table")
-        logits = self.take(side, len(table), keep=True)
+        logits = self.take(side, len(table))
         np.matmul(x, table.T, out=logits)
 
         def backward(dlogits):
