@@ -23,6 +23,7 @@ import traceback
 
 from threadpoolctl import threadpool_limits
 
+from contract import memory
 from contract.config import TransformerConfig
 from parity import ports
 from parity.check.runners import Runner, arrays_by_name, compare_steps
@@ -110,7 +111,9 @@ class PortFailure:
 
 
 def words_of(error):
-    """An exception in one line."""
+    """An exception in one line; of a lack of memory, where and how much."""
+    if words := memory.lacking(error):
+        return words
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 

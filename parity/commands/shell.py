@@ -14,6 +14,7 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
+from contract import memory
 from contract.errors import InputError
 from contract.files import FULL
 
@@ -77,8 +78,6 @@ def told_plainly():
         yield
     except InputError as error:
         said(str(error))
-    except MemoryError:
-        said("there is not enough memory for this; choose smaller sizes.")
     except EOFError:
         said("standard input ended early; give the rest.")
     except OSError as error:
@@ -94,6 +93,11 @@ def told_plainly():
         if not name or error.errno not in REFUSED:
             raise
         said(f"{name}cannot be used ({error.strerror}); choose another path.")
+    except Exception as error:
+        words = memory.lacking(error)
+        if not words:
+            raise
+        said(words)
 
 
 def said(text):

@@ -1,0 +1,55 @@
+"""A lack of memory, told with the step and the size."""
+
+import numpy as np
+import pytest
+import typer
+
+from contract import memory
+from parity.commands.shell import told_plainly
+from reference_numpy import attention
+from reference_numpy.dropout import Dropout
+
+#: Where scores alone are many terabytes, and nothing else is large.
+MANY = 2**23
+
+
+def lack_of_memory():
+    """What NumPy raises for the scores of so many queries and keys."""
+    query = np.broadcast_to(np.float64(1), (1, 1, MANY, 1))
+    mask = np.broadcast_to(True, (1, 1, 1, MANY))
+    with pytest.raises(MemoryError) as caught:
+        attention.scaled_dot_product_attention(
+            query, query, query, 0, mask, 1.0, attention.masked_softmax,
+            Dropout(0.0), {})
+    return caught.value
+
+
+def test_the_step_and_the_size_are_named():
+    words = memory.lacking(lack_of_memory())
+    assert words.startswith("there is not enough memory for 512. TiB")
+    assert f"(1, 1, {MANY}, {MANY})" in words
+    assert ("at step scores of scaled_dot_product_attention in "
+            "reference_numpy/attention.py, line ") in words
+
+
+@pytest.mark.parametrize("said, told", [
+    ("DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+     "57600000000 bytes. Error code 12", "for 53.6 GiB;"),
+    ("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has",
+     "for 20.00 GiB;"),
+    ("RESOURCE_EXHAUSTED: Out of memory allocating 1073741824 bytes.",
+     "for 1 GiB;"),
+    ("OOM when allocating tensor with shape[1,2,6,6] and type double",
+     "for an array of shape [1,2,6,6];"),
+    ("std::bad_alloc", "for this;"),
+])
+def test_each_librarys_words(said, told, capsys):
+    with pytest.raises(typer.Exit), told_plainly():
+        raise RuntimeError(said)
+    assert f"not enough memory {told}" in capsys.readouterr().err
+
+
+def test_another_error_is_no_lack_of_memory():
+    assert memory.lacking(RuntimeError("no memory of that")) == ""
+    with pytest.raises(RuntimeError), told_plainly():
+        raise RuntimeError("shape [3]")
