@@ -61,12 +61,18 @@ def unknown(config, known):
                  if getattr(config, field) not in words), "")
 
 
-def left(config, **parts):
+def left(config, settings=None, **parts):
     """What a fast form leaves to the readable one, in words each.
 
     Args:
+        settings: a GenerationConfig, of a form that compiles a whole search.
         parts: of a form beside its searches, {name: what it knows}.
     """
     for part, known in {"generation": KNOWN, **parts}.items():
-        if why := unknown(config, known):
+        why = unknown(config, known)
+        if part == "generation" and settings and not why:
+            why = unknown(settings, COMPILED) or (
+                "a bos id that is padding's" * (
+                    settings.bos_id == config.pad_id))
+        if why:
             yield f"{part.replace('_', ' ')} ({why})"

@@ -167,6 +167,19 @@ def ready(name, device="cpu", form="readable"):
     return module
 
 
+def left_to_readable(engine, config, what, settings=None):
+    """What a fast form leaves to the readable one of some work, as lines.
+
+    Args:
+        what: "training" or "generation".
+        settings: a GenerationConfig, of generation.
+    """
+    for words in getattr(engine, "not_fused", lambda *_: ())(config, settings):
+        if what in words:
+            yield (f"{engine.NAME}: {words} is not in the fast form; the "
+                   "readable form computes it.")
+
+
 def require(names):
     """Which of these ports cannot run here, as a list of NotChecked."""
     unavailable = []

@@ -25,9 +25,12 @@ def __getattr__(name):
     return getattr(engine, name)
 
 
-def not_fused(config):
-    """What is left to the readable form, in words each."""
-    return tuple(fast_forms.left(config))
+def not_fused(config, settings=None):
+    """What is left to the readable form, in words each.
+
+    Of a model, and of a search with some settings.
+    """
+    return tuple(fast_forms.left(config, settings))
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):

@@ -48,8 +48,11 @@ def __getattr__(name):
     return getattr(engine, name)
 
 
-def not_fused(config):
-    """What is left to the readable form, in words each."""
+def not_fused(config, settings=None):
+    """What is left to the readable form, in words each.
+
+    Of a model, and of a search with some settings.
+    """
     return tuple(fast_forms.left(
         config, attention=ATTENTION, attention_in_training={"dropout": (0,)}))
 

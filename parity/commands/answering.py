@@ -36,6 +36,10 @@ def respond(texts, port, model, settings, dtype, device="cpu", nbest=1,
             f"{model.config.target_vocab} tokens; choose at most that.")
     translators, absent = translation.translators(
         names_of(port), model, dtype, device)
+    for one in translators:
+        for line in ports.left_to_readable(
+                one.engine, model.config, "generation", settings):
+            print(line, file=sys.stderr)
     to_stdout = str(json_file) == "-"
     output = Answers(translators, absent, settings, nbest, dtype,
                      quiet=to_stdout, strict=strict)

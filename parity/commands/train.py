@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import sys
 import time
 from typing import Annotated, Optional
 
@@ -132,6 +133,9 @@ def train(
             job.check(settings.config)
         with engine_for(port, device, mesh, mode, settings) as engine, (
                 training.claimed(folder, resume)):
+            for line in ports.left_to_readable(
+                    engine, settings.config, "training"):
+                print(line, file=sys.stderr)
             run = training.Run(engine, job, settings, folder, device)
             if resume:
                 run.load()

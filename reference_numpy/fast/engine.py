@@ -43,8 +43,11 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     return module
 
 
-def not_fused(config):
-    """What is left to the readable form, in words each."""
+def not_fused(config, settings=None):
+    """What is left to the readable form, in words each.
+
+    Of a model, and of a search with some settings.
+    """
     return tuple(fast_forms.left(config, training=known(config)))
 
 
