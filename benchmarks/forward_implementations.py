@@ -34,7 +34,7 @@ def _numpy_ready(forward):
                  {"numpy": np.__version__})
 
 
-def _torch_ready(forward, threads):
+def _torch_ready(forward, threads, note=""):
     import torch
     torch.set_num_threads(threads)
 
@@ -44,7 +44,7 @@ def _torch_ready(forward, threads):
 
     return Ready(without_gradients, lambda y: y.numpy(), products.torch, {
         "torch": torch.__version__,
-        "cpu_capability": torch.backends.cpu.get_cpu_capability()})
+        "cpu_capability": torch.backends.cpu.get_cpu_capability()}, note=note)
 
 
 def torch(config, weights, batch, threads):
@@ -65,11 +65,16 @@ def _torch(engine, config, weights, batch, threads):
     return _torch_ready(lambda: model(*inputs), threads)
 
 
-def peer(config, weights, batch, threads):
+def peer_compiled(config, weights, batch, threads):
+    """The same by torch.compile."""
+    return peer(config, weights, batch, threads, compiles=True)
+
+
+def peer(config, weights, batch, threads, compiles=False):
     """torch.nn.Transformer in eval mode, its encoder on the fast path."""
     import torch
 
-    from benchmarks.peer_torch import PeerTransformer, load
+    from benchmarks.peer_torch import PeerTransformer, compiled, load
     from contract.sinusoids import TABLES
     positions = torch.from_numpy(TABLES[config.positions](
         config.max_length, config.d_model)).to(torch.float32)
@@ -78,7 +83,8 @@ def peer(config, weights, batch, threads):
                       for ids in (batch.source, batch.target))
     causal = torch.nn.Transformer.generate_square_subsequent_mask(
         target.shape[1])
-    return _torch_ready(lambda: model(source, target, causal), threads)
+    run, note = compiled(model) if compiles else (model, "")
+    return _torch_ready(lambda: run(source, target, causal), threads, note)
 
 
 def peer_slow(config, weights, batch, threads):
@@ -171,6 +177,9 @@ IMPLEMENTATIONS = {
     "peer": Timed(peer, "torch.nn.Transformer", ("torch",), "peer"),
     "peer_slow": Timed(peer_slow, "torch.nn.Transformer, fast path off",
                        ("torch",), "peer"),
+    "peer_compiled": Timed(
+        peer_compiled, "torch.nn.Transformer, torch.compile", ("torch",),
+        "peer"),
     "numpy": Timed(numpy, "NumPy reference, fast form", ("numpy",), "peer",
                    "fast", "numpy"),
     "numpy_steps": Timed(numpy_steps, "NumPy reference, fast, with steps",

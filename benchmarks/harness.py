@@ -243,6 +243,9 @@ def libraries(report):
         versions |= result["versions"]
     yield ", ".join(f"{name} {version}" for name, version in versions.items())
     yield f"NumPy's BLAS: {', '.join(report['results']['numpy']['blas'])}."
+    for name, result in report["results"].items():
+        if result.get("note"):
+            yield f"{name}: {result['note']}."
 
 
 def markdown(report, benchmark):

@@ -50,6 +50,14 @@ class PeerTransformer(nn.Module):
         return nn.functional.linear(decoded, self.embedding.weight)
 
 
+def compiled(model):
+    """A model by torch.compile, and "" or why it runs eagerly instead."""
+    from impl_torch.targets.modes import missing
+    if words := missing("inductor", "float32"):
+        return model, f"{words}: it ran eagerly"
+    return torch.compile(model, dynamic=False), ""
+
+
 def padding_of(ids, pad_id):
     """-∞ where ids [B T] are padding, else 0; None if none are."""
     seen = ids != pad_id

@@ -16,6 +16,7 @@ class Ready:
         checks: the results of how many first runs are held against the truth.
         choose: what makes another case of it ready, where it has several.
         reordering: (clock) -> the share of a run that a beam's reorder takes.
+        note: how it runs, if not as its title says.
     """
 
     run: typing.Callable
@@ -25,6 +26,7 @@ class Ready:
     checks: int = 1
     choose: typing.Callable | None = None
     reordering: typing.Callable | None = None
+    note: str = ""
 
 
 class Timed(typing.NamedTuple):

@@ -67,11 +67,17 @@ def torch(config, weights, batch, threads):
                  products.torch)
 
 
-def torch_peer(config, weights, batch, threads):
+def torch_compiled(config, weights, batch, threads):
+    """The same, its forward and backward by torch.compile."""
+    return torch_peer(config, weights, batch, threads, compiles=True)
+
+
+def torch_peer(config, weights, batch, threads, compiles=False):
     """torch.nn.Transformer and torch.optim.Adam."""
     import torch
 
-    from benchmarks.peer_torch import PeerTransformer, load, padding_of
+    from benchmarks.peer_torch import (
+        PeerTransformer, compiled, load, padding_of)
     from contract.sinusoids import TABLES
     torch.set_num_threads(threads)
     positions = torch.from_numpy(TABLES[config.positions](
@@ -82,6 +88,7 @@ def torch_peer(config, weights, batch, threads):
     causal = torch.nn.Transformer.generate_square_subsequent_mask(
         read.shape[1])
     padding = [padding_of(ids, config.pad_id) for ids in (source, read)]
+    run, note = compiled(model) if compiles else (model, "")
     optimizer = torch.optim.Adam(
         model.parameters(), TRAINING.learning_rate,
         (TRAINING.beta1, TRAINING.beta2), TRAINING.eps)
@@ -89,7 +96,7 @@ def torch_peer(config, weights, batch, threads):
     def step():
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(
-            model(source, read, causal, padding).flatten(0, 1), labels,
+            run(source, read, causal, padding).flatten(0, 1), labels,
             ignore_index=config.pad_id,
             label_smoothing=config.label_smoothing)
         loss.backward()
@@ -98,7 +105,8 @@ def torch_peer(config, weights, batch, threads):
 
     return Ready(step, np.asarray, products.torch, {
         "torch": torch.__version__,
-        "cpu_capability": torch.backends.cpu.get_cpu_capability()}, STEPS)
+        "cpu_capability": torch.backends.cpu.get_cpu_capability()}, STEPS,
+        note=note)
 
 
 def _limit_tensorflow(threads):
@@ -170,6 +178,9 @@ def jax_peer(config, weights, batch, threads):
 IMPLEMENTATIONS = {
     "torch_peer": Timed(torch_peer, "torch.nn.Transformer", ("torch",),
                         "torch_peer"),
+    "torch_compiled": Timed(
+        torch_compiled, "torch.nn.Transformer, torch.compile", ("torch",),
+        "torch_peer"),
     "numpy": Timed(numpy, "NumPy reference, readable form", ("numpy",),
                    "torch_peer", "readable", "numpy"),
     "numpy_fast": Timed(numpy_fast, "NumPy reference, fast form", ("numpy",),

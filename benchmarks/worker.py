@@ -109,7 +109,7 @@ class Far:
     def describe(self):
         """What computes in this process."""
         return {"versions": self.ready.versions, "blas": blas(),
-                "imported": self.imported}
+                "imported": self.imported, "note": self.ready.note}
 
     def validate(self, path):
         """Write what the first runs return to a file."""
