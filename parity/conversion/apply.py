@@ -83,7 +83,8 @@ def apply(mapping, source, target=None, reverse=False):
         applied.comparison = compare(
             mine, other, pairs, allow_same=True,
             dtype=None if mine.dtype == other.dtype else other.dtype)
-        applied.error = outputs_apart(applied.comparison)
+        applied.error = outputs_apart(
+            applied.comparison, mine, other)
     return applied
 
 

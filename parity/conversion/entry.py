@@ -189,7 +189,7 @@ class Mapping:
                 does not fit.
         """
         arrays = self.checked(arrays, "a")
-        return {entry.b: np.ascontiguousarray(entry.made(arrays))
+        return {entry.b: np.asarray(entry.made(arrays), order="C")
                 for entry in self.entries}
 
     def backward(self, arrays, base=None):

@@ -9,11 +9,12 @@ from parity.comparison.compare import compare
 from parity.comparison.result import OUTPUT
 from parity.conversion.entry import Mapping
 from parity.conversion.search import WeightSearch
-from parity.conversion.seen import Computed
+from parity.conversion.seen import Computed, distance
 from parity.conversion.sources import Book
 from parity.conversion.weights import Live, drawn
+from parity.matching.rearrangement import rearranged
 from parity.matching.steps import suggest
-from parity.tracing.trace import WHOLE
+from parity.tracing.trace import WHOLE, is_float
 
 
 #: Outputs that differ by less may do so by float32's rounding inside.
@@ -72,7 +73,8 @@ def find(a, b, left=()):
     """
     a, b = Live(*a), Live(*b)
     for name in left:
-        if name not in a.names and name not in b.names:
+        if name not in a.trace.parameters and (
+                name not in b.trace.parameters):
             raise InputError(
                 f"neither model has a parameter {name!r} that could be left "
                 "out; take a name from the list of what has no place.")
@@ -87,10 +89,10 @@ def find(a, b, left=()):
               if name not in live.trace.trainable}
     pairs = suggest(a.trace, b.trace)
     notes = check_inputs(a.trace, b.trace, pairs)
-    lasting = {name for name in b.names if name in b.trace.trainable
+    lasting = [name for name in b.names if name in b.trace.trainable
                or any(array.shape == b.names[name].shape
                       for other, array in a.names.items()
-                      if other not in a.trace.trainable)}
+                      if other not in a.trace.trainable)]
     sizes = {b.names[name].size for name in lasting
              if b.names[name].ndim > 1 or name not in b.trace.trainable}
     moved = {name: drawn(name, array) for name, array in a.names.items()
@@ -115,7 +117,9 @@ def find(a, b, left=()):
         mine, other = told.trace, b.run()
         comparison = compare(mine, other, suggest(mine, other),
                              allow_same=True)
-        error = outputs_apart(comparison)
+        error = outputs_apart(comparison, mine, other)
+        if error <= FLOOR:
+            search.check_guesses(error)
     doubts = {name: "the run does not show it" for name in guessed
               } | search.doubts
     if error <= FLOOR:
@@ -125,6 +129,11 @@ def find(a, b, left=()):
               if name in moved and name not in left_a}
     over_b = {name: "nothing in A is its like" for name in lasting
               if name not in sources and name not in left_b}
+    for live, over in ((a, over_a), (b, over_b)):
+        over |= {name: "it is complex, and only real numbers are converted"
+                 for name, array in live.trace.parameters.items()
+                 if array.dtype.kind == "c" and name in live.trace.trainable
+                 and name not in left}
     kept = [name for name in (*a.names, *b.names) if name in frozen
             and name not in sources and name not in moved]
     mapping.left_a += [name for name in a.names if name not in moved
@@ -135,8 +144,22 @@ def find(a, b, left=()):
                  notes)
 
 
-def outputs_apart(comparison):
-    """The largest error of the models' own outputs; infinity without any."""
-    errors = [row.error for row in comparison.rows
-              if row.part == OUTPUT and row.a == row.b == WHOLE]
+def outputs_apart(comparison, a, b):
+    """The largest error of the models' own outputs; infinity without any.
+
+    Args:
+        comparison: of both.
+        a, b: their Traces.
+    """
+    one, two = a.step(WHOLE).outputs, b.step(WHOLE).outputs
+    errors = []
+    for row in comparison.rows:
+        if row.part != OUTPUT or not row.a == row.b == WHOLE:
+            continue
+        errors.append(math.inf if row.error is None else row.error)
+        mine, other = one.get(row.a_name), two.get(row.b_name)
+        if row.error and mine is not None and other is not None and (
+                is_float(mine)):
+            errors.append(distance(rearranged(row.b_layout, other),
+                                   rearranged(row.a_layout, mine)))
     return max(errors, default=math.inf)

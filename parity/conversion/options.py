@@ -1,11 +1,22 @@
 """What the parameters of B's modules may be made of, the likeliest first."""
 
+import dataclasses
+import functools
+import heapq
 import itertools
 
-from parity.conversion.sources import cheapest, reordered
+from parity.conversion.pieces import is_turn
+from parity.conversion.sources import reordered
 
-#: How many combinations are looked at, of which most use something twice.
-MOST = 2000
+#: How many choices are looked at, of parts of a combination too.
+MOST = 6000
+
+#: What a combination costs more of which the layouts differ in kind, and one
+#: with a bias of another module, or part, than its weight's.
+MIXED, UNFIT = 0.5, 3
+
+#: What a beginning of a combination costs less for each choice in it.
+WHOLE_FIRST = 0.5
 
 
 class Options:
@@ -19,47 +30,85 @@ class Options:
 
     def __init__(self, book, arrays, seated):
         self.book, self.arrays, self.seated = book, arrays, seated
+        self.kept = {}
 
     def of(self, names, near, wide):
-        """Tuples of MadeFroms for these parameters, the likeliest first."""
+        """Yield tuples of MadeFroms for these parameters, the likeliest
+        first; what was found once is kept."""
+        key = (*names, *sorted(near), wide, frozenset(self.book.taken))
+        known, more = self.kept.setdefault(
+            key, ([], self._found(names, near, wide)))
+        for i in itertools.count():
+            if i == len(known):
+                one = next(more, None)
+                if one is None:
+                    return
+                known.append(one)
+            yield known[i]
+
+    def _found(self, names, near, wide):
+        """Yield them, the first time."""
         depth = {}
         for name in names:
             prefix = name.rpartition(".")[0]
             depth[prefix] = max(depth.get(prefix, 0), self.arrays[name].ndim)
         mains = [name for name in names if self.arrays[name].ndim
                  == depth[name.rpartition(".")[0]]]
-        lists = {name: self.book.sources(
-            name, near if self.seated[name] else (), wide) for name in names}
-        for chosen in itertools.islice(cheapest(
-                [lists[name] for name in mains]), MOST):
-            others = [[source for source in lists[name] if any(
-                fitting(source, main) for main in chosen)][:2]
-                or lists[name][:4] for name in names if name not in mains]
-            for rest in itertools.product(*others):
-                both = {source.entry.b: source for source in (*chosen, *rest)}
-                marks = [mark for source in both.values()
-                         for mark in source.marks
-                         if mark[0] not in self.book.tied]
-                if len(marks) == len(set(marks)):
-                    yield tuple(both[name] for name in names)
+        order = [*mains, *(name for name in names if name not in mains)]
+        lists = [self.book.sources(
+            name, near if self.seated[name] else (), wide) for name in order]
+
+        def more(chosen, source):
+            """Layouts of several kinds, and biases of other weights."""
+            if self._twice(chosen, source):
+                return None
+            if len(chosen) < len(mains):
+                return MIXED * any(
+                    sort_of(source.kind) != sort_of(other.kind)
+                    for other in chosen if self._alike(source, other))
+            return 0 if any(fitting(source, main)
+                            for main in chosen[:len(mains)]) else UNFIT
+        for chosen in cheapest(lists, more):
+            both = dict(zip(order, chosen))
+            yield tuple(both[name] for name in names)
+
+    def _alike(self, source, other):
+        """Whether two parameters of B have one number of axes."""
+        return (self.arrays[source.entry.b].ndim
+                == self.arrays[other.entry.b].ndim)
+
+    def _twice(self, chosen, source):
+        """Whether something would be used a second time."""
+        for mine, part in source.marks:
+            if mine in self.book.tied:
+                continue
+            for other in chosen:
+                for name, taken in other.marks:
+                    if mine == name and (
+                            not part or not taken or part == taken):
+                        return True
+        return False
 
     def together(self, choices):
         """Yield {path: option} of the choices, without what is used twice."""
-        lists = [[Priced(option) for option in each.options]
-                 for each in choices]
-        for each in lists:
-            each.sort(key=lambda whole: whole.cost)
-        kinds = dict.fromkeys(whole.kind for each in lists for whole in each)
-        alike = [[[whole for whole in each if whole.kind == kind]
-                  for each in lists] for kind in kinds]
-        for chosen in itertools.chain(*(
-                itertools.islice(cheapest(each), MOST)
-                for each in (*alike, lists))):
-            used = [mark for whole in chosen for mark in marks(whole.option)
-                    if mark[0] not in self.book.tied]
-            if len(used) == len(set(used)):
-                yield {each.path: whole.option
-                       for each, whole in zip(choices, chosen)}
+        lists = [sorted(map(self._priced, each.options),
+                        key=lambda whole: whole.cost) for each in choices]
+
+        def more(chosen, whole):
+            if self._twice(chosen, whole):
+                return None
+            return MIXED * any(sort_of(whole.kind) != sort_of(other.kind)
+                               for other in chosen)
+        for chosen in cheapest(lists, more):
+            yield {each.path: whole.option
+                   for each, whole in zip(choices, chosen)}
+
+    def _priced(self, option):
+        """An option with its cost, as cheapest takes it."""
+        main = max(option, key=lambda source: self.arrays[
+            source.entry.b].ndim)
+        return Priced(option, sum(source.cost for source in option),
+                      main.kind, marks(option))
 
     def in_pairs(self, choices):
         """Yield combinations in which two modules' features are reordered."""
@@ -99,12 +148,61 @@ def features(name, ndim, end):
     return 0 if first != bool(end) else ndim - 1
 
 
+@dataclasses.dataclass(frozen=True)
 class Priced:
-    """An option with its cost, as cheapest takes it."""
+    """An option, what it costs and uses, and the kind of its first layout."""
 
-    def __init__(self, option):
-        self.option, self.kind = option, option[0].kind
-        self.cost = sum(source.cost for source in option)
+    option: tuple
+    cost: float
+    kind: tuple
+    marks: set
+
+
+def cheapest(lists, more):
+    """Yield tuples with one of each list, cheap ones first.
+
+    One that is nearly whole goes before a slightly cheaper beginning, of which
+    there may be too many.
+
+    Args:
+        lists: of what has a cost, each sorted by it.
+        more: of what is chosen already and the next: what it costs beyond
+            its own, or None where it does not go with the others.
+    """
+    if not all(lists):
+        return
+    least = [0.0]
+    for each in reversed(lists):
+        least.insert(0, least[0] + each[0].cost)
+    number = itertools.count()
+    heap = [(least[0], next(number), (), 0.0, 0)]
+    for _ in range(MOST):
+        if not heap:
+            return
+        _, _, chosen, cost, place = heapq.heappop(heap)
+        i = len(chosen)
+        if i == len(lists):
+            yield chosen
+            continue
+        here = lists[i]
+        if place + 1 < len(here):
+            heapq.heappush(heap, (
+                cost + here[place + 1].cost + least[i + 1]
+                - WHOLE_FIRST * i, next(number), chosen, cost, place + 1))
+        extra = more(chosen, here[place])
+        if extra is not None:
+            cost += here[place].cost + extra
+            heapq.heappush(heap, (
+                cost + least[i + 1] - WHOLE_FIRST * (i + 1), next(number),
+                (*chosen, here[place]), cost, 0))
+
+
+@functools.cache
+def sort_of(kind):
+    """The transpositions of a kind of layout; of those that take the first
+    axes to the end, only that they do."""
+    return tuple("turned" if is_turn(numbers) else numbers
+                 for word, numbers in kind if word == "transpose")
 
 
 def marks(option):
@@ -114,14 +212,9 @@ def marks(option):
 
 def fitting(source, main):
     """Whether a bias is of the module of its weight, and of the same part."""
-    return (source.entry.b.rpartition(".")[0]
-            == main.entry.b.rpartition(".")[0]
-            and (source.owners, parts(source)) == (main.owners, parts(main)))
+    return source.prefix == main.prefix and together(source, main)
 
 
-def parts(source):
-    """Which part of each piece is taken: "1 of 3", "24 36"."""
-    return [[" ".join(text.split()[1:4 if text.startswith("part") else 3])
-             for text in piece.layout.split(", ")
-             if text.startswith(("part", "slice"))]
-            for piece in source.entry.pieces]
+def together(source, other):
+    """Whether two are of one module of A, and the same part."""
+    return source.owners == other.owners and source.parts == other.parts

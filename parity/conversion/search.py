@@ -7,18 +7,13 @@ does not show what it computed, the module around it decides: its parts are
 tried in every likely way, until it gives what A gave.
 """
 
-import contextlib
 import dataclasses
 import itertools
 
-import numpy as np
-
 from parity.conversion.options import Options, marks
-from parity.conversion.seen import same
-from parity.conversion.sources import is_bias
-from parity.conversion.weights import drawn
-from parity.tracing.recorder import mapped
-from parity.tracing.trace import WHOLE, is_float
+from parity.conversion.trying import ROUNDING, Score, Trying
+from parity.numerics.dtypes import EPS
+from parity.tracing.trace import WHOLE
 
 #: How often one module, and what is around undecided ones, is tried; and that
 #: again after so many that nothing helped.
@@ -44,15 +39,17 @@ class Choice:
         options: tuples of MadeFroms, the likeliest first.
         shown: whether with each of them it gave what A gave.
         alive: whether it was given what A computed.
+        leaf: whether nothing below it has parameters that are looked for.
     """
 
     path: str
     options: list
     shown: bool
     alive: bool
+    leaf: bool = False
 
 
-class WeightSearch:
+class WeightSearch(Trying):
     """One run of B, in which its parameters are found.
 
     Args:
@@ -63,8 +60,7 @@ class WeightSearch:
     """
 
     def __init__(self, b, seen, book, names):
-        self.b, self.seen, self.book = b, seen, book
-        self.framework = b.tracing.framework_for(b.model)
+        super().__init__(b, seen, book, names)
         self.paths = {id(module): path
                       for path, module in b.tracing.modules(b.model)}
         self.open = set(names)
@@ -74,16 +70,29 @@ class WeightSearch:
         self.options = Options(book, b.names, {
             name: (name.rpartition(".")[0] or WHOLE) == b.owners[name]
             for name in names})
-        self.sources, self.fixed, self.doubts = {}, set(), {}
-        self.pending, self.forced = [], {}
-        self.quiet, self.strict = False, False
+        self.fixed, self.pending, self.forced = set(), [], {}
+        self.strict = False
         self.calls, self.dead, self.failures = 0, None, 0
 
     def run(self):
         """Find the source of every parameter that the run uses."""
+        self.b.put(self.began)
         with self.b.tracing.calls_seen(self.b.model, self):
             self.b.model(*self.b.inputs, **self.b.keywords)
         return self.sources
+
+    def check_guesses(self, error):
+        """Doubt what no module showed and the outputs hardly depend on.
+
+        Args:
+            error: the relative error of B's outputs, with what was found.
+        """
+        guesses = [name for name in self.sources if name not in self.fixed]
+        if guesses:
+            self._doubt_hidden(guesses, lambda: self.b.model(
+                *self.b.inputs, **self.b.keywords), Score(
+                    0, error, ROUNDING * EPS.get(self.b.trace.dtype, 0)),
+                whole=False)
 
     # What is called for each module of B
 
@@ -105,9 +114,12 @@ class WeightSearch:
         alone = [each.path for each in self.pending[start:]] == [path]
         if alone and self.pending[start].shown:
             return out  # what is around decides which of several it is
-        if self.seen_all(out):
-            self._confirm(start, again)
+        score = self.score(out)
+        if score:
+            self._confirm(start, again, score)
             self.dead = dead
+            return out
+        if alone and self.pending[start].leaf:
             return out
         if dead is not None or not self._alive(given):
             return out
@@ -121,28 +133,6 @@ class WeightSearch:
             owner == path or owner.startswith(f"{path}.")
             for owner, names in self.own.items()
             if not self.open.isdisjoint(names))
-
-    def _arrays(self, value):
-        """The arrays in a nest of arguments or outputs, as NumPy's."""
-        found = []
-
-        def visit(name, leaf):
-            if self.framework.is_array(leaf) and self.framework.is_seen(leaf):
-                found.append(self.framework.to_numpy(leaf))
-            return leaf
-        mapped(value, "", visit)
-        return found
-
-    def _alive(self, given):
-        """Whether all floating inputs are what A computed."""
-        return all(self.seen.has(array) for array in given
-                   if is_float(array) and array.ndim > 1
-                   and np.ptp(array) > 0)
-
-    def seen_all(self, out):
-        """Whether A computed what a module gives, or its first array."""
-        arrays = [array for array in self._arrays(out) if is_float(array)]
-        return bool(arrays) and self.seen.has(arrays[0])
 
     # One module's own parameters
 
@@ -165,10 +155,10 @@ class WeightSearch:
         if not used:
             return
         near = self.seen.reading(given) if alive else set()
-        found, options = [], []
+        found, options, score = [], [], None
         for wide in (False, True):
             if alive and not below and not found:
-                found = self._shown(used, again, near, wide)
+                found, score = self._shown(used, again, near, wide)
             if not found:
                 known = [marks(option) for option in options]
                 options += itertools.islice(
@@ -181,104 +171,82 @@ class WeightSearch:
                 for mark in self.sources[name].marks}
         options.sort(key=lambda option: not marks(option).isdisjoint(held))
         self._assume(options[0])
+        if score:
+            self._doubt_hidden(used, again, score, whole=not any(
+                source.cuts or source.cut for source in options[0]))
         if not alive and self.dead is None:
             self.dead = self.calls
-        choice = Choice(path, options, bool(found), alive)
+        choice = Choice(path, options, bool(found), alive, not below)
         if len(found) == 1:
             self._fix(options[0])
         else:
             self.pending.append(choice)
 
     def _shown(self, names, again, near, wide):
-        """The options with which a module gives what A gave."""
-        found, owners = [], set()
+        """The options with which a module gives what A gave, and the Score of
+        the best."""
+        found = []
         for chosen in itertools.islice(
                 self.options.of(names, near, wide), TRIALS):
             cost = sum(source.cost for source in chosen)
-            if found and cost > LIKELY + sum(
-                    source.cost for source in found[0]):
+            if found and cost > LIKELY + found[0][3]:
                 break
-            key = tuple((source.owners, source.marks) for source in chosen)
-            key = repr(sorted(map(repr, key)))
-            if key in owners:
+            key = sorted((source.owners, sorted(source.marks))
+                         for source in chosen)
+            if any(key == known and score.exact
+                   for known, score, *_ in found):
                 continue
             self._put(chosen)
-            if self._agrees(self._quietly(again), chosen):
-                found.append(chosen)
-                owners.add(key)
-        return found
-
-    def _agrees(self, out, chosen):
-        """Whether a module gives what A gave, or the part that it is of."""
-        arrays = [array for array in self._arrays(out) if is_float(array)]
-        if not arrays:
-            return False
-        main, source = arrays[0], chosen[0]
-        with contextlib.suppress(ValueError):  # a cut that does not fit
-            if source.cuts:
-                return all(self.seen.has(cut(main)) for cut in source.cuts)
-            if source.cut is not None:
-                return any(
-                    same(main, source.cut(each))
-                    for each in self.seen.outputs.get(source.owners[0], ())
-                    if each.ndim and each.size > main.size)
-        return self.seen.has(main)
-
-    def _matters(self, name, again):
-        """Whether a module's output depends on one of its parameters."""
-        before = self._arrays(self._quietly(again))
-        array = self._present(name)
-        self.b.put({name: array + drawn(f"{name} otherwise", array)})
-        after = self._arrays(self._quietly(again))
-        self.b.put({name: array})
-        return any(x.shape != y.shape or not np.array_equal(
-            x, y, equal_nan=True) for x, y in zip(before, after))
-
-    def _present(self, name):
-        """The array that a parameter of B has now."""
-        source = self.sources.get(name)
-        return (self.b.names[name] if source is None
-                else source.entry.made(self.book.a.names))
+            score = self._agrees(self._quietly(again), chosen)
+            if score:
+                found.append((key, score, chosen, cost))
+        if not found:
+            return [], None
+        best = min(score for _, score, *_ in found)
+        options, known = [], []
+        for key, score, chosen, _ in found:
+            if key not in known and not best.much_better(score):
+                options.append(chosen)
+                known.append(key)
+        return options, best
 
     # The modules around
 
-    def _confirm(self, start, again):
+    def _confirm(self, start, again, score):
         """What was tried since then is right; what cannot be told is noted."""
         choices = self.pending[start:]
         del self.pending[start:]
         for choice in choices:
-            self._doubt(choice, choices, again)
+            self._doubt(choice, choices, again, score)
         for choice in choices:
             self._fix([self.sources[name] for name in self._names(choice)])
 
-    def _doubt(self, choice, choices, again):
+    def _doubt(self, choice, choices, again, score):
         """Note parameters that might as well be others'."""
         mine = self._names(choice)
-        if choice.shown:
-            for other in choices:
-                if other is choice or not other.shown:
-                    continue
-                one, two = ([self.sources[name] for name in self._names(each)]
-                            for each in (choice, other))
-                change = [option for option in choice.options
-                          if marks(option) == marks(two)], [
-                    option for option in other.options
-                    if marks(option) == marks(one)]
-                if all(change) and self._still(again, change[0][0] + tuple(
-                        change[1][0]), [*one, *two]):
-                    self.doubts.update(dict.fromkeys(
-                        mine, "another would fit as well"))
+        if not choice.shown:
+            self._doubt_hidden(mine, again, score)
             return
-        for name in mine:
-            if not is_bias(name) and not self._matters(name, again):
-                self.doubts[name] = "the run does not depend on it"
+        for other in choices:
+            if other is choice or not other.shown:
+                continue
+            one, two = ([self.sources[name] for name in self._names(each)]
+                        for each in (choice, other))
+            change = [option for option in choice.options
+                      if marks(option) == marks(two)], [
+                option for option in other.options
+                if marks(option) == marks(one)]
+            if all(change) and self._still(again, change[0][0] + tuple(
+                    change[1][0]), [*one, *two], score):
+                self.doubts.update(dict.fromkeys(
+                    mine, "another would fit as well"))
 
-    def _still(self, again, changed, right):
-        """Whether the outputs are still those of A with other sources."""
+    def _still(self, again, changed, right, score):
+        """Whether the outputs are as near to A's with other sources."""
         self._put(changed)
-        out = self._quietly(again)
+        other = self.score(self._quietly(again))
         self._put(right)
-        return self.seen_all(out)
+        return other is not None and not score.much_better(other)
 
     def _names(self, choice):
         return [source.entry.b for source in choice.options[0]]
@@ -314,47 +282,44 @@ class WeightSearch:
 
         hidden = not any(each.shown for each in shown) and (
             len(first) <= TOGETHER)
-        for strict in (False,) if hidden else (True, False):
-            choices = shown if strict else first
-            if not choices or strict and reached is None:
-                continue
-            for combination in itertools.islice(
-                    self.options.together(choices), most * (1 + 3 * hidden)):
-                made = attempt(combination, strict)
-                if made is not None and self.seen_all(made):
-                    self.pending[start:] = [dataclasses.replace(
-                        each, options=[combination.get(
-                            each.path, each.options[0]), *each.options])
-                        if each.path in combination else each
-                        for each in first]
-                    self._confirm(start, again)
-                    self.dead = None
-                    return made
-        for combination in itertools.islice(self.options.in_pairs(
-                [each for each in first if each.shown]), most):
-            made = attempt(combination, True)
-            if made is not None and self.seen_all(made):
-                self._confirm(start, again)
-                self.dead = None
-                return made
+        best = None
+
+        def combinations():
+            for strict in (False,) if hidden else (True, False):
+                choices = shown if strict else first
+                if choices and not (strict and reached is None):
+                    for each in itertools.islice(
+                            self.options.together(choices),
+                            most * (1 + 3 * hidden)):
+                        yield each, strict
+            for each in itertools.islice(self.options.in_pairs(
+                    [each for each in first if each.shown]), most):
+                yield each, True
+        more = FEW
+        for combination, strict in combinations():
+            score = self.score(attempt(combination, strict))
+            if score and (best is None or score.much_better(best[0])):
+                best = score, combination, strict
+            if best:
+                more -= 1
+                if best[0].exact or not more:
+                    break
+        if best:
+            score, combination, strict = best
+            made = attempt(combination, strict)
+            self.pending[start:] = [dataclasses.replace(
+                each, options=[combination.get(
+                    each.path, each.options[0]), *each.options])
+                if each.path in combination else each for each in first]
+            self._confirm(start, again, score)
+            self.dead = None
+            return made
         self.failures += 1
         self._restore(final)
         self.dead = reached
         return self._quietly(again)
 
-    # What is put into B
-
-    def _quietly(self, again):
-        """Call a module without deciding anything."""
-        self.quiet = True
-        try:
-            return again()
-        finally:
-            self.quiet = False
-
-    def _put(self, sources):
-        self.b.put({source.entry.b: source.entry.made(self.book.a.names)
-                    for source in sources})
+    # What was chosen
 
     def _assume(self, sources):
         """Put sources into B, which are not sure."""
@@ -373,10 +338,11 @@ class WeightSearch:
 
     def _state(self):
         return (dict(self.sources), set(self.fixed), set(self.open),
-                list(self.pending), set(self.book.taken))
+                list(self.pending), set(self.book.taken), dict(self.doubts))
 
     def _restore(self, state):
-        sources, fixed, opened, pending, taken = state
+        sources, fixed, opened, pending, taken, doubts = state
+        self.doubts = dict(doubts)
         self.sources, self.fixed, self.open = (
             dict(sources), set(fixed), set(opened))
         self.pending, self.book.taken = list(pending), set(taken)

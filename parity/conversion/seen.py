@@ -1,5 +1,7 @@
 """The values of a run, found again in whatever arrangement."""
 
+import math
+
 import numpy as np
 
 from parity.conversion.weights import owners
@@ -7,6 +9,10 @@ from parity.matching.rearrangement import best, candidates, rearranged
 from parity.matching.values import NEAR, alike, far_apart, signature
 from parity.numerics.distance import finite_distance
 from parity.tracing.trace import is_float
+
+
+#: From this size on, numbers equal in both models are a mask's.
+FILLED = 1e4
 
 
 def narrowed(array):
@@ -17,16 +23,35 @@ def narrowed(array):
     return array
 
 
-def same(mine, other):
-    """Whether two arrays hold the same numbers in some layout."""
+def distance(mine, other):
+    """The relative distance of two arrays of one order, without what is filled.
+
+    A mask's -1e9 in both would hide every other number, and is left out.
+    """
+    mine, other = mine.reshape(-1), other.reshape(-1)
+    largest = np.abs(other, where=np.isfinite(other),
+                     out=np.zeros(other.shape, other.dtype))
+    if largest.max(initial=0) >= FILLED:
+        told = (largest < FILLED) | (mine != other)
+        if told.any():
+            mine, other = mine[told], other[told]
+    return finite_distance(mine, other)
+
+
+def apart(mine, other):
+    """The relative distance of two arrays in the layout in which it is least;
+    infinity where it is more than NEAR."""
     if mine.size != other.size:
-        return False
-    if mine.shape == other.shape and far_apart(mine, other) <= NEAR and (
-            finite_distance(mine.reshape(-1), other.reshape(-1)) <= NEAR):
-        return True
-    layout, _ = best(mine, other, candidates(mine.shape, other.shape), NEAR)
-    return layout is not None and finite_distance(
-        rearranged(layout, mine).reshape(-1), other.reshape(-1)) <= NEAR
+        return math.inf
+    found = math.inf
+    if mine.shape == other.shape and far_apart(mine, other) <= NEAR:
+        found = distance(mine, other)
+    if found > NEAR:
+        layout, _ = best(
+            mine, other, candidates(mine.shape, other.shape), NEAR)
+        if layout is not None:
+            found = distance(rearranged(layout, mine), other)
+    return found if found <= NEAR else math.inf
 
 
 class Computed:
@@ -59,23 +84,36 @@ class Computed:
                         (each, signature(each), id(array)))
 
     def find(self, array):
-        """The ids of A's arrays that hold these numbers."""
+        """The distance of A's arrays that hold these numbers: {id: distance}.
+        """
         if array.size < 2:
-            return []
+            return {}
         mark = signature(array)
         if mark[2] == mark[3]:
-            return []
+            return {}
         if not is_float(array):
-            return [key for each, _, key in self.by_size.get(array.size, ())
-                    if not is_float(each) and np.array_equal(
-                        each.reshape(-1), array.reshape(-1))]
-        return [key for each, other, key in self.by_size.get(array.size, ())
-                if is_float(each) and alike(mark, other)
-                and same(array, each)]
+            return {key: 0.0 for each, _, key in self.by_size.get(
+                array.size, ()) if not is_float(each) and np.array_equal(
+                    each.reshape(-1), array.reshape(-1))}
+        found = {key: apart(array, each) for each, other, key
+                 in self.by_size.get(array.size, ())
+                 if is_float(each) and alike(mark, other)}
+        return {key: far for key, far in found.items() if far <= NEAR}
+
+    def error(self, array):
+        """How far the nearest of A's arrays is; infinity if none is near.
+
+        It may be one that A did not repeat along the first axis.
+        """
+        found = self.find(array)
+        if not found:
+            small = narrowed(array)
+            found = self.find(small) if small is not array else {}
+        return min(found.values(), default=math.inf)
 
     def has(self, array):
-        """Whether A computed these numbers, perhaps without repeating them."""
-        return bool(self.find(array) or self.find(narrowed(array)))
+        """Whether A computed these numbers."""
+        return self.error(array) <= NEAR
 
     def reading(self, arrays):
         """The modules of A with parameters that were given these arrays."""

@@ -5,22 +5,23 @@ Nothing here decides: names, order and shapes say only what is tried first.
 
 import dataclasses
 import functools
-import heapq
 import itertools
+import os
 import re
 
 import numpy as np
 
 from parity.conversion.entry import RUN, MadeOf, Taken
-from parity.matching.rearrangement import (
-    MOST_HEADS, PACKED, SAME, candidates, parsed)
+from parity.conversion.pieces import (
+    joins, kind_of, parts, slices, then, turned_round, words)
+from parity.matching.rearrangement import PACKED, SAME, candidates
 from parity.matching.words import likeness, words_of
 
 #: How many sources of one parameter are kept, and how many arrays are joined.
 MOST, JOINED = 60, (2, 3)
 
-#: By how many rows a table may be longer, which nobody reads.
-SPARE_ROWS = 8
+#: What a source costs less that is right in another layer.
+AGAIN = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,11 +44,38 @@ class MadeFrom:
     cut: object = None
     cuts: tuple = ()
 
-    @property
+    @functools.cached_property
     def marks(self):
         """(name, part) of each piece, to see that none is used twice."""
         return {(piece.a, part_of(piece.layout))
                 for piece in self.entry.pieces}
+
+
+    @functools.cached_property
+    def alike(self):
+        """What it has in common with those of other layers."""
+        entry = self.entry
+        return (*((numberless(piece.a), piece.layout)
+                  for piece in entry.pieces), entry.join, entry.then)
+
+    @functools.cached_property
+    def prefix(self):
+        """Where B's parameter is."""
+        return self.entry.b.rpartition(".")[0]
+
+    @functools.cached_property
+    def parts(self):
+        """Which part of each piece is taken: "1 of 3", "24 36"."""
+        return [[" ".join(text.split()[1:4 if text.startswith("part") else 3])
+                 for text in piece.layout.split(", ")
+                 if text.startswith(("part", "slice"))]
+                for piece in self.entry.pieces]
+
+
+@functools.cache
+def numberless(name):
+    """A name without its numbers, as in all layers."""
+    return re.sub("[0-9]+", "#", name)
 
 
 def part_of(layout):
@@ -58,33 +86,18 @@ def part_of(layout):
     return ", ".join(texts[:last + 1])
 
 
-def kind_of(layout):
-    """A layout without its sizes."""
-    return tuple((word, numbers if word == "transpose" else len(numbers))
-                 for word, numbers in parsed(layout))
+def common(paths):
+    """The module around several, with a dot, or "" without any."""
+    if len(paths) < 2:
+        return ""
+    whole = os.path.commonprefix([f"{path}." for path in paths])
+    return whole[:whole.rfind(".") + 1]
 
 
 def is_bias(name):
     """Whether a parameter is a bias, by its name."""
-    return words_of(name)[0][-1:] == ["bias"]
-
-
-def then(first, second):
-    """Two layouts as one."""
-    return ", ".join(each for each in (first, second) if each != SAME) or SAME
-
-
-def last_part(which, count, array):
-    return np.split(array, count, -1)[which - 1]
-
-
-def last_heads(heads, which, count, array):
-    split = array.reshape(*array.shape[:-1], heads, count, -1)
-    return split[..., which - 1, :].reshape(*array.shape[:-1], -1)
-
-
-def last_slice(start, stop, array):
-    return array[..., start:stop]
+    return words_of(name)[0][-1:] == ["bias"] or bool(
+        re.search(r"\bb[a-z0-9]$", name))
 
 
 class Book:
@@ -105,7 +118,7 @@ class Book:
         self.names.sort(key=lambda name: began.get(a.owners[name], 0))
         self.similar = dict(zip(b.names, 1 - likeness(
             list(b.names), self.names)))
-        self.taken, self.learned = set(), {}
+        self.taken, self.learned, self.alike = set(), {}, {}
         ties = set(a.trace.aliases.values())
         self.tied = {name for name in self.names if name in ties}
 
@@ -124,10 +137,8 @@ class Book:
         """Its pieces are used; its layout is what such parameters have."""
         self.taken |= source.marks
         self.learned[self._sort(source)] = source.kind
-
-    def give_back(self, source):
-        """Its pieces are free again."""
-        self.taken -= source.marks
+        self.alike.setdefault(numberless(source.entry.b), set()).add(
+            source.alike)
 
     def _sort(self, source):
         piece = source.entry.pieces[0]
@@ -149,6 +160,8 @@ class Book:
             if self.free(source):
                 learned = self.learned.get(self._sort(source))
                 extra = 0 if learned is None or learned == source.kind else 1.5
+                if source.alike in self.alike.get(numberless(b), ()):
+                    extra -= AGAIN
                 found.append(dataclasses.replace(
                     source, cost=source.cost + extra))
         found.sort(key=lambda source: source.cost)
@@ -156,12 +169,14 @@ class Book:
 
     def _likely(self, b, near, wide):
         """Yield (A's name, cost) without the layout's."""
-        rank = {}
+        rank, around = {}, common(near)
         for i, name in enumerate(self.names):
             array = self.a.names[name]
             place = rank[array.size] = rank.get(array.size, -1) + (
                 (name, "") not in self.taken)
-            far = 4 if near and self.a.owners[name] not in near else 0
+            far = 0
+            if near and self.a.owners[name] not in near:
+                far = 1 if around and name.startswith(around) else 4
             if far and not wide:
                 continue
             mixed = 3 * (is_bias(name) != is_bias(b))
@@ -187,11 +202,14 @@ class Book:
                         (self.a.owners[name],), kind_of(layout), cut)
 
     def _layout_cost(self, name, b, layout, i):
-        """What the frameworks' names imply costs nothing."""
+        """What the frameworks' names imply costs nothing.
+
+        Torch's ``weight`` has a layer's features first, and others' ``kernel``
+        has them last; with heads apart, too.
+        """
         ends = {re.split("[._]", each)[-1] for each in (name, b)}
-        crossed = parsed(layout)[:1] == [("transpose", (1, 0))]
-        if ends == {"weight", "kernel"} and self.a.names[name].ndim == 2:
-            return (0 if crossed else 0.6) + 0.1 * i
+        if ends == {"weight", "kernel"} and self.a.names[name].ndim > 1:
+            return (0 if turned_round(layout) else 0.6) + 0.1 * min(i, 5)
         return 0.2 * i
 
     def _joined(self, b, near, wide):
@@ -216,119 +234,10 @@ class Book:
                     owners = tuple(self.a.owners[name] for name in names)
                     yield MadeFrom(
                         MadeOf(b, tuple(map(Taken, names, pieces)), word,
-                              whole, RUN), cost + more, owners,
+                              whole, RUN),
+                        cost + more + self._layout_cost(
+                            names[0], b, pieces[0], 0), owners,
                         kind_of(pieces[0]), cuts=cuts)
-
-
-def parts(shape, count, wide):
-    """Yield (layout, cost, cut, shape) of the parts of a packed array."""
-    for axis, length in enumerate(shape):
-        if length % count:
-            continue
-        rest = (*shape[:axis], length // count, *shape[axis + 1:])
-        for which in range(1, count + 1):
-            yield (f"part {which} of {count} along {axis}", 0.1 * which,
-                   functools.partial(last_part, which, count), rest)
-            for heads in range(2, MOST_HEADS + 1) if wide else ():
-                if length // count % heads or length // count == heads:
-                    continue
-                split = (*shape[:axis], heads, count, length // count // heads,
-                         *shape[axis + 1:])
-                yield (f"reshape {words(split)}, part {which} of {count} "
-                       f"along {axis + 1}, reshape {words(rest)}",
-                       1.5 + 0.1 * which + 0.01 * heads,
-                       functools.partial(last_heads, heads, which, count),
-                       rest)
-
-
-def slices(shape, target):
-    """Yield (layout, cost, cut, shape) of what is cut out of one axis."""
-    size = int(np.prod(target))
-    for axis, length in enumerate(shape):
-        others = int(np.prod(shape)) // max(length, 1)
-        width, odd = divmod(size, max(others, 1))
-        if odd or not 0 < width < length:
-            continue
-        rest = (*shape[:axis], width, *shape[axis + 1:])
-        starts = {0, length - width, *range(0, length - width + 1, width)}
-        if len(starts) > 9:
-            continue
-        for start in sorted(starts):
-            suffix = len(shape) == 2 and length - width <= SPARE_ROWS and start
-            yield (f"slice {start} {start + width} along {axis}",
-                   0.5 if suffix else 1,
-                   functools.partial(last_slice, start, start + width), rest)
-
-
-def joins(arrays, target, wide):
-    """Yield (layouts, join, layout, cost, cuts) that make one of several."""
-    sizes = [array.size for array in arrays]
-    size = sum(sizes)
-    for axis, length in enumerate(target):
-        others = size // length
-        if any(each % others for each in sizes):
-            continue
-        lengths = [each // others for each in sizes]
-        pieces = [(*target[:axis], each, *target[axis + 1:])
-                  for each in lengths]
-        ends = list(itertools.accumulate(lengths))
-        cuts = tuple(functools.partial(last_slice, end - each, end)
-                     for each, end in zip(lengths, ends))
-        for i, layouts in enumerate(alike_layouts(arrays, pieces)):
-            yield layouts, f"concatenate {axis}", SAME, 0.3 * i, cuts
-            if len(set(lengths)) > 1 or not wide:
-                continue
-            for heads in range(2, min(MOST_HEADS, lengths[0] - 1) + 1):
-                if lengths[0] % heads:
-                    continue
-                split = (*target[:axis], heads, lengths[0] // heads,
-                         *target[axis + 1:])
-                yield ([then(layout, f"reshape {words(split)}")
-                        for layout in layouts], f"stack {axis + 1}",
-                       f"reshape {words(target)}",
-                       1.5 + 0.3 * i + 0.01 * heads, tuple(
-                           functools.partial(last_heads, heads, which,
-                                             len(arrays))
-                           for which in range(1, len(arrays) + 1)))
-
-
-def alike_layouts(arrays, shapes):
-    """Yield layouts of one kind for all, the simplest first."""
-    by_kind = [{kind_of(layout): layout for layout in reversed(list(
-        candidates(array.shape, shape)))}
-        for array, shape in zip(arrays, shapes)]
-    for kind in reversed(list(by_kind[0])):
-        if all(kind in each for each in by_kind):
-            yield [each[kind] for each in by_kind]
-
-
-def words(numbers):
-    return " ".join(map(str, numbers))
-
-
-def cheapest(lists):
-    """Yield tuples with one of each list, the cheapest sum first.
-
-    Args:
-        lists: of what has a cost, each sorted by it.
-    """
-    if not all(lists):
-        return
-    heap, known = [], set()
-
-    def push(places):
-        if places in known or any(
-                i >= len(each) for i, each in zip(places, lists)):
-            return
-        known.add(places)
-        total = sum(each[i].cost for i, each in zip(places, lists))
-        heapq.heappush(heap, (total, places))
-    push((0,) * len(lists))
-    while heap:
-        _, places = heapq.heappop(heap)
-        yield tuple(each[i] for i, each in zip(places, lists))
-        for i in range(len(places)):
-            push((*places[:i], places[i] + 1, *places[i + 1:]))
 
 
 def reordered(source, shape, width, pairs, axis):

@@ -43,9 +43,10 @@ class Live:
 
     @contextlib.contextmanager
     def restored(self):
-        """Put all weights back afterwards, to the bit."""
+        """Put weights, counters and random states back, to the bit."""
         try:
-            yield
+            with self.tracing.put_back(self.model):
+                yield
         finally:
             self.put(self.names)
 

@@ -227,7 +227,7 @@ def best(array, target, layouts, limit=1e-2):
         infinity. Of equally near layouts the simplest is taken.
     """
     places = probes(target.size)
-    expected = np.asarray(target.reshape(-1)[places], np.float64)
+    expected = target.reshape(-1)[places]
     flat = array.reshape(-1)
     layout, distance = None, math.inf
     for candidate in layouts:

@@ -14,7 +14,8 @@ NEAR = 1e-2
 
 
 def signature(array):
-    """Numbers that no rearrangement changes: rms, mean, min and max."""
+    """Numbers that no rearrangement changes: rms, mean, min and max, of those
+    that are finite."""
     if not array.size:
         return np.zeros(4)
     if array.dtype.kind not in "fiubc":
@@ -23,6 +24,10 @@ def signature(array):
     if array.dtype.kind == "b":
         array = array.astype(np.int8)
     flat = array.reshape(-1)
+    if is_float(flat) and not np.isfinite(flat.max() - flat.min()):
+        flat = flat[np.isfinite(flat)]
+        if not flat.size:
+            return np.zeros(4)
     square = np.dot(flat.astype(np.float64), flat) if flat.size < 1 << 22 \
         else float(np.square(flat, dtype=np.float64).sum())
     return np.array([math.sqrt(abs(float(square)) / flat.size),

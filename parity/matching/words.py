@@ -11,12 +11,12 @@ SYNONYMS = {word: words.split()[0] for words in (
     "attention attn att mha selfattn sa",
     "norm layernorm ln rmsnorm layernormalization normalization",
     "feedforward ffn ff mlp", "inner fc1 lin1 wi dense1 intermediate",
-    "outer fc2 lin2 wo2 dense2", "bias beta b", "query q wq",
-    "key k wk", "value v wv", "encoder enc", "decoder dec",
+    "outer fc2 lin2 wo2 dense2", "bias beta b", "query q wq bq",
+    "key k wk bk", "value v wv bv", "encoder enc", "decoder dec",
     "embedding embed embeddings emb wte table tok token",
     "layer layers h block blocks", "weight kernel w",
     "scale gamma alpha", "linear dense fc lin proj projection",
-    "output out o wo", "dropout drop", "position positions pos wpe")
+    "output out o wo bo", "dropout drop", "position positions pos wpe")
     for word in words.split()}
 
 FAMILIES = (

@@ -107,8 +107,10 @@ def calls_seen(model, recorder):
 
 
 @contextlib.contextmanager
-def put_back(model, devices):
+def put_back(model):
     """Restore buffers and random states afterwards."""
+    device = framework_for(model).device
+    devices = [device] if device.type == "cuda" else []
     buffers = {name: (buffer, buffer.detach().clone())
             for name, buffer in model.named_buffers() if buffer is not None}
     with torch.random.fork_rng(devices=devices):
@@ -208,7 +210,6 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
             "the model is on the meta device, which holds no numbers; load "
             "its weights before it is traced.")
     framework = framework_for(model)
-    device = framework.device
     paths = {}
     for path, module in model.named_modules():
         paths.setdefault(id(module), path or WHOLE)
@@ -227,9 +228,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     parameters = {path: recorder.keep(tensor)
                   for path, tensor in tensors.items()}
     graph = torch.is_grad_enabled()
-    devices = [device] if device.type == "cuda" else []
     loss, gradients = None, {}
-    with put_back(model, devices), contextlib.ExitStack() as stack:
+    with put_back(model), contextlib.ExitStack() as stack:
         if loss_of:
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.inference_mode(False))
@@ -251,7 +251,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
 
     def rerun(path, arrays):
         module, args, options = recorder.fill(path, arrays)
-        with put_back(model, devices), torch.set_grad_enabled(graph):
+        with put_back(model), torch.set_grad_enabled(graph):
             return recorder.arrays(module(*args, **options))
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]

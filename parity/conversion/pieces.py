@@ -1,0 +1,140 @@
+"""Layouts of what is taken, cut, joined: those that are tried.
+
+The cuts take out of what a layer gives what a part of its weights gave.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+
+from parity.matching.rearrangement import (
+    MOST_HEADS, SAME, candidates, parsed)
+
+#: By how many rows a table may be longer, which nobody reads.
+SPARE_ROWS = 8
+
+
+def kind_of(layout):
+    """A layout without its sizes."""
+    return tuple((word, numbers if word == "transpose" else len(numbers))
+                 for word, numbers in parsed(layout))
+
+
+def is_turn(axes):
+    """Whether a transposition takes the first axes to the end, in order."""
+    return axes != tuple(range(len(axes))) and all(
+        after == (before + 1) % len(axes)
+        for before, after in itertools.pairwise(axes))
+
+
+def turned_round(layout):
+    """Whether a layout takes the first axes to the end."""
+    return any(word == "transpose" and is_turn(numbers)
+               for word, numbers in parsed(layout))
+
+
+def then(first, second):
+    """Two layouts as one."""
+    return ", ".join(each for each in (first, second) if each != SAME) or SAME
+
+
+def last_part(which, count, array):
+    return np.split(array, count, -1)[which - 1]
+
+
+def last_heads(heads, which, count, array):
+    split = array.reshape(*array.shape[:-1], heads, count, -1)
+    return split[..., which - 1, :].reshape(*array.shape[:-1], -1)
+
+
+def last_slice(start, stop, array):
+    return array[..., start:stop]
+
+
+def parts(shape, count, wide):
+    """Yield (layout, cost, cut, shape) of the parts of a packed array."""
+    for axis, length in enumerate(shape):
+        if length % count:
+            continue
+        rest = (*shape[:axis], length // count, *shape[axis + 1:])
+        for which in range(1, count + 1):
+            yield (f"part {which} of {count} along {axis}", 0.1 * which,
+                   functools.partial(last_part, which, count), rest)
+            for heads in range(2, MOST_HEADS + 1) if wide else ():
+                if length // count % heads or length // count == heads:
+                    continue
+                split = (*shape[:axis], heads, count, length // count // heads,
+                         *shape[axis + 1:])
+                yield (f"reshape {words(split)}, part {which} of {count} "
+                       f"along {axis + 1}, reshape {words(rest)}",
+                       1.5 + 0.1 * which + 0.01 * heads,
+                       functools.partial(last_heads, heads, which, count),
+                       rest)
+
+
+def slices(shape, target):
+    """Yield (layout, cost, cut, shape) of what is cut out of one axis."""
+    size = int(np.prod(target))
+    for axis, length in enumerate(shape):
+        if len(shape) != len(target):
+            return
+        others = int(np.prod(shape)) // max(length, 1)
+        width, odd = divmod(size, max(others, 1))
+        if odd or not 0 < width < length:
+            continue
+        rest = (*shape[:axis], width, *shape[axis + 1:])
+        starts = {0, length - width, *range(0, length - width + 1, width)}
+        if len(starts) > 9:
+            continue
+        for start in sorted(starts):
+            suffix = len(shape) == 2 and length - width <= SPARE_ROWS and start
+            yield (f"slice {start} {start + width} along {axis}",
+                   0.5 if suffix else 1,
+                   functools.partial(last_slice, start, start + width), rest)
+
+
+def joins(arrays, target, wide):
+    """Yield (layouts, join, layout, cost, cuts) that make one of several."""
+    sizes = [array.size for array in arrays]
+    size = sum(sizes)
+    for axis, length in enumerate(target):
+        others = size // length
+        if any(each % others for each in sizes):
+            continue
+        lengths = [each // others for each in sizes]
+        pieces = [(*target[:axis], each, *target[axis + 1:])
+                  for each in lengths]
+        ends = list(itertools.accumulate(lengths))
+        cuts = tuple(functools.partial(last_slice, end - each, end)
+                     for each, end in zip(lengths, ends))
+        for i, layouts in enumerate(alike_layouts(arrays, pieces)):
+            yield layouts, f"concatenate {axis}", SAME, 0.3 * i, cuts
+            if len(set(lengths)) > 1 or not wide:
+                continue
+            for heads in range(2, min(MOST_HEADS, lengths[0] - 1) + 1):
+                if lengths[0] % heads:
+                    continue
+                split = (*target[:axis], heads, lengths[0] // heads,
+                         *target[axis + 1:])
+                yield ([then(layout, f"reshape {words(split)}")
+                        for layout in layouts], f"stack {axis + 1}",
+                       f"reshape {words(target)}",
+                       1.5 + 0.3 * i + 0.01 * heads, tuple(
+                           functools.partial(last_heads, heads, which,
+                                             len(arrays))
+                           for which in range(1, len(arrays) + 1)))
+
+
+def alike_layouts(arrays, shapes):
+    """Yield layouts of one kind for all, the simplest first."""
+    by_kind = [{kind_of(layout): layout for layout in reversed(list(
+        candidates(array.shape, shape)))}
+        for array, shape in zip(arrays, shapes)]
+    for kind in reversed(list(by_kind[0])):
+        if all(kind in each for each in by_kind):
+            yield [each[kind] for each in by_kind]
+
+
+def words(numbers):
+    return " ".join(map(str, numbers))
