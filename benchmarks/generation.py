@@ -100,7 +100,7 @@ def reorderings(workers, clock):
 
 def slope(seconds):
     """The exponent of time by length, from {length: seconds}."""
-    if len(seconds) < len(LENGTHS):
+    if len(seconds) < 3:
         return None
     lengths, times = np.log(list(seconds)), np.log(list(seconds.values()))
     return float(np.polyfit(lengths, times, 1)[0])
@@ -248,7 +248,7 @@ def main(
     rounds: Annotated[int, typer.Option(
         min=1, help="Turns of each case.")] = 3,
     longest: Annotated[int, typer.Option(
-        help="The longest targets that are written.")] = LENGTHS[-1],
+        help="The longest targets that are written.")] = LONG,
     reorder: Annotated[bool, typer.Option(
         help="Take the share of the beam's reorder.")] = True,
     loud: Annotated[bool, typer.Option(

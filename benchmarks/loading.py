@@ -1,9 +1,10 @@
 """Time and memory to load a large safetensors file, in four ways.
 
-``python -m benchmarks.loading [GiB]`` makes a BART of that size in a temporary
-folder, and starts a process for each way. "read" maps or loads every array and
-looks at one number of each; "used" sums all numbers. The memory is the most
-that the process held, without the pages of the file that it has mapped.
+``python -m benchmarks.loading [GiB [WAY…]]`` makes a BART of that size in a
+temporary folder, and starts a process for each way. "read" maps or loads every
+array and looks at one number of each; "used" sums all numbers. The memory is
+the most that the process held, without the pages of the file that it has
+mapped.
 """
 
 import json
@@ -105,7 +106,7 @@ def best(way, folder, used):
     return [min(column) for column in zip(*found)]
 
 
-def main(size):
+def main(size, ways):
     """Make the file and print a row for each way."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
@@ -114,7 +115,7 @@ def main(size):
         size = (folder / "model.safetensors").stat().st_size
         print(f"{size / 2**30:.2f} GiB in float32")
         print(f"{'':18} {'read s':>8} {'MiB':>6} {'used s':>8} {'MiB':>6}")
-        for way in WAYS:
+        for way in ways:
             row = best(way, folder, "")[:2] + best(way, folder, "used")[:2]
             print(f"{way:18} {row[0]:8.2f} {row[1]:6.0f} {row[2]:8.2f} "
                   f"{row[3]:6.0f}")
@@ -125,4 +126,5 @@ if __name__ == "__main__":
         measured(sys.argv[1], pathlib.Path(sys.argv[2]),
                  sys.argv[3:] == ["used"])
     else:
-        main(float((sys.argv[1:] or ["1.2"])[0]) * 2**30)
+        size, *ways = sys.argv[1:] or ["1.2"]
+        main(float(size) * 2**30, ways or WAYS)
