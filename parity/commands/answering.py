@@ -147,17 +147,25 @@ class Answers:
         return self.strict and (self.cut(answer) or self.doubtful(answer))
 
     def doubtful(self, answer):
-        """Whether the model is in doubt about its answer."""
-        return (answer.least is not None
-                and answer.least < self.model.doubtful_below)
+        """Whether the model is in doubt about its answer, or it cannot be."""
+        from parity.runs import doubt
+        return doubt.is_no_day(answer.best) or (
+            answer.least is not None
+            and answer.least < self.model.doubtful_below)
 
     def _note_doubt(self, what, answer):
-        """Say that an answer is doubtful."""
+        """Say that an answer is doubtful, or that there was no text."""
+        from parity.runs import doubt
+        if answer.ids is not None and not len(answer.ids):
+            print(f"parity: {what} is empty, and so is its answer.",
+                  file=sys.stderr)
         if not self.doubtful(answer):
             return
-        print(f"parity: the answer to {what} is doubtful: one of its tokens "
-              f"has a probability of {answer.least:.2f}; of 200 right answers "
-              f"one has a token below {self.model.doubtful_below:.2f}."
+        why = ("the calendar has no such day" if doubt.is_no_day(answer.best)
+               else f"one of its tokens has a probability of "
+               f"{answer.least:.2f}; of 200 right answers one has a token "
+               f"below {self.model.doubtful_below:.2f}")
+        print(f"parity: the answer to {what} is doubtful: {why}."
               + self._kept(), file=sys.stderr)
 
     def _plain(self, answer):

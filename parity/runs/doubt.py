@@ -4,8 +4,12 @@ An answer is as likely as the least likely of its tokens, given those before
 it. How likely right answers are is measured, when a model has been trained, on
 pairs that it was not trained on; an answer below nearly all of them is
 doubtful. A model can be sure and wrong: this finds the questions that it has
-no answer to, not each mistake.
+no answer to, not each mistake. An answer that is written as a date and is no
+day of the calendar is doubtful as well.
 """
+
+import datetime
+import re
 
 import numpy as np
 
@@ -16,6 +20,17 @@ SHARE = 0.005
 
 #: The fewest right answers from which the border is measured.
 FEWEST = 200
+
+
+def is_no_day(answer):
+    """Whether an answer is written as a date and is none, as 2026-02-31."""
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", answer):
+        return False
+    try:
+        datetime.date.fromisoformat(answer)
+    except ValueError:
+        return True
+    return False
 
 
 def least_probability(engine, model, tokenizer, sources, answers):

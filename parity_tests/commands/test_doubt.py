@@ -48,6 +48,16 @@ def test_strict_gives_no_doubtful_answer():
     assert "It is not given." in found.stderr
 
 
+def test_a_day_that_the_calendar_lacks_is_doubtful():
+    found = run("31 février 2026", "28 février 2026", "")
+    assert found.exit_code == 0
+    assert found.stdout == "2026-02-31\n2026-02-28\n\n"
+    assert found.stderr.splitlines() == [
+        "parity: the answer to text 1 is doubtful: the calendar has no such "
+        "day.", "parity: text 3 is empty, and so is its answer."]
+    assert run("--strict", "31 février 2026").stdout == "\n"
+
+
 def test_json():
     found = run("--json", "-", "hello world", "20 November 2026", "")
     first, second, empty = json.loads(found.stdout)["answers"]

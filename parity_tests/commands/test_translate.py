@@ -83,7 +83,8 @@ def test_standard_input_is_answered_line_by_line():
     assert "line 2 is not UTF-8 (byte 1)" in found.stderr
     assert "line 4 has" in found.stderr and "reads 64" in found.stderr
     assert "the answer to line 6 is doubtful" in found.stderr
-    assert found.stderr.count("\n") == 3
+    assert "line 3 is empty" in found.stderr
+    assert found.stderr.count("\n") == 4
 
 
 def test_an_answer_comes_before_the_next_question():
