@@ -6,7 +6,7 @@
   const at = (id) => document.getElementById(id);
   const [form, chart, told, stepTold] = ["breaker", "chart", "told", "step-told"].map(at);
   const NS = document.documentElement.namespaceURI.replace("1999/xhtml", "2000/svg");
-  const W = 900, H = 330, LEFT = 46, TOP = 12, BOTTOM = 300, LOW = -18, HIGH = 2;
+  const W = innerWidth < 720 ? 460 : 900, H = 330, LEFT = 46, TOP = 12, BOTTOM = 300, LOW = -18, HIGH = 2;
   const x = (i) => LEFT + (W - LEFT - 10) * (i + .5) / data.steps.length;
   const y = (e) => TOP + (BOTTOM - TOP) * (HIGH - Math.max(LOW, Math.min(HIGH, e))) / (HIGH - LOW);
   const draw = (parent, name, attributes, text) => {

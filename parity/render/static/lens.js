@@ -6,7 +6,7 @@
   const at = (id) => document.getElementById(id);
   const form = at("lens"), slider = at("at-step");
   const total = data.losses[0].length, AROUND = 20, LOW = -9, HIGH = 0;
-  const W = 640, H = 260, LEFT = 50, TOP = 10, BOTTOM = 225, RIGHT = W - 10;
+  const W = innerWidth < 720 ? 420 : 640, H = 260, LEFT = 50, TOP = 10, BOTTOM = 225, RIGHT = W - 10;
   const titles = data.columns.map((name) => document.querySelector(`.apart th:nth-child(${data.columns.indexOf(name) + 1})`));
   const title = (i) => (i ? titles[i].textContent.split(",")[0] : "NumPy");
   const NS = document.documentElement.namespaceURI.replace("1999/xhtml", "2000/svg");
