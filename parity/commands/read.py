@@ -44,7 +44,7 @@ def read(
         modules = _modules(serve)
         modules.pages.refuse(out.resolve())
         start = time.perf_counter()
-        with (terminal.telling() as tell,
+        with (terminal.telling() as tell, modules.threads.one_thread(),
               modules.ahead.running(names) as call):
             values = modules.values.Values(names, tell)
             sizes = modules.pages.Site(
@@ -72,7 +72,7 @@ def _opened(out):
 def _modules(serve):
     """The modules that make pages, which need libraries of their own."""
     try:
-        from parity.reading import ahead, pages, values
+        from parity.reading import ahead, pages, threads, values
         serving = None
         if serve:
             from parity.reading import serving
@@ -82,4 +82,4 @@ def _modules(serve):
             "this project again.") from None
     return type("Modules", (), {
         "ahead": ahead, "pages": pages, "serving": serving,
-        "values": values})
+        "threads": threads, "values": values})

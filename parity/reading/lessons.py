@@ -22,6 +22,7 @@ from contract.shipped import LESSONS
 from contract.steps import read_steps
 from parity import ports
 from parity.ports import NotChecked
+from parity.reading.threads import one_thread
 
 FOLDER = LESSONS
 
@@ -143,7 +144,7 @@ def run(path, port_names=None, lesson_cells=None):
     names = {"__name__": "__main__", "__file__": str(path)}
     before, _selection = _selection, port_names
     try:
-        with np.printoptions():  # what a lesson sets is put back
+        with one_thread(), np.printoptions():  # what a lesson sets is put back
             for cell in lesson_cells:
                 if not cell.markdown:
                     cell.output = _printed(cell, path, names)
