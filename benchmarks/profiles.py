@@ -10,7 +10,11 @@ import tempfile
 from unittest import mock
 
 #: Operations that hold others, whose time would count twice.
-OUTER = re.compile(r"(ThunkExecutor|while|cond|conditional|call|Pjit)\b")
+OUTER = re.compile(
+    r"(ThunkExecutor|ExecutorState|while|cond|conditional|call|Pjit)\b")
+
+#: What numbers operations of a kind, each layer's and each call's.
+NUMBERED = re.compile(r"(_\d+)+(?=[/:.]|$)|\.\d+(?=[/:.]|$)")
 
 #: How many parts are told; the others are summed.
 MOST = 12
@@ -46,11 +50,24 @@ def of_trace(folder):
     for file in pathlib.Path(folder).rglob("*.xplane.pb"):
         for plane in ProfileData.from_file(str(file)).planes:
             for line in plane.lines if "CPU" in plane.name else ():
-                if line.name == "python":
-                    continue
-                for event in line.events:
-                    if not OUTER.match(event.name):
-                        yield event.name, event.duration_ns / 1e9, 1
+                for event in operations(line):
+                    yield (NUMBERED.sub("", event.name),
+                           event.duration_ns / 1e9, 1)
+
+
+def operations(line):
+    """The events of a thread that are an operation each.
+
+    In Python's own thread these are what XLA runs there, if anything.
+    """
+    events = [event for event in line.events
+              if not event.name.startswith("end: ")]
+    if line.name == "python":
+        runs = [(event.start_ns, event.start_ns + event.duration_ns)
+                for event in events if event.name.startswith("ThunkExecutor")]
+        events = [event for event in events if any(
+            start <= event.start_ns < end for start, end in runs)]
+    return [event for event in events if not OUTER.match(event.name)]
 
 
 def of_jax(run):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,6 +65,26 @@ def test_where_time_goes_is_told():
     assert len(many) == 1 + profiles.MOST
     assert sum(seconds for _, seconds, _ in many) == 2 * 99
     assert "told nothing" in str(profiles.rows_of([]))
+
+
+def test_operations_of_a_trace():
+    """Those that XLA runs in Python's own thread, and nothing around them."""
+    from benchmarks import profiles
+
+    def line(name, *events):
+        return SimpleNamespace(name=name, events=[SimpleNamespace(
+            name=event, start_ns=start, duration_ns=length)
+            for event, start, length in events])
+
+    events = (("call", 0, 9), ("ThunkExecutor::Execute", 2, 4),
+              ("dot.2", 3, 1), ("end: dot.2", 4, 0), ("array", 8, 1))
+    for name, expected in (("python", ["dot.2"]),
+                           ("pool", ["dot.2", "array"])):
+        assert [event.name for event in profiles.operations(
+            line(name, *events))] == expected
+    assert [profiles.NUMBERED.sub("", name) for name in (
+        "dot.12", "MatMul_1.58", "net_1/layer_2_1/MatMul:BatchMatMulV2")] == [
+            "dot", "MatMul", "net/layer/MatMul:BatchMatMulV2"]
 
 
 @pytest.mark.parametrize("words, told", [
