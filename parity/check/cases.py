@@ -240,7 +240,10 @@ def model_case(batch, name="transformer"):
 
 
 def answers_case(batch):
-    """The case of a model's output, asked for in every way that there is."""
+    """The case of a model's output, asked for in every way that there is.
+
+    Where T = S, arrays that a form uses again have one shape in both stacks.
+    """
     return Case("transformer, every way to ask", "transformer", tuple(batch),
                 kind="outputs")
 

@@ -187,7 +187,8 @@ class Check(Parts):
             every = [*cases.component_cases(config),
                      cases.model_case(cases.padded_batch(config))]
             if self.form == "fast":
-                every.append(cases.answers_case(cases.padded_batch(config)))
+                every.append(cases.answers_case(
+                    cases.padded_batch(config, target=cases.SOURCE)))
             for dtype in self.dtypes:
                 possible = [case for case in every if dtype in case.tiers]
                 yield self._cases(preset, config, weights, dtype, possible), 1
