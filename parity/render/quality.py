@@ -13,7 +13,7 @@ LISTED = 12
 PAGE = """\
 # How good the shipped models are
 
-`parity quality --port all --each 25 --markdown docs/quality.md` writes this
+`parity quality --port all --each 10 --markdown docs/quality.md` writes this
 page; without `--each` all of the test sets are asked. No answer that is tested
 was trained on. An answer is right if every character of it is. It is *doubtful*
 if one of its tokens is less likely than a border, which was measured where the
