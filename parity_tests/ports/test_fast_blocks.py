@@ -28,6 +28,7 @@ CASES = {
     "causal and padding": (2, 2, 16, 16, "causal padding"),
     "a mask of its own for each head": (1, 3, 9, 9, "each"),
     "one block": (1, 2, 5, 5, "all"),
+    "no mask, and no whole blocks": (1, 2, 7, 8, "all"),
     "a row that sees nothing": (2, 2, 10, 7, "nothing"),
 }
 
