@@ -10,7 +10,7 @@ from parity.comparison.result import OUTPUT
 from parity.conversion.entry import Mapping
 from parity.conversion.search import WeightSearch
 from parity.conversion.seen import Computed, distance
-from parity.conversion.sources import Book
+from parity.conversion.sources import Book, is_bias
 from parity.conversion.weights import Live, drawn
 from parity.matching.rearrangement import rearranged
 from parity.matching.steps import suggest
@@ -95,9 +95,11 @@ def find(a, b, left=()):
                       if other not in a.trace.trainable)]
     sizes = {b.names[name].size for name in lasting
              if b.names[name].ndim > 1 or name not in b.trace.trainable}
+    biases = {b.names[name].size for name in lasting if is_bias(name)}
     moved = {name: drawn(name, array) for name, array in a.names.items()
              if name not in left_a and array.size and (
-                 name in a.trace.trainable or array.size in sizes)}
+                 name in a.trace.trainable or array.size in sizes
+                 or is_bias(name) and array.size in biases)}
     with a.restored(), b.restored():
         a.put(moved)
         told = Live(a.model, a.inputs, a.keywords)

@@ -26,7 +26,8 @@ def agrees(a, b):
     assert applied.again and not applied.diverges
     back = apply(found.mapping, applied.arrays, reverse=True)
     assert all(np.array_equal(back.arrays[name], array)
-               for name, array in before[0].items())
+               for name, array in before[0].items()
+               if name not in found.mapping.left_a)
     return found
 
 
