@@ -56,6 +56,11 @@ class NotChecked:
     reason: str
 
 
+class TooOld(NotChecked):
+    """A port whose framework is installed and too old: it fails, and so does
+    what it was asked for."""
+
+
 def needs(name):
     """What a port needs here: {module: its oldest version}."""
     return {need: oldest for need, oldest in NEEDS.get(name, {}).items()
@@ -71,13 +76,13 @@ def missing(name):
 
 
 def absent(name):
-    """A NotChecked if a framework is not installed or too old, else None."""
+    """NotChecked if a framework is not installed, TooOld, or else None."""
     if need := missing(name):
         return NotChecked(name, f"{need} is not installed")
     for need, oldest in needs(name).items():
         version = installed(need)
         if version and numbers(version) < numbers(oldest):
-            return NotChecked(
+            return TooOld(
                 name, f"{need} {version} is too old; install {oldest} or later")
     return None
 
@@ -105,8 +110,9 @@ def backend(name):
 def engine(name, form="readable"):
     """The engine of a port, or NotChecked if its framework is not installed.
 
-    ``numpy`` is the reference. A framework that is too old, or is installed
-    and cannot be imported, is a NotChecked too, with the message.
+    ``numpy`` is the reference. A framework that is installed and cannot be
+    imported is a NotChecked too, with the message, and one that is too old is
+    TooOld.
 
     Args:
         name: the port's.

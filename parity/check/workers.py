@@ -28,7 +28,7 @@ from contract.config import TransformerConfig
 from parity import ports
 from parity.check.runners import Runner, arrays_by_name, compare_steps
 from parity.numerics.canary import canary
-from parity.ports import NotChecked
+from parity.ports import NotChecked, TooOld
 
 
 #: Arrays in a file begin at multiples of so many bytes.
@@ -96,12 +96,12 @@ class Reply:
 
 @dataclasses.dataclass(frozen=True)
 class PortFailure:
-    """An error inside a port's own code.
+    """An error inside a port's own code, or a framework that is too old.
 
     Attributes:
         work: what the port was at.
         reason: the error in one line.
-        traceback: as Python prints it.
+        traceback: as Python prints it; "" where there is none.
     """
 
     port: str
@@ -289,7 +289,7 @@ def opened(names, apart, on_work=lambda: None):
     try:
         for name in names:
             if port := ports.absent(name):
-                absent.append(port)
+                part(port, absent, failures)
             elif apart:
                 ports_at_work[name] = Apart(name, on_work)
             else:
@@ -315,6 +315,14 @@ def open_here(name, on_work, ports_at_work, absent, failures):
         absent.append(engine)
     else:
         ports_at_work[name] = Here(engine, on_work)
+
+
+def part(port, absent, failures):
+    """Note a NotChecked among those; one that is TooOld among failures."""
+    if isinstance(port, TooOld):
+        failures.append(PortFailure(port.port, "starting", port.reason, ""))
+    else:
+        absent.append(port)
 
 
 def begun(ports_at_work, absent, failures):

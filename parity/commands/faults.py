@@ -26,8 +26,8 @@ def faults(
 ):
     """Put each known fault into each port, and find it.
 
-    Exit status: 0 if each is caught at its step and named as itself, 1 if not,
-    2 usage, 4 if no port can be checked.
+    Exit status: 0 if each is caught at its step and named as itself, 1 if not
+    or if a framework is too old, 2 usage, 4 if no port can be checked.
     """
     from parity.causes import catalogue, page, proof
     with told_plainly():
@@ -68,7 +68,8 @@ def faults(
                 row.as_json() for row in rows]})
         if markdown:
             write_whole(markdown, page.page())
-        raise typer.Exit(4 if not rows else 1 if wrong else 0)
+        old = any(isinstance(one, ports.TooOld) for one in absent)
+        raise typer.Exit(1 if wrong or old else 0 if rows else 4)
 
 
 def table(rows, names):

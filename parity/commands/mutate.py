@@ -10,7 +10,8 @@ from rich.table import Table
 from contract.errors import InputError, one_of
 from contract.files import check_writable
 from parity import ports
-from parity.commands.shell import DIVERGED, MISSING, told_plainly
+from parity.commands.options import unable
+from parity.commands.shell import DIVERGED, told_plainly
 from parity.render import terminal
 
 #: Fewer mutants than these are not worth preparing many questions.
@@ -36,8 +37,8 @@ def mutate(
 ):
     """Edit a port in small ways; the check has to notice each edit.
 
-    Exit status: 0 if each is noticed or explained, 1 if one is not, 2 usage,
-    3 the port cannot run here.
+    Exit status: 0 if each is noticed or explained, 1 if one is not, or the
+    port's framework is too old, 2 usage, 3 it is not installed.
     """
     from parity.mutation.mutants import sampled
     from parity.mutation.results import Results
@@ -58,7 +59,7 @@ def mutate(
             return
         if absent := ports.absent(port):
             print(f"parity: {absent.reason}.")
-            raise typer.Exit(MISSING)
+            raise typer.Exit(unable([absent]))
         tried(hunt, mutants, results, bool(file))
     report(terminal.console(), results, time.perf_counter() - start)
     raise typer.Exit(DIVERGED if results.survived() else 0)

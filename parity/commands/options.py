@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from parity import ports
-from parity.commands.shell import MISSING
+from parity.commands.shell import DIVERGED, MISSING
 
 Words = Optional[list[str]]
 Json = Annotated[Optional[pathlib.Path], typer.Option(
@@ -28,10 +28,23 @@ def exit_if_missing(names):
 
 
 def exit_if_any(absent):
-    """Exit with 3 if there is a NotChecked, of a port that is required."""
+    """Exit with 3 if there is a NotChecked, of a port that is required.
+
+    With 1 if no framework is missing, and one is too old.
+    """
     absent = list(absent)
     for port in absent:
         print(f"parity: {port.port} is required and cannot be checked: "
               f"{port.reason}.", file=sys.stderr)
     if absent:
-        raise typer.Exit(MISSING)
+        raise typer.Exit(unable(absent))
+
+
+def unable(absent):
+    """The exit status of a command that cannot run without some ports.
+
+    Args:
+        absent: a NotChecked each.
+    """
+    old = all(isinstance(port, ports.TooOld) for port in absent)
+    return DIVERGED if old else MISSING

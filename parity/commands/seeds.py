@@ -16,7 +16,8 @@ from parity.render import terminal
 def check_seeds(names, dtypes, count, json_file):
     """Compare ports over seeds in every setup; print and exit.
 
-    Exit status: 0 without an alarm, 1 with one, 4 nothing was compared.
+    Exit status: 0 without an alarm, 1 with one or a framework that is too
+    old, 4 nothing was compared.
     """
     from parity.check import seeds
     out, tallies = terminal.console(), []
@@ -43,7 +44,9 @@ def check_seeds(names, dtypes, count, json_file):
     out.print(f"{count} seeds, {compared} comparisons: "
               f"{alarms or 'no'} false alarm{'s' * (alarms != 1)}"
               if compared else "nothing was compared")
-    raise typer.Exit(DIVERGED if alarms else 0 if compared else NOTHING)
+    old = any(isinstance(one, ports.TooOld) for one in absent)
+    raise typer.Exit(
+        DIVERGED if alarms or old else 0 if compared else NOTHING)
 
 
 def report(out, tallies, names, dtypes):

@@ -1,6 +1,6 @@
 """What every command does alike: exit statuses, and errors in a sentence.
 
-Status 1 says that something diverges, and nothing else: a user's mistake is
+Status 1 says that something diverges, or that a port fails: a user's mistake is
 2, with one sentence; a mistake of ours 70, with a traceback; Ctrl-C 130; and
 an output that nobody reads any more 141, as the shell has it.
 """

@@ -15,7 +15,7 @@ from parity.matrix import measuring, meshes, processes
 from parity.matrix.cells import (
     WORKS, Matrix, cell_of, failed, left_out)
 from parity.numerics.dtypes import BOTH, TIERS
-from parity.ports import FORMS, NotChecked
+from parity.ports import FORMS, NotChecked, TooOld
 from parity.targets import (
     BACKENDS, MODES, Target, mesh_axes, mesh_modes)
 
@@ -136,7 +136,8 @@ def rows_on_mesh(port, mesh, wanted):
 def judged(target, work, reply):
     """The TargetCell of a Reply."""
     if isinstance(reply.value, NotChecked):
-        return left_out(target, work, reply.value.reason)
+        told = failed if isinstance(reply.value, TooOld) else left_out
+        return told(target, work, reply.value.reason)
     if reply.failure:
         return failed(target, work, reply.failure)
     if isinstance(reply.value, str):
@@ -150,9 +151,8 @@ def cells(implementation, preset, wanted, matrix):
     try:
         reply = implementation.ask("starting", described)
         if reply.failure or isinstance(reply.value, NotChecked):
-            reason = reply.failure or reply.value.reason
             for target, work in works_of([usual], wanted):
-                yield left_out(target, work, reason)
+                yield judged(target, work, reply)
             return
         versions, modes = reply.value
         matrix.places[0]["versions"] |= versions

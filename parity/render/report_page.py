@@ -212,7 +212,7 @@ def attention(report):
     for name in ("numpy", *ports.known_ports()):
         if name not in replies:
             missing[name] = next(
-                (one.reason for one in report.not_checked
+                (one.reason for one in (*report.not_checked, *report.broken)
                  if one.port == name), "it was not asked for")
         elif (reply := replies[name].result()).failure:
             missing[name] = reply.failure

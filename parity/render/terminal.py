@@ -213,7 +213,9 @@ def print_verdict(out, report):
     for failure in report.failures:
         out.print(Text.assemble(
             ("failed: ", "bold red"), f"{failure.port}, {failure.work}: "
-            f"{failure.reason}. The report has the traceback."))
+            f"{failure.reason}." + (
+                " The report has the traceback." if failure.traceback
+                else "")))
     out.print(Text(counted(report)))
     out.print(Text("verdict: ").append_text(verdict_text(report.verdict)))
 

@@ -95,10 +95,14 @@ def bad(tmp_path, monkeypatch):
     ports.engine.cache_clear()
 
 
+#: A check that takes seconds.
+LESSON = ("check", "--preset", "lesson", "--dtype", "float64",
+          "--no-full-size")
+
+
 def checked(tmp_path, *words):
     """The result of a check of the sound port and the bad one, and the JSON."""
-    done = invoke("check", "--preset", "lesson", "--dtype", "float64",
-                  "--no-full-size", "--json", tmp_path / "r.json", *words)
+    done = invoke(*LESSON, "--json", tmp_path / "r.json", *words)
     return done, json.loads((tmp_path / "r.json").read_text())
 
 
@@ -179,15 +183,42 @@ def test_in_a_process_of_its_own(bad, tmp_path, monkeypatch, end):
     assert {one["verdict"] for one in sound} == {"match"}
 
 
-def test_a_framework_too_old_is_not_checked(bad, tmp_path, monkeypatch):
-    """Or exit 3, where it is required."""
+def test_a_framework_too_old_is_a_failure_of_its_port_alone(
+        bad, tmp_path, monkeypatch):
+    """It is installed, so that nobody asked for it to be left out."""
     bad("")
     monkeypatch.setitem(ports.NEEDS, "bad", {"numpy": "99.1"})
+    monkeypatch.setattr(workers, "opened", functools.partial(
+        opened_here, workers.opened))
     words = ("is too old; install 99.1 or later")
-    done, found = checked(tmp_path)
-    assert done.exit_code == 0 and words in done.output
-    assert words in found["not_checked"][0]["reason"]
-    assert invoke("check", "--require", "bad").exit_code == 3
+    done, found = checked(tmp_path, "--html", tmp_path / "r.html")
+    assert done.exit_code == 1 and words in done.output
+    assert "has the traceback" not in done.output
+    failure, = found["failures"]
+    assert failure["port"] == "bad" and words in failure["reason"]
+    assert not found["not_checked"]
+    sound = [one for one in found["comparisons"] if one["port"] == SOUND]
+    assert len(sound) > 300
+    assert {one["verdict"] for one in sound} == {"match"}
+    assert words in (tmp_path / "r.html").read_text()
+
+
+def test_what_else_asks_for_a_framework_too_old(bad, monkeypatch):
+    """One sentence, and exit 1 as well; 3 where another is not installed."""
+    bad("")
+    monkeypatch.setitem(ports.NEEDS, "bad", {"numpy": "99.1"})
+    for words in (["check", "--seeds", 1, "--port", "bad"],
+                  [*LESSON, "--port", "bad", "--require", "bad"],
+                  ["check", "--port", SOUND, "--require", "bad"],
+                  ["mutate", "--port", "bad", "--sample", 1]):
+        done = invoke(*words)
+        assert done.exit_code == 1, (words, done.output)
+        assert "is too old; install 99.1 or later" in done.output
+    monkeypatch.setattr(ports, "missing", lambda name: (
+        "torch" if name == SOUND else None))
+    ports.engine.cache_clear()
+    assert invoke("check", "--seeds", 1, "--require",
+                  f"bad,{SOUND}").exit_code == 3
 
 
 def test_a_framework_that_cannot_be_imported_is_not_checked(
