@@ -72,8 +72,10 @@ class Formula:
         """What follows each target [R T], as far as masks show it: [R T 9]."""
         tokens, memory, source_mask, target_mask = map(
             self.engine.to_numpy, (target, memory, source_mask, target_mask))
-        if len(target_mask) != len(tokens):  # as layers of some ports refuse
-            raise ValueError("it gives a mask that is not of every row")
+        rows, length = tokens.shape
+        if target_mask.shape[:3] != (rows, 1, length):  # some layers refuse it
+            raise ValueError("it gives a mask that is not of every row and "
+                             "token, or not of all heads at once")
         self.read.add(tokens.shape[1])
         if caches is not None:
             written = self.engine.to_native(

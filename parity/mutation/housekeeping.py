@@ -6,8 +6,9 @@ from parity.mutation.entries import ANY, KERAS, entries
 
 #: Files whose layers tell Keras that they are built.
 LAYERS = ("attention.py", "decoder.py", "dropout.py", "embedding.py",
-          "encoder.py", "feed_forward.py", "layer_norm.py", "one_stack.py",
-          "projection.py", "relative.py", "residual.py", "rotary.py")
+          "encoder.py", "feed_forward.py", "head.py", "layer_norm.py",
+          "one_stack.py", "projection.py", "relative.py", "residual.py",
+          "rotary.py")
 
 
 def lines(file):
