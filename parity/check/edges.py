@@ -4,13 +4,16 @@ As in parity.check.extremes, which lists them: each function yields (what is
 asked, an array) of an engine, and the reference is right.
 """
 
+import importlib
+
 import numpy as np
 
 from contract.batch import Batch
+from contract.config import CHOICES as WORDS_OF
 from contract.config import TransformerConfig
 from contract.generation import CHOICES, GenerationConfig
 from contract.training import TrainingConfig
-from contract.weights import probe_weights
+from contract.weights import part, probe_weights
 from parity.check import cases
 
 #: Where a block of keys that a port might keep ends, and one more.
@@ -22,12 +25,26 @@ RESUMED = 7
 #: More words than 8 bits count.
 WORDS = 300
 
+#: A, B, S and T of the batches of a run in which they change. The last one's
+#: are those of the batch that is asked afterwards.
+BATCHES = (2, 3, 4, 5), (1, 2, 5, 6)
+
+#: A key of dropout, and how many tokens a long cache keeps.
+KEY, KEPT = np.array([5, 9], np.uint32), 270
+
+#: So many that the last place's number, 2²⁴ + 1, is none of float32.
+PLACES = 2**24 + 2
+
 TRAINING = TrainingConfig(warmup_steps=3, clip_norm=0.5, seed=11)
 
 SMALL = TransformerConfig(
     source_vocab=WORDS, target_vocab=WORDS, d_model=6, n_heads=2, d_ff=5,
     n_encoder_layers=1, n_decoder_layers=1, max_length=130, pad_id=3,
     dropout=0.2, attention_bias="none")  # a key's has no gradient but rounding
+
+
+#: What is padding if only 16 bits of it are looked at.
+ALIAS = 2**16 + SMALL.pad_id
 
 
 def model_of(engine):
@@ -113,4 +130,107 @@ def trained(engine, model, trainer):
     yield from engine.export(model).items()
 
 
-QUESTIONS = blocks, words, twice, steps, resumes
+def changes(engine):
+    """Training as its batches change, what is said meanwhile, a new trainer."""
+    model = model_of(engine)
+    settings, first = GenerationConfig(max_tokens=4), batch_of("asked", 2, 5)
+
+    def answers(what):
+        yield f"output {what}", engine.predict(model, *first)
+        for name, array in engine.generate(
+                model, first.source, settings).items():
+            yield f"{name} {what}", array
+
+    yield from answers("before")
+    for turn in range(2):
+        trainer = engine.trainer(model, TRAINING)
+        for place, (a, b, s, t) in enumerate(BATCHES[turn:]):
+            told = engine.train_step(trainer, *(
+                cases.ids(f"{what} {turn} {place}", a * b, length, WORDS)
+                .reshape(a, b, length) for what, length in (
+                    ("source", s), ("target", t))))
+            for name, array in told.items():
+                yield f"{name}, {turn}, {place}", array
+        yield from answers(f"after {turn}")
+    yield from engine.export(model).items()
+
+
+def one(engine):
+    """A source of one token and a target of one: everything of them."""
+    model = model_of(engine)
+    batch = Batch.of_ids(np.array([[5]]), np.array([[6]]), SMALL.pad_id)
+    yield "output", engine.predict(model, *batch)
+    for count, key in enumerate((KEY, None)):
+        yield f"forward, {count}", engine.forward(
+            model, *batch, key=key)["output"]
+        loss, gradients = engine.gradients(
+            model, *batch, batch.target, key=key)
+        yield f"loss, {count}", loss
+        for name in engine.export(model):
+            if gradients[name].any():
+                yield f"gradient {name}, {count}", gradients[name]
+    for method in CHOICES["method"]:
+        for name, array in engine.generate(model, batch.source, (
+                GenerationConfig(method=method, max_tokens=3))).items():
+            yield f"{method}, {name}", array
+
+
+def dropped(engine):
+    """Dropout by one key in two shapes, and none afterwards."""
+    model = model_of(engine)
+    for what, key, *shape in (("first", KEY, 3, 4), ("other", KEY, 2, 5),
+                              ("none", None, 2, 5), ("again", KEY, 2, 5)):
+        yield what, engine.forward(
+            model, *batch_of("dropped", *shape), key=key)["output"]
+
+
+def lexicon(engine):
+    """More words than 16 bits count, their loss and its gradient."""
+    config = SMALL.replace(source_vocab=70_000, target_vocab=70_000)
+    model = engine.build("transformer", config, probe_weights(config, 3))
+    ids = np.array([[69_999, 40_000, 5], [ALIAS, 32_768, 255]])
+    batch = Batch.of_ids(ids, ids[:, ::-1].copy(), config.pad_id)
+    yield "output", engine.predict(model, *batch)
+    loss, gradients = engine.gradients(model, *batch, batch.source)
+    yield "loss", loss
+    for name in ("source_embedding.table", "target_embedding.table",
+                 "projection.bias"):
+        yield f"gradient {name}", gradients[name]
+
+
+def counters(engine):
+    """Random bits of more places than float32 counts."""
+    theirs = importlib.import_module(f"{engine.__package__}.random")
+    found = np.asarray(engine.to_numpy(theirs.bits(theirs.key(3), (PLACES,))))
+    for place in (0, 2**16, PLACES - 1):
+        yield f"bits of {place}", found.view(np.uint32)[[place]].astype(float)
+
+
+def continued(engine):
+    """A token behind many that a cache keeps, by each word for positions."""
+    theirs = importlib.import_module(f"{engine.__package__}.cache")
+    dtype = engine.to_native(np.zeros(1), "cpu").dtype
+    memory = cases.values("memory", 2, 3, SMALL.d_model)
+    for word in WORDS_OF["positions"]:
+        config = SMALL.replace(positions=word, d_head=4, max_length=KEPT)
+        weights = probe_weights(config, 3)
+        layer, positions = (engine.build(name, config, part(
+            weights, f"{path}.")) for name, path in (
+                ("decoder_layer", "decoder.layers.0"),
+                ("positional_encoding", "target_positions")))
+        for written in (*LENGTHS, KEPT - 1):
+            x = cases.values(f"x {written}", 2, 1, SMALL.d_model)
+            yield f"{word}, {written}, positioned", engine.call(
+                positions, x, np.full((2, 1), 4), start=written)[0]
+            cache = theirs.Cache(
+                (2, config.kv_heads, KEPT, config.d_k), dtype)
+            cache.written = written
+            yield f"{word}, {written}", engine.run(
+                layer, x, memory, np.ones((2, 1, 1, 3), bool),
+                (np.arange(KEPT) <= written)[None, None, None].repeat(2, 0),
+                cache=cache)["output"]
+            yield f"{word}, {written}, keys", engine.to_numpy(cache.keys)
+
+
+QUESTIONS = (blocks, words, twice, steps, resumes, changes, one, dropped,
+             lexicon, counters, continued)

@@ -238,7 +238,7 @@ QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
 
 
 #: Those of training: after a step weights are what gradients made them.
-TRAINED = late, edges.steps, edges.resumes
+TRAINED = late, edges.steps, edges.resumes, edges.changes
 
 
 @functools.cache

@@ -13,10 +13,11 @@ import types
 
 import numpy as np
 
-from contract.generation import CHOICES
+from contract.generation import CHOICES, GenerationConfig
 from contract.trace import recording
 from parity import ports
 from parity.check import cases, search_runs
+from parity.check.generation import Search
 
 #: How many values stand for a token, and how far apart its scores are.
 WIDTH, SPREAD = 9, 3.0
@@ -132,7 +133,40 @@ def truth(name, settings):
 def models():
     """The SearchedModels of which a formula stands for the model, by name."""
     return {model.name: model for model in (
-        search_runs.babbling(), search_runs.narrow(), search_runs.tied())}
+        search_runs.babbling(), search_runs.narrow(), search_runs.tied(),
+        far(), crowd(), lexicon())}
+
+
+def large(name, rows, length, tokens, vocab):
+    """A SearchedModel of one size that no real one here has: every method.
+
+    Args:
+        rows, length: of its sources.
+        tokens: how many an answer may have.
+        vocab: how many words there are.
+    """
+    config = search_runs.babbling().config.replace(
+        source_vocab=37, target_vocab=vocab, max_length=max(length, tokens))
+    greedy = GenerationConfig(bos_id=7, eos_id=5, max_tokens=tokens)
+    return search_runs.SearchedModel(
+        name, config, {}, cases.ids(f"{name} source", rows, length, 37),
+        tuple(Search(method, greedy.replace(method=method))
+              for method in CHOICES["method"]))
+
+
+def far():
+    """One source, longer than a block, and an answer beyond 7 bits."""
+    return large("far", 1, 70, 130, 23)
+
+
+def crowd():
+    """As many rows as 8 bits do not count."""
+    return large("crowd", 90, 5, 3, 23)
+
+
+def lexicon():
+    """More words than 16 bits count."""
+    return large("lexicon", 2, 5, 3, 70_000)
 
 
 def same(found, expected):
