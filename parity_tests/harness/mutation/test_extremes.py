@@ -27,6 +27,16 @@ MOMENTS = """(("m", trainer.m), ("v", trainer.v)):
 FORCED = "self.settings.forced(written)"
 CLAMPED = "torch.sqrt(torch.clamp(variance, min=1e-9) + self.eps)"
 
+SHAPES = """places(
+            self.model.config, *sources.shape[1:], targets.shape[2] - 1)"""
+LEFT = """        mask = self.left = getattr(
+            self, "left", None) if mask is None else mask
+        if mask is None or mask.shape != x.shape:
+"""
+OUTPUT = "to_numpy(model(*(to_native(x, model.home) for x in inputs)))"
+SOURCE_MASK = "        source_mask = padding_mask("
+ROWS = ").reshape(-1))\n"
+
 #: A file of impl_torch, what stands there, what it becomes, and who notices.
 EDITS = (
     *(("attention.py", "torch.finfo(scores.dtype).min", lowest, "scores")
@@ -123,6 +133,27 @@ EDITS = (
      "search alone, beam"),
     ("search.py", FORCED, FORCED.replace(
         "written", "min(written + (written > 1), self.settings.max_tokens)"),
+     "search alone, beam"),
+    ("train.py", SHAPES, f"self.__dict__.setdefault('shapes', {SHAPES})",
+     "changes"),
+    ("train.py", "enumerate(shares):", "enumerate(shares[:"
+     "self.__dict__.setdefault('batches', len(shares))]):", "changes"),
+    ("dropout.py", "        if mask is None:\n", LEFT, "dropped"),
+    ("engine.py", OUTPUT, f"{OUTPUT}[0 if len(source) == 1 else slice(None)]",
+     "one"),
+    ("embedding.py", "self.table(tokens)",
+     "self.table(tokens.to(torch.int16).int())", "lexicon"),
+    ("loss.py", "labels != pad_id", "labels.to(torch.int16) != pad_id",
+     "lexicon"),
+    ("random.py", "torch.zeros_like(counter), counter)",
+     "torch.zeros_like(counter), counter.float().int())", "counters"),
+    ("cache.py", "torch.arange(self.keys.shape[2])",
+     "torch.arange(self.keys.shape[2]).to(torch.int8)", "continued"),
+    ("search.py", SOURCE_MASK, f"        source = source[:, :64]\n{SOURCE_MASK}",
+     "search alone, beam"),
+    ("search.py", "// vocab, which % vocab",
+     "// vocab, which % 2**16 % vocab", "search alone, beam"),
+    ("search.py", ROWS, ").reshape(-1).to(torch.uint8).long())\n",
      "search alone, beam"),
 )
 
