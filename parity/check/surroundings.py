@@ -100,9 +100,14 @@ def of_jax(engine):
 
 
 def of_keras(engine):
-    """Of symbols, which have a shape and no numbers."""
+    """Of symbols, which have a shape and no numbers; its policy of dtypes."""
     keras = importlib.import_module("keras")
     path, config = "encoder.layers.0.self_attention.", CONFIG
+    policy = keras.config.dtype_policy()
+    for dtype in dtypes.BOTH:
+        engine.build("norm", config, part(
+            golden.shipped("complete"), f"decoder.{PATHS['norm']}"), dtype)
+    yield "policy of dtypes", keras.config.dtype_policy() == policy
     attention = engine.build("multi_head_attention", config, part(
         golden.shipped("complete"), path))
     x = keras.KerasTensor((2, 5, config.d_model), "float64")
