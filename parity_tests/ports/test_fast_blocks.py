@@ -148,6 +148,7 @@ def test_memory_grows_with_the_length():
     assert peak < 2**24
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_long_model_goes_over_blocks(name, small_blocks, monkeypatch):
     """Its output, and its gradients, are the readable form's."""

@@ -558,6 +558,7 @@ def test_w_hypotheses_go_on_where_most_words_end(engine):
         {1}, {4}, {4}]
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("method", ("greedy", "sample"))
 def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     found = engine_of_each_form.generate(
@@ -612,6 +613,7 @@ def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
     assert wanted and met > len(tokens)
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("cached", (False, True))
 def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     engine = engine_of_each_form
@@ -623,6 +625,7 @@ def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     assert (np.where(written, log_p.argmax(-1), 0) == tokens[:, 1:]).all()
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("cached", (False, True))
 def test_padding_that_may_be_generated_is_read(engine_of_each_form, cached):
     """Of few tokens that are left, padding is often the likeliest."""

@@ -179,6 +179,7 @@ def padding_may_be_added(engine, name, batch, more_source, more_target):
     assert differs(output(engine, name, seen)[:, :length], truth)
 
 
+@pytest.mark.long(3)
 @configs
 def test_appended_padding_is_not_seen(engine, name):
     """It is the mask that hides it: without, it is seen."""

@@ -206,6 +206,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_part_the_runs(port, fault):
     """Each is found, and the step and the tensors in which it first shows."""

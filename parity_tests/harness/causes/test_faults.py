@@ -37,6 +37,7 @@ def test_every_fault_is_caught_and_named(port, fault):
     assert found.named, found.in_words
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("fault", catalogue.equivalents(),
                          ids=lambda fault: fault.name)
 def test_what_is_no_fault_is_not_found(port, fault):
@@ -52,6 +53,7 @@ def test_names_are_one_each():
         text.split())
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("preset", ["complete", "lesson", "vaswani2017_base"])
 def test_without_a_fault_nothing_is_found(port, preset):
     """What the tests above change is what they notice."""
@@ -132,6 +134,7 @@ def test_a_cause_must_hold_on_two_scales():
     assert [f.cause for f in found] == ["not identified"]
 
 
+@pytest.mark.long(3)
 def test_check_names_the_cause(port):
     fault = BY_NAME["scores over √d_model"]
     with fault.put(port.NAME):
@@ -219,6 +222,7 @@ def test_check_says_that_a_cause_is_not_identified():
     assert "Cause: not identified" in " ".join(done.output.split())
 
 
+@pytest.mark.long(3)
 def test_the_table(tmp_path):
     path = tmp_path / "faults.json"
     done = CliRunner().invoke(app, [

@@ -174,6 +174,7 @@ def layer_norm_inside(excess=0.0, narrow=True):
     return function
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
 @pytest.mark.parametrize("rows", [9, 64])
 @pytest.mark.parametrize("mean", [0.0, 0.3, 30.0, 300.0])
@@ -272,7 +273,8 @@ def test_a_fault_of_scores_is_not_rounding(torch, wrong, dtype):
 
 
 @pytest.mark.parametrize("rows", [
-    9, pytest.param(64, marks=pytest.mark.long)])
+    pytest.param(9, marks=pytest.mark.long(3)),
+    pytest.param(64, marks=pytest.mark.long)])
 def test_a_fault_of_one_row_is_not_rounding(torch, rows):
     def larger(weights):
         return weights * (1 + 4e-7 * (torch.arange(rows) == 5)[:, None])
@@ -290,6 +292,7 @@ def test_a_fault_of_one_row_is_not_rounding(torch, rows):
     assert shown(after=leaking_weight) == DIVERGENCE
 
 
+@pytest.mark.long(3)
 def test_what_is_in_float32_is_no_cause(torch):
     """One has the softmax in it, and the other the scale."""
     scale = float(np.float32((W // H)**-0.5)) / (W // H)**-0.5
@@ -368,6 +371,7 @@ class TestHuggingFace:
             return old
         return patched("LlamaAttention", eager_attention_forward=make)
 
+    @pytest.mark.long(3)
     @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
     def test_equal_but_for_norms(self, live):
         assert self.compared("llama", LLAMA, live=live).verdict == FLOAT32
@@ -402,6 +406,7 @@ class TestHuggingFace:
         assert comparison.verdict == DIVERGENCE
         assert comparison.explanations[0].cause != PRECISION
 
+    @pytest.mark.long(3)
     @pytest.mark.parametrize("kind, told", [
         ("LlamaMLP", ("factor", "1", "1.0000005")),
         ("LlamaAttention", ("factor", "1", "1.0000005")),

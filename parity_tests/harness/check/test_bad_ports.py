@@ -168,6 +168,7 @@ def test_so_is_one_of_a_search_or_of_training(
             if one["verdict"] == "divergence"} == {"bad"}
 
 
+@pytest.mark.long(3)
 @pytest.mark.parametrize("end", [
     "raise ImportError('ours')", "import os; os._exit(0)",
     "def loss(*a): return (x for x in a)", "def loss(*a): import os; "
