@@ -74,6 +74,8 @@ def read(path):
     except FileNotFoundError:
         raise InputError(
             f"there is no mapping {str(path)!r}; check the path.") from None
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"the mapping {str(path)!r} is no TOML ({error}); correct it."

@@ -117,6 +117,7 @@ def test_what_is_left_over(run):
     ("m.py:a m.py:b --out m.toml --leave-out no", "neither model has"),
     ("--apply none.toml m.py:a m.py:b", "check the path|cannot be read"),
     ("--apply m.py m.py:a m.py:b", "is no TOML"),
+    ("--apply . m.py:a m.py:b", "^parity: '.' cannot be read"),
     ("--apply none.toml m.py:a", "nothing would come of it"),
 ])
 def test_a_sentence_each(run, tmp_path, line, words):
