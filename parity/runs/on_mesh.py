@@ -102,6 +102,10 @@ class OnMesh:
     def __getattr__(self, name):
         return lambda *given: self.call(name, *given)
 
+    def not_fused(self, config, settings=None):
+        """Nothing that is to be told: ranks have the readable form alone."""
+        return ()
+
     def build(self, component, config, weights, dtype, device="cpu"):
         """Have the ranks make a model of whole weights."""
         self.shelved(built, weights, component, config, dtype, device)
