@@ -50,7 +50,7 @@ def replace(comparison, a, b):
 
     def compared():  # where inputs match, a step that parts is at fault
         return compare(a, now, comparison.names, local=False, allow_same=True)
-    current = compared()
+    current = comparison  # the first has local errors, which are the finer ones
     while (row := _first(current, instead, now)) and len(instead) < MOST:
         array = _as_in_b(a, b, row)
         gap = None if array is None else getattr(

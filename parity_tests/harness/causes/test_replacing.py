@@ -45,6 +45,20 @@ def test_three_faults_are_told_each_with_its_place():
     assert comparison.as_json()["replaced"] == comparison.replaced
 
 
+def test_a_small_fault_is_told_in_float32():
+    """It shows in the local error alone: in the carried one it is rounding."""
+    usable("torch")
+    import torch
+    a, b = drawn(port()).float(), drawn(port()).float()
+    b.layers[0].ln1.eps = 6e-5
+    x = torch.from_numpy(Y).float()
+    a, b = parity.trace(a, x), parity.trace(b, x)
+    comparison = parity.compare(a, b)
+    assert comparison.verdict == "divergence"
+    assert [(each.a, each.cause, each.in_b) for each in replace(
+        comparison, a, b)] == [("layers.0.ln1", "epsilon", "6e-05")]
+
+
 def test_a_model_is_run_on_with_other_numbers():
     a, b, x = three_faults()
     a, b = parity.trace(a, x), parity.trace(b, x)
