@@ -13,7 +13,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
 
 
-@jax.jit  # 110 operations
+@jax.jit  # jax: one call in the place of 110
 def threefry2x32(key, x0, x1):
     """Encrypt counters, two uint32 words each, with 20 rounds."""
     k = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(PARITY))
