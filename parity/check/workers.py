@@ -23,9 +23,8 @@ import traceback
 
 from threadpoolctl import threadpool_limits
 
-from contract import memory
 from contract.config import TransformerConfig
-from parity import ports
+from parity import ports, shortage
 from parity.check.runners import Runner, arrays_by_name, compare_steps
 from parity.numerics.canary import canary
 from parity.ports import NotChecked, TooOld
@@ -112,7 +111,7 @@ class PortFailure:
 
 def words_of(error):
     """An exception in one line; of a lack of memory, where and how much."""
-    if words := memory.lacking(error):
+    if words := shortage.lacking(error):
         return words
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 

@@ -14,9 +14,9 @@ import traceback
 import typer
 from typer.core import TyperGroup
 
-from contract import memory
 from contract.errors import InputError
 from contract.files import FULL
+from parity import shortage
 
 DIVERGED, USAGE, MISSING, NOTHING = 1, 2, 3, 4
 BUG, INTERRUPTED, UNREAD = 70, 130, 141
@@ -94,7 +94,7 @@ def told_plainly():
             raise
         said(f"{name}cannot be used ({error.strerror}); choose another path.")
     except Exception as error:
-        words = memory.lacking(error)
+        words = shortage.lacking(error)
         if not words:
             raise
         said(words)

@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARITY = ROOT / "parity"
 
 #: A room may import those above it in this list, and itself.
-ROOMS = ("ports", "targets", "numerics", "tracing", "matching", "check",
-         "matrix", "originals", "mutation", "comparison", "conversion",
+ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "matching",
+         "check", "matrix", "originals", "mutation", "comparison", "conversion",
          "causes", "invariants", "differences", "assertions", "runs", "render",
          "reading", "course", "commands", "front door")
 

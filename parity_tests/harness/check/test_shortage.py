@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import typer
 
-from contract import memory
+from parity import shortage
 from parity.commands.shell import told_plainly
 from reference_numpy import attention
 from reference_numpy.dropout import Dropout
@@ -25,7 +25,7 @@ def lack_of_memory():
 
 
 def test_the_step_and_the_size_are_named():
-    words = memory.lacking(lack_of_memory())
+    words = shortage.lacking(lack_of_memory())
     assert words.startswith("there is not enough memory for 512. TiB")
     assert f"(1, 1, {MANY}, {MANY})" in words
     assert ("at step scores of scaled_dot_product_attention in "
@@ -50,6 +50,6 @@ def test_each_librarys_words(said, told, capsys):
 
 
 def test_another_error_is_no_lack_of_memory():
-    assert memory.lacking(RuntimeError("no memory of that")) == ""
+    assert shortage.lacking(RuntimeError("no memory of that")) == ""
     with pytest.raises(RuntimeError), told_plainly():
         raise RuntimeError("shape [3]")

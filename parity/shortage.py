@@ -1,0 +1,73 @@
+"""A lack of memory, told with the step and the size."""
+
+import ast
+import linecache
+import pathlib
+import re
+import traceback
+
+from parity import ports
+
+#: What libraries say where memory is short, and how they say how much was
+#: asked for: in bytes, or as a shape.
+SHORT = re.compile("out of memory|allocate memory|unable to allocate|"
+                   "oom when allocating|resource_exhausted|bad_alloc", re.I)
+SIZE = re.compile(r"([\d.]+) ?([KMGTP]iB|bytes)")
+SHAPE = re.compile(r"shape ?([\[(][\d, ]+[\])])")
+
+#: The comment above a step.
+STEP = re.compile(r"\s*# \[\d+\] (\w+)")
+
+
+def lacking(error):
+    """What there was no memory for, and where, as a sentence; "" otherwise.
+
+    Args:
+        error: what a library raised, of whatever type.
+    """
+    text = str(error)
+    if not isinstance(error, MemoryError) and not SHORT.search(text):
+        return ""
+    size, shape = SIZE.search(text), SHAPE.search(text)
+    asked = ", ".join(filter(None, (
+        size and in_words(*size.groups()),
+        shape and f"an array of shape {shape[1]}"))) or "this"
+    place = where(error)
+    return (f"there is not enough memory for {asked}"
+            f"{' at ' * bool(place)}{place}; choose smaller sizes.")
+
+
+def in_words(number, unit):
+    """A size as text: bytes in GiB."""
+    if unit != "bytes":
+        return f"{number} {unit}"
+    return f"{float(number) / 2**30:.3g} GiB"
+
+
+def where(error):
+    """The innermost line of a model in an error's traceback; "" if none is.
+
+    With the step that is computed there: what the comment above it is called.
+    """
+    folders = {ports.package(name) for name in ("numpy", *ports.known_ports())}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        folder = next((part for part in pathlib.Path(frame.filename).parts
+                       if part in folders), None)
+        if folder is None:
+            continue
+        file = frame.filename[frame.filename.rindex(folder):]
+        step = step_at(frame.filename, frame.lineno)
+        return (f"step {step} of " if step else "") + (
+            f"{frame.name} in {file}, line {frame.lineno}")
+    return ""
+
+
+def step_at(file, number):
+    """The step that the statement in a line computes, or ""."""
+    lines = linecache.getlines(file)
+    statements = [node.lineno for node in ast.walk(ast.parse("".join(lines)))
+                  if isinstance(node, ast.stmt)
+                  and node.lineno <= number <= node.end_lineno]
+    above = lines[max(statements) - 2] if statements else ""
+    found = STEP.match(above)
+    return found[1] if found else ""
