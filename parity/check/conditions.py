@@ -7,15 +7,13 @@ name, and its conditions on one.
 """
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 
 import numpy as np
 
 from contract.config import DEPENDENT
-from contract.generation import CHOICES
 from parity.check import (
-    calls, covering, face, long, search_runs, training_runs, wide)
+    calls, covering, face, long, search_conditions, training_runs, wide)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -277,67 +275,6 @@ def pair_conditions():
             if covering.possible(dict(pair))}
 
 
-def searches():
-    """Yield every wide search: (name, (its model, its settings))."""
-    for model in search_runs.searched_models():
-        for search in model.searches:
-            yield f"{model.name}, {search.name}", (model, search.settings)
-
-
-def search_conditions():
-    """What a search can vary: {name: predicate of a model and settings}."""
-    def bounded(s):
-        return s.temperature != 1, s.top_k > 0, s.top_p < 1
-
-    bounds = "temperature", "top k", "top p"
-    return {
-        **{f"{method}: more than 32 tokens": lambda one, method=method: (
-            one[1].method == method and one[1].max_tokens > 32)
-           for method in CHOICES["method"]},
-        **{f"{method}: exact ties": lambda one, method=method: (
-            one[1].method == method and one[0].exact)
-           for method in CHOICES["method"]},
-        "a prompt that a decoder alone continues": lambda one: (
-            one[0].config.stacks == "decoder"),
-        "rows beyond 8": lambda one: len(one[0].source) > 8,
-        **{f"a beam of {width}": lambda one, width=width: (
-            one[1].width == width and one[1].method == "beam")
-           for width in (1, 2, 4)},
-        "a beam of more than 8": lambda one: one[1].width > 8,
-        "more candidates than the vocabulary has": lambda one: (
-            one[1].width < one[0].config.target_vocab < one[1].candidates),
-        "a beam wider than the vocabulary": lambda one: (
-            one[1].width > one[0].config.target_vocab),
-        **{f"length rule {rule}, exponent {alpha}":
-           lambda one, rule=rule, alpha=alpha: (
-               one[1].method == "beam"
-               and (one[1].length_rule, one[1].alpha) == (rule, alpha))
-           for rule in CHOICES["length_rule"]
-           for alpha in search_runs.EXPONENTS},
-        **{f"{first[0]} {first[1]} and {second[0]} {second[1]}":
-           lambda one, pair=(first, second): all(
-               getattr(one[1], field) == word for field, word in pair)
-           for first, second in covering.pairs(search_runs.choices())},
-        **{"a sample by " + (" and ".join(itertools.compress(
-            bounds, used)) or "nothing else"): lambda one, used=used: (
-                one[1].method == "sample" and bounded(one[1]) == used)
-           for used in itertools.product((False, True), repeat=3)},
-        **{f"no {n}-gram twice": lambda one, n=n: (
-            one[1].no_repeat_ngram == n) for n in (1, 2, 4)},
-        "three ends": lambda one: len(one[1].eos_ids) == 3,
-        "top k above the vocabulary": lambda one: (
-            one[1].top_k > one[0].config.target_vocab),
-        "a seed above 2³²": lambda one: one[1].seed > 2**32,
-        "as many tokens as the table has rows": lambda one: (
-            one[1].max_tokens == one[0].config.max_length),
-        "ids: none is 0, 1 or 2": lambda one: min(
-            one[0].config.pad_id, one[1].bos_id, one[1].eos_id) > 2,
-        "the bos is the highest id, the eos the lowest": lambda one: (
-            one[1].eos_id == 0
-            and one[1].bos_id == one[0].config.target_vocab - 1),
-    }
-
-
 def training_cases():
     """Yield every training run that varies conditions: (name, TrainingRun)."""
     return ((run.name, run) for run in training_runs.varied())
@@ -364,6 +301,34 @@ def engine_conditions():
             for function in face.ASKED.values()}
 
 
+def handed():
+    """Yield all that hands arrays to a port: (name, what it is)."""
+    yield from wide_cases()
+    yield from search_conditions.searches()
+    yield from training_cases()
+
+
+def hands_arrays(one):
+    """Whether a WideCase hands a port arrays; seeds are single numbers."""
+    return bool(one.case.inputs) and one.case.kind != "initial"
+
+
+def handed_conditions():
+    """In which calls arrays are handed to a port: {name: predicate}."""
+    def of_kind(kind):
+        return lambda one: (isinstance(one, WideCase)
+                            and one.case.kind == kind and hands_arrays(one))
+
+    return {
+        **{f"what a call gives: {kind}": of_kind(kind)
+           for kind in sorted({one.case.kind for _, one in wide_cases()
+                               if hands_arrays(one)})},
+        "the sources of a search": lambda one: isinstance(one, tuple),
+        "weights and batches of a training step": lambda one: isinstance(
+            one, training_runs.TrainingRun),
+    }
+
+
 #: Every list of conditions.
 GROUPS = [
     Group("Forward pass and gradients (--wide)", wide_cases,
@@ -371,9 +336,14 @@ GROUPS = [
     Group("Pairs of choices (--wide)", wide_cases, pair_conditions),
     Group("Engines beside models (--wide)", engine_questions,
           engine_conditions),
-    Group("Searches (--wide)", searches, search_conditions),
+    Group("Searches (--wide)", search_conditions.searches,
+          search_conditions.conditions),
+    Group("Rules of searches: each two choose otherwise (--wide)",
+          search_conditions.searches, search_conditions.rules),
     Group("Training, every two of these together (--wide)", training_cases,
           training_conditions),
+    Group("Inputs: a port has copies, compared afterwards (always)", handed,
+          handed_conditions),
 ]
 
 

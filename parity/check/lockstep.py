@@ -27,7 +27,7 @@ from contract.batch import Batch
 from contract.weights import part, probe_weights
 from parity import ports
 from parity.check import workers
-from parity.check.runners import own_error
+from parity.check.runners import InputsChanged, own_error
 from parity.check.training_runs import OWN, usual
 from parity.numerics import rounding, tolerances, zero_gradients
 from parity.numerics.comparator import (
@@ -67,7 +67,7 @@ class TrainingRunner:
         """Make a step; what is compared, by kind and name.
 
         Raises:
-            RuntimeError: the engine wrote into arrays that it was given.
+            InputsChanged: the engine wrote into what it was given.
         """
         pairs = sources.copy(), targets.copy()
         numbers = self.engine.train_step(self.trainer, *pairs)
@@ -76,7 +76,7 @@ class TrainingRunner:
                 *((name, array, self._inputs[1][name])
                   for name, array in self._inputs[0].items())):
             if not np.array_equal(ours, theirs):
-                raise RuntimeError(f"it wrote into its input, {what}")
+                raise InputsChanged(f"it wrote into its input, {what}")
         return {**{name: {name: numbers[name]}
                    for name in ("loss", "norm", "rate")},
                 "step": {"step": np.asarray(self.trainer.step)},

@@ -1,9 +1,15 @@
 """Conditions: each has a case, and the port stands under all of them."""
 
+import numpy as np
 import pytest
 
-from parity.check import conditions, long, wide
-from parity.check.runners import Reference, Runner, compare_steps
+from contract.weights import probe_weights
+from parity import ports
+from parity.check import (
+    conditions, generation, long, search_runs, training_runs, wide)
+from parity.check.lockstep import TrainingRunner
+from parity.check.runners import (
+    InputsChanged, Reference, Runner, compare_steps)
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke
 
@@ -24,6 +30,55 @@ def test_the_command_lists_them(monkeypatch):
     monkeypatch.setattr(conditions, "GROUPS", [conditions.Group(
         "Nothing", list, lambda: {"what no case has": bool})])
     assert "none" in invoke("check", "--list").output
+
+
+class Untidy:
+    """The reference, but that it leaves other numbers in what it reads."""
+
+    def __init__(self, engine):
+        self._engine = engine
+
+    def __getattr__(self, name):
+        found = getattr(self._engine, name)
+        if not callable(found):
+            return found
+
+        def untidy(*given, **words):
+            done = found(*given, **words)
+            for array in (one for one in given if isinstance(
+                    one, np.ndarray) and one.dtype != bool):
+                array[...] = np.flip(array)
+            return done
+        return untidy
+
+
+KINDS = {one.case.kind: one for _, one in conditions.wide_cases()
+         if conditions.hands_arrays(one) and one.model.number == 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_port_that_writes_into_what_a_call_gives_is_named(kind):
+    one = KINDS[kind]
+    runner = Runner(Untidy(ports.engine("numpy")), one.config,
+                    one.model.weights(), "float64")
+    with pytest.raises(InputsChanged):
+        runner.steps(one.case, one.case.inputs)
+
+
+def test_a_port_that_writes_into_what_a_search_gives_is_named():
+    engine, about = Untidy(ports.engine("numpy")), search_runs.narrow()
+    model = engine.build("transformer", about.config, about.weights)
+    with pytest.raises(InputsChanged):
+        generation.searched(
+            engine, model, about.source, about.searches[0].settings, 2)
+
+
+def test_a_port_that_writes_into_what_a_step_gives_is_named():
+    run = training_runs.varied()[0]
+    runner = TrainingRunner(
+        Untidy(ports.engine("numpy")), run, probe_weights(run.config, 1))
+    with pytest.raises(InputsChanged):
+        runner.step(*run.pairs[0])
 
 
 def wrong(engine, model):
