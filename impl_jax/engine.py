@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import inspect
+import types
 
 import flax
 import jax
@@ -71,10 +72,12 @@ def to_numpy(array):
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
     kind, arguments = components.component(__package__, component, config)
+    key = jax.random.key(0)  # for all: the weights that it draws are replaced
+    rngs = types.SimpleNamespace(params=lambda: key)
 
     def make():
         if "rngs" in inspect.signature(kind.__init__).parameters:
-            return kind(*arguments, rngs=nnx.Rngs(0))
+            return kind(*arguments, rngs=rngs)
         return kind(*arguments)
 
     module = nnx.eval_shape(make)
