@@ -70,10 +70,25 @@ def chunks(texts, batch):
         if chunk:
             yield chunk
             chunk = []
-        for count, line in enumerate(sys.stdin.buffer, start=1):
-            yield [(f"line {count}", line.rstrip(b"\r\n"))]
+        for count, line in enumerate(lines(sys.stdin.buffer), start=1):
+            yield [(f"line {count}", line)]
     for start in range(0, len(chunk), batch):
         yield chunk[start:start + batch]
+
+
+def lines(stream):
+    """A stream's lines, without their ends.
+
+    Of one that is longer than any text only as much is kept as says so: it
+    may never end.
+    """
+    from parity.runs.translation import LONGEST
+    most = LONGEST + len(b".\r\n")
+    while line := stream.readline(most):
+        kept = line.rstrip(b"\r\n")
+        while len(line) == most and not line.endswith(b"\n"):
+            line = stream.readline(most)
+        yield kept
 
 
 class Answers:

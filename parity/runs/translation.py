@@ -23,6 +23,9 @@ from parity.runs import doubt
 from parity.runs.training import padded
 
 
+#: The longest text that is read, in bytes or characters.
+LONGEST = 100_000
+
 #: Models of fewer parameters compute on one thread.
 SMALL = 5_000_000
 
@@ -128,6 +131,10 @@ class Answer:
 
 def read(model, text, what):
     """An Answer without hypotheses, of a text or of a line's bytes."""
+    if len(text) > LONGEST:
+        return Answer(None, f"{what} has more than {LONGEST:,} "
+                      f"{'bytes' if isinstance(text, bytes) else 'characters'}"
+                      "; shorten it, or divide it into several.")
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")

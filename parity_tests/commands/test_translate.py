@@ -1,5 +1,6 @@
 """From text to text, on the command line and in Python."""
 
+import io
 import json
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.check import golden
 from parity.cli import app
-from parity.commands.answering import Answers
+from parity.commands.answering import Answers, lines
 from parity.runs import translation
 
 FRIDAY = "vendredi 20 novembre 2026"
@@ -85,6 +86,25 @@ def test_standard_input_is_answered_line_by_line():
     assert "the answer to line 6 is doubtful" in found.stderr
     assert "line 3 is empty" in found.stderr
     assert found.stderr.count("\n") == 4
+
+
+def test_a_line_without_an_end_is_not_kept():
+    """Of 20 MB a hundredth is read, and the next line is answered."""
+    found = run("-", lines=b"7" * 20_000_000 + b"\n20 novembre 2026\n")
+    assert found.exit_code == 2 and found.stdout == "\n2026-11-20\n"
+    assert found.stderr == (
+        "parity: line 1 has more than 100,000 bytes; shorten it, or divide "
+        "it into several.\n")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+@pytest.mark.parametrize("more", [-3, -1, 0, 1, 2, 3, translation.LONGEST])
+def test_lines_around_the_longest(end, more):
+    first = b"a" * (translation.LONGEST + more)
+    found = list(lines(io.BytesIO(first + end + (b"b\n" if end else b""))))
+    assert len(found) == 1 + bool(end) and found[1:] == [b"b"] * bool(end)
+    assert found[0] == first or more > 1
+    assert (len(found[0]) > translation.LONGEST) == (more > 0)
 
 
 def test_an_answer_comes_before_the_next_question():
