@@ -14,20 +14,26 @@ EVERY = 10
 
 
 def of_curves(site):
-    """The learning curves that ship with the model, if they do."""
-    shown = {"picture": "", "file": f"weights/{golden.TRAINED}.png",
+    """The learning curves that ship with the models, if they do."""
+    first, second = (picture_of(name) for name in golden.MODELS)
+    shown = {"picture": first, "second": second,
+             "file": f"weights/{golden.TRAINED}.png",
              "config": site.values.config.as_dict(), "data": None,
              "apart": ()}
-    picture = golden.FOLDER / f"{golden.TRAINED}.png"
     table = golden.FOLDER / f"{golden.TRAINED}.curves.tsv"
-    if picture.is_file():
-        shown["picture"] = "data:image/png;base64," + base64.b64encode(
-            golden.sound(picture.name).read_bytes()).decode()
     if table.is_file():
         losses, exact = read(golden.sound(table.name))
         shown |= {"data": data(losses), "apart": apart(losses),
                   "exact": exact}
     return shown
+
+
+def picture_of(name):
+    """The picture of a model's curves as an address, or "" without one."""
+    if not (golden.FOLDER / f"{name}.png").is_file():
+        return ""
+    return "data:image/png;base64," + base64.b64encode(
+        golden.sound(f"{name}.png").read_bytes()).decode()
 
 
 def read(path):
