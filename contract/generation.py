@@ -132,7 +132,8 @@ class GenerationConfig:
                 f"max_tokens is {self.max_tokens}, but the position table has "
                 f"{config.max_length} rows; choose at most that.")
         for each in self.eos_ids:
-            if each >= config.target_vocab or each == config.pad_id:
+            padding = each == config.pad_id and not self.allow_padding
+            if each >= config.target_vocab or padding:
                 raise InputError(
                     f"eos_id {each} is padding or not in the vocabulary; "
                     f"choose another id below {config.target_vocab}.")

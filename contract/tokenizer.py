@@ -45,18 +45,20 @@ class Tokenizer:
             their other names in CALLED.
         unknown_id: the fourth's; None if no text is unknown.
         vocab_size: V.
-        framed: whether a text is encoded with the special tokens that its
-            ``tokenizer.json`` puts around it, as others' models are used.
+        framed: whether it is used as others use their own: a text is encoded
+            with the special tokens that its ``tokenizer.json`` puts around it,
+            one that is written in a text is meant, and any may be missing,
+            whose id is None then.
     """
 
     def __init__(self, inner, framed=False):
         ids = [_id_of(inner, token) for token in SPECIAL]
-        if None in ids[:3]:
+        if None in ids[:3] and not framed:
             token = SPECIAL[ids.index(None)]
             raise InputError(
                 f"the tokenizer has no token {token!r}, nor "
                 f"{', '.join(CALLED[token])}; add one to it.")
-        inner.encode_special_tokens = True  # "<s>" in a text is text
+        inner.encode_special_tokens = not framed  # "<s>" in a text is text
         inner.no_padding()
         inner.no_truncation()
         self.inner, self.framed = inner, framed
@@ -120,6 +122,11 @@ class Tokenizer:
             vocab_size=vocab_size, special_tokens=list(SPECIAL),
             show_progress=False))
         return cls(inner)
+
+    @property
+    def last_id(self):
+        """The highest id that a token has; -1 without any."""
+        return max(self.inner.get_vocab().values(), default=-1)
 
     @property
     def digest(self):

@@ -1,11 +1,11 @@
 """BART, as Hugging Face's transformers have it."""
 
 from contract.dialects.dialect import Dialect
-from contract.dialects.fairseq import SIZES, stacks
+from contract.dialects.fairseq import SIZES, stacks, unbiased
 from contract.dialects.rows import ROW, SAME, Entry, norm
 from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import (
-    ACTIVATIONS, ATTENTIONS, SCALE_EMBEDDING)
+    ACTIVATIONS, ATTENTIONS, SCALE_EMBEDDING, SYNONYMS)
 
 
 def _ends(stack, ours):
@@ -41,8 +41,11 @@ BART = Dialect(
         "pad_token_id": 1, "dropout": 0.1, "activation_function": "gelu",
         "scale_embedding": False,
     },
+    synonyms=SYNONYMS,
     only={"model_type": "bart", "tie_word_embeddings": True},
+    adjust=unbiased,
     search=HUGGING_FACE,
+    prefix="model.",
     model_types=("bart",),
     aliases={name: "model.shared.weight" for name in (
         "lm_head.weight", "model.encoder.embed_tokens.weight",

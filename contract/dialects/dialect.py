@@ -28,6 +28,7 @@ class Dialect:
             {their value: the fields that it means}. Of a tuple of keys the
             value is the tuple of theirs.
         defaults: their configuration where a file leaves a key out.
+        synonyms: {another name that their library reads: the key it is}.
         required: the keys that a file must have.
         only: {their key: the one value that can be computed here}.
         rows: the weights, see ``rows.py``; or a function of our
@@ -62,6 +63,7 @@ class Dialect:
     fixed: dict = dataclasses.field(default_factory=dict)
     keys: dict = dataclasses.field(default_factory=dict)
     defaults: dict = dataclasses.field(default_factory=dict)
+    synonyms: dict = dataclasses.field(default_factory=dict)
     required: tuple = ()
     only: dict = dataclasses.field(default_factory=dict)
     rows: tuple | typing.Callable = ()
@@ -88,7 +90,8 @@ class Dialect:
     def vocabulary(self):
         """The keys of a description that it reads."""
         return {name for key in self.keys for name in names_of(key)} | {
-            *self.asked, *self.required, *self.only, *self.defaults}
+            *self.asked, *self.required, *self.only, *self.defaults,
+            *self.synonyms}
 
     def config(self, described, arrays=None):
         """Our configuration of a model that they describe by a dict.
@@ -97,6 +100,7 @@ class Dialect:
             InputError: a key is missing, or has a value that cannot be
                 computed here; it is named.
         """
+        described = self._by_key(described)
         for key in self.required:
             if key not in described:
                 raise InputError(
@@ -121,6 +125,20 @@ class Dialect:
                 fields[field] = word
         fields = self.adjust(fields, theirs, arrays or {})
         return TransformerConfig().replace(**fields)
+
+    def _by_key(self, described):
+        """A description by the keys of the table alone."""
+        made = {key: value for key, value in described.items()
+                if key not in self.synonyms}
+        for other, key in self.synonyms.items():
+            if described.get(other) is None:
+                continue
+            if made.get(key, described[other]) != described[other]:
+                raise InputError(
+                    f"{other} is {described[other]!r}, but {key} is "
+                    f"{made[key]!r}; for {self.name} they are one.")
+            made[key] = described[other]
+        return made
 
     def describe(self, config):
         """Their description of a model of ours, the inverse of ``config``.
@@ -215,8 +233,9 @@ class Dialect:
     def _each_once(self, arrays, wanted):
         """The Transformer's arrays under today's names, a tied one once."""
         found = {self._today(name, arrays): array
-                 for name, array in arrays.items()
-                 if not self.holds_nothing(name)}
+                 for name, array in arrays.items()}
+        found = {name: array for name, array in found.items()
+                 if name in wanted or not self.holds_nothing(name)}
         found = {name: array for name, array in found.items()
                  if not self._any(self.apart, name)}
         for alias, name in self.aliases.items():
@@ -225,8 +244,9 @@ class Dialect:
             array = found.pop(alias)
             if not np.array_equal(found.setdefault(name, array), array):
                 raise InputError(
-                    f"the arrays {alias!r} and {name!r} differ, but are tied "
-                    f"in {self.name}; check the configuration.")
+                    f"the arrays {alias!r} and {name!r} differ, but "
+                    f"{self.name} has a table for models alone in which they "
+                    "are tied; check tie_word_embeddings.")
         return found
 
     def aside(self, arrays):

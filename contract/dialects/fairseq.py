@@ -21,6 +21,16 @@ def stacks(prefix=""):
     return rows
 
 
+def unbiased(fields, described, arrays):
+    """The fields of a file without the projection's bias, which is 0 then.
+
+    So is that of a model which was stored without its projection.
+    """
+    if not arrays or "final_logits_bias" in arrays:
+        return fields
+    return {**fields, "output_bias": False}
+
+
 #: The sizes of a model, as BART's and Marian's ``config.json`` have them.
 SIZES = {
     "d_model": "d_model", "encoder_layers": "n_encoder_layers",

@@ -1,10 +1,32 @@
 """Marian in Hugging Face's transformers, which is not Marian in two fields."""
 
+import numpy as np
+
 from contract.dialects.dialect import Dialect
-from contract.dialects.fairseq import SIZES, stacks
+from contract.dialects.fairseq import SIZES, stacks, unbiased
 from contract.dialects.rows import ROW, SAME, Entry
 from contract.dialects.searches import HUGGING_FACE
-from contract.dialects.words import ATTENTIONS, SCALE_EMBEDDING, SWISH
+from contract.dialects.words import (
+    ATTENTIONS, SCALE_EMBEDDING, SWISH, SYNONYMS)
+from contract.sinusoids import halves_table, in_float32
+
+_TABLES = {"source_positions.table": "encoder.embed_positions.weight",
+           "target_positions.table": "decoder.embed_positions.weight"}
+
+
+def _positions(fields, described, arrays):
+    """Positions are a file's own where it has them and they are not sines.
+
+    transformers reads them; in a file of float16 they are rounded to it.
+    """
+    fields = unbiased(fields, described, arrays)
+    tables = [array for name, array in arrays.items()
+              if name.removeprefix("model.") in _TABLES.values()]
+    sines = in_float32(halves_table(fields["max_length"], fields["d_model"])
+                       ) if tables else None
+    if all(np.array_equal(table, sines) for table in tables):
+        return fields
+    return {**fields, "positions": "learned", "position_rounding": "none"}
 
 HF_MARIAN = Dialect(
     name="hf_marian",
@@ -13,6 +35,7 @@ HF_MARIAN = Dialect(
         "Sines first, then cosines; the table is rounded to float32.",
         "ε is 1e-5, where Marian itself has 1e-6.",
         "Pairs are divided by d/2, where Marian itself divides by d/2 - 1.",
+        "Positions that a file has, as older ones do, are read as they are.",
         "The feed-forward is x σ(x), in the files of opus.",
         "The projection is tied and has a bias.",
     ),
@@ -31,16 +54,21 @@ HF_MARIAN = Dialect(
         "pad_token_id": 58100, "dropout": 0.1,
         "activation_function": "swish", "scale_embedding": True,
     },
+    synonyms=SYNONYMS,
     only={"model_type": "marian", "share_encoder_decoder_embeddings": True,
           "tie_word_embeddings": True},
+    adjust=_positions,
     search=HUGGING_FACE,
+    prefix="model.",
     model_types=("marian",),
     aliases={name: "model.shared.weight" for name in (
         "lm_head.weight", "model.encoder.embed_tokens.weight",
         "model.decoder.embed_tokens.weight")},
-    ignored=(r"model\.(en|de)coder\.embed_positions\.weight",),
+    ignored=tuple(f"model.{name}" for name in _TABLES.values()),
     rows=(
         Entry("source_embedding.table", "model.shared.weight", SAME),
+        *(Entry(ours, f"model.{theirs}", SAME)
+          for ours, theirs in _TABLES.items()),
         *stacks("model."),
         Entry("projection.bias", "final_logits_bias", ROW),
     ),

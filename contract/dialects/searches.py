@@ -35,6 +35,10 @@ NOTHING = {
     "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "min_p": 0.0,
     "penalty_alpha": 0.0, "guidance_scale": 1.0, "sequence_bias": {},
     "renormalize_logits": False, "exponential_decay_length_penalty": [],
+    "remove_invalid_values": False, "token_healing": False, "top_h": None,
+    "max_time": None, "stop_strings": None, "dola_layers": None,
+    "constraints": None, "force_words_ids": None, "watermarking_config": None,
+    "forced_decoder_ids": [],
 }
 
 
@@ -75,7 +79,9 @@ def fields(dialect, described, generation=None, prompt=1):
         made |= _repeats(given["no_repeat_ngram_size"], prompt, undone)
     if prompt == 1 and "forced_bos_token_id" in given:
         made["forced_bos_id"] = given["forced_bos_token_id"]
-    made |= _method(given) | _lengths(given, prompt)
+    if "forced_bos_id" in made and "begin_suppress_tokens" in made:
+        undone.append("begin_suppress_tokens after forced_bos_token_id")
+    made |= _method(given, undone) | _lengths(given, prompt)
     ends = (made["eos_id"], *made.get("more_eos_ids", ()))
     if words := _suppressed(given, ends, undone):
         made["suppress_tokens"] = words
@@ -104,11 +110,13 @@ def _check(given):
                 f"{key} is {value!r} in the files of a search; change it.")
 
 
-def _method(given):
-    """The method, and how a beam ends."""
+def _method(given, undone):
+    """The method, and how a beam ends; beams that sample go undone."""
     made = {}
     if given.get("num_beams", 1) > 1:
         made |= {"method": "beam", "beam": given["num_beams"]}
+        if given.get("do_sample"):
+            undone.append("do_sample True")
     elif given.get("do_sample"):
         made |= {"method": "sample", "top_k": given.get("top_k", 50)}
     if "early_stopping" in given:

@@ -9,7 +9,7 @@ from contract.dialects.dialect import Dialect
 from contract.dialects.fairseq import stacks
 from contract.dialects.rows import SAME, Entry, norm
 from contract.dialects.searches import HUGGING_FACE
-from contract.dialects.words import ACTIVATIONS, ATTENTIONS
+from contract.dialects.words import ACTIVATIONS, ATTENTIONS, SYNONYMS
 
 WHISPER = Dialect(
     name="whisper",
@@ -51,6 +51,7 @@ WHISPER = Dialect(
         "max_target_positions": 448, "activation_function": "gelu",
         "num_mel_bins": 80,
     },
+    synonyms=SYNONYMS,
     only={"model_type": "whisper", "scale_embedding": False},
     search=HUGGING_FACE,
     model_types=("whisper",),

@@ -14,6 +14,11 @@ SWISH = {"swish": {"activation": "silu"}, **ACTIVATIONS}
 SCALE_EMBEDDING = {True: {"embedding_scale": "root"},
                    False: {"embedding_scale": "none"}}
 
+#: The other names by which BART, Marian and Whisper read their keys.
+SYNONYMS = {"hidden_size": "d_model",
+            "num_attention_heads": "encoder_attention_heads",
+            "num_hidden_layers": "encoder_layers"}
+
 #: Each layer's attention weights, as Hugging Face's outputs call them.
 ATTENTIONS = {
     "encoder_attentions{i}": "encoder.layers.{i}.self_attention.weights",

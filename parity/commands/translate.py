@@ -111,6 +111,11 @@ def translate(
             raise InputError(
                 f"{str(weights)!r} does not say how sure right answers are; "
                 "leave --strict out, or train with more pairs to test on.")
+        if model.tokenizer.bos_id is None or model.tokenizer.eos_id is None:
+            raise InputError(
+                f"the tokenizer of {str(weights)!r} does not say how a target "
+                "begins and ends; ask parity run, which reads the model's own "
+                "files.")
         settings = GenerationConfig(
             method="beam" if beam else "sample" if sample else "greedy",
             bos_id=model.tokenizer.bos_id,

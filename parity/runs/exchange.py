@@ -145,14 +145,14 @@ def _check_vocabulary(path, config):
         return
     import tokenizers
     try:
-        count = tokenizers.Tokenizer.from_file(str(path)).get_vocab_size()
+        vocabulary = tokenizers.Tokenizer.from_file(str(path)).get_vocab()
     except Exception as error:  # the library raises Exception itself
         raise InputError(
             f"the tokenizer.json beside the model cannot be read "
             f"({str(error)[:80]}); fetch it again.") from None
-    if count > config.target_vocab:
+    if (last := max(vocabulary.values(), default=0)) >= config.target_vocab:
         raise InputError(
-            f"the tokenizer has {count} tokens, but the model "
+            f"the tokenizer has a token {last}, but the model only "
             f"{config.target_vocab}; they do not belong together.")
 
 
@@ -209,9 +209,17 @@ def searching(folder, model, texts):
         fields, undone = searches.fields(
             dialect, description["original"], generation(folder), prompt)
     fields["max_tokens"] = min(most, fields.get("max_tokens", most))
-    return GenerationConfig(**{
-        "bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id,
-        **fields}), undone
+    fields = {"bos_id": tokenizer.bos_id, "eos_id": tokenizer.eos_id, **fields}
+    if config.stacks == "decoder" and fields["bos_id"] is None:
+        fields["bos_id"] = 0  # a prompt is continued, so it is not read
+    for field, key in (("bos_id", "decoder_start_token_id"),
+                       ("eos_id", "eos_token_id")):
+        if fields[field] is None:
+            raise InputError(
+                f"the files in {str(folder)!r} do not say which token "
+                f"{'begins' if field == 'bos_id' else 'ends'} an answer; add "
+                f"{key!r} to {GENERATION}.")
+    return GenerationConfig(**fields), undone
 
 
 def export(folder, name, out):

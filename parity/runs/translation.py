@@ -19,7 +19,7 @@ from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT, score_limit
-from parity.runs import doubt
+from parity.runs import doubt, pieces
 from parity.runs.training import padded
 
 
@@ -66,15 +66,22 @@ class Model:
                 "weights that parity train wrote.") from None
         weights.check_layers(config, len(arrays), str(path))
         weights.check(arrays, weights.schema(config), str(path))
-        tokenizer_path = tokenizer_path or beside(path)
-        tokenizer = Tokenizer.load(
-            tokenizer_path, description.get("framed") is True)
+        foreign = description.get("framed") is True
+        if tokenizer_path is None and foreign and pieces.stored(path.parent):
+            tokenizer_path = path.parent
+            tokenizer = pieces.Pieces(path.parent)
+        else:
+            tokenizer_path = tokenizer_path or beside(path)
+            tokenizer = Tokenizer.load(tokenizer_path, foreign)
         sizes = {config.source_vocab, config.target_vocab}
-        mismatch = (sizes != {tokenizer.vocab_size}
-                 or tokenizer.pad_id != config.pad_id
-                 or description.get("tokenizer", tokenizer.digest)
-                 != tokenizer.digest)
-        if mismatch:
+        if foreign:  # its model may have rows that no token has
+            matches = len(sizes) == 1 and tokenizer.last_id < max(sizes)
+            tokenizer.pad_id = config.pad_id
+        else:
+            matches = (sizes == {tokenizer.vocab_size}
+                       and tokenizer.pad_id == config.pad_id)
+        if not matches or description.get(
+                "tokenizer", tokenizer.digest) != tokenizer.digest:
             raise InputError(
                 f"{str(tokenizer_path)!r} is not the tokenizer of "
                 f"{str(path)!r}; give the one that it was trained with.")
@@ -98,7 +105,7 @@ def beside(path):
     raise InputError(
         f"there is no {path.stem}.tokenizer.json nor tokenizer.json beside "
         f"{str(path)!r}; put it there, or give it to parity translate with "
-        "--tokenizer.")
+        "--tokenizer. transformers' AutoTokenizer writes one of older files.")
 
 
 @dataclasses.dataclass
@@ -179,8 +186,9 @@ class Translator:
         self.dtype, self.device = dtype, device
         self.native_model = self._built(engine)
 
-    def _built(self, engine):
-        return engine.build("transformer", self.model.config, {
+    def _built(self, engine, **changes):
+        return engine.build("transformer", self.model.config.replace(
+            **changes), {
             name: array.astype(self.dtype)
             for name, array in self.model.arrays.items()},
             self.dtype, self.device)
@@ -201,9 +209,13 @@ class Translator:
                 self.model.tokenizer,
                 [questions[i].ids.tolist() for i in places],
                 self.model.config.max_length)
+            native_model = self.native_model
+            if prompts and self.model.config.pad_id in source:
+                native_model = self._built(self.engine, pad_id=an_id_beside(
+                    [*source[0], *settings.eos_ids]))
             with threadpool_limits(1 if self.small else None):
                 result = self.engine.generate(
-                    self.native_model, source, settings,
+                    native_model, source, settings,
                     rows=first_row + np.array(places))
             for i, tokens, scores in zip(
                     places, result["tokens"], result["scores"]):
@@ -250,6 +262,11 @@ class Translator:
             np.asarray(steps[f"{stack}.layers.{i}.{part}.weights"])[0]
             for i in range(count)])
             for kind, (stack, count, part) in kinds.items()}
+
+
+def an_id_beside(ids):
+    """The first that is none of ids: in a prompt no token is padding."""
+    return next(i for i in range(len(ids) + 1) if i not in ids)
 
 
 def translators(port_names, model, dtype="float64", device="cpu"):
