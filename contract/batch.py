@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from contract import checks
+from contract.errors import amount
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,7 @@ def check_search(config, source, settings, rows):
     if rows.shape != (len(source),) or rows.dtype.kind not in "iu":
         raise checks.InputError(
             f"the rows are {rows.dtype} of shape {list(rows.shape)}; give a "
-            f"whole number for each of the {len(source)} sources.")
+            f"whole number for each of {amount(len(source), 'source')}.")
     return rows
 
 

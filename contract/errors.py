@@ -17,6 +17,13 @@ class InputError(ValueError):
     """
 
 
+def amount(count, thing):
+    """How many there are of a thing, in words: 1 step, 2 steps, 3 entries."""
+    if count != 1:
+        thing = f"{thing[:-1]}ies" if thing.endswith("try") else f"{thing}s"
+    return f"{count} {thing}"
+
+
 def visible(text):
     """A foreign text, its control characters written as ``\\x1b``."""
     return CONTROL.sub(lambda match: repr(match[0])[1:-1], text)

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from contract import random
-from contract.errors import InputError
+from contract.errors import InputError, amount
 from contract.files import check_ordinary, new_file, told
 
 #: The only metadata key that we write; safetensors stores several in random
@@ -160,8 +160,9 @@ def check_layers(config, count, what):
     layers = config.n_encoder_layers + config.n_decoder_layers
     if layers > count:
         raise InputError(
-            f"{what} have {count} arrays, and their configuration {layers} "
-            "layers; choose the configuration that they were made for.")
+            f"{what} have {amount(count, 'array')}, and their configuration "
+            f"{amount(layers, 'layer')}; choose the configuration that they "
+            "were made for.")
 
 
 def check(weights, shapes, what="the weights"):

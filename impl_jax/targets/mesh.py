@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from contract import fast_forms
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
-from contract.errors import InputError
+from contract.errors import InputError, amount
 from contract.sharding import divided_axis
 from impl_jax.engine import SEARCHES, drawn, export, to_numpy
 from impl_jax.fast import engine, train
@@ -49,7 +49,8 @@ class MeshEngine:
         there = jax.devices("cpu")
         if len(there) < count:
             raise InputError(
-                f"JAX has {len(there)} devices here, and the mesh has {count}.")
+                f"JAX has {amount(len(there), 'device')} here, and the "
+                f"mesh has {count}.")
         self.mesh = Mesh(
             grid_of(there[:count], axes["data"], axes["model"]),
             ("data", "model"))

@@ -16,7 +16,7 @@ from keras.distribution import (
 from contract import fast_forms
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
-from contract.errors import InputError
+from contract.errors import InputError, amount
 from contract.sharding import divided_axis
 from impl_keras.engine import SEARCHES, drawn, on, to_native, to_numpy
 from impl_keras.fast import engine, search, train
@@ -53,8 +53,8 @@ class MeshEngine:
         count, there = axes["data"] * axes["model"], list_devices("cpu")
         if len(there) < count:
             raise InputError(
-                f"Keras has {len(there)} devices here, and the mesh has "
-                f"{count}.")
+                f"Keras has {amount(len(there), 'device')} here, and the "
+                f"mesh has {count}.")
         # keras: DataParallel warns of a mesh of two axes.
         names = ["data"] if mode == "DataParallel" else ["data", "model"]
         self.mesh = DeviceMesh(

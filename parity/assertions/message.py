@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from contract.errors import amount
 from parity.numerics import dtypes
 from parity.numerics.comparator import Difference, relative_error
 
@@ -140,7 +141,7 @@ def table(wrong, count):
         reason = "" if one.reason.startswith("worst at") else one.reason
         notes.append("; ".join(filter(None, (reason, one.hint))))
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [f"{len(wrong)} of {count} comparisons "
+    lines = [f"{len(wrong)} of {amount(count, 'comparison')} "
              f"{'diverges' if len(wrong) == 1 else 'diverge'}:"]
     for row, note in zip(rows, notes):
         lines.append("  " + "  ".join(

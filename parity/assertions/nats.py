@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from contract.errors import InputError, is_real, is_whole, one_of
+from contract.errors import InputError, amount, is_real, is_whole, one_of
 from parity.assertions.arrays import as_array
 from parity.numerics.softmax import log_softmax
 
@@ -98,11 +98,12 @@ class Nats:
         """The sums and the largest difference, in words."""
         row, place = self.place
         neither = int((np.isinf(self.a) & np.isinf(self.b)).sum())
-        return (f"log p of {self.counted.sum()} tokens ({self.contract}): "
+        return (f"log p of {amount(self.counted.sum(), 'token')} "
+                f"({self.contract}): "
                 f"{self.a.sum():.6g} nats in a, {self.b.sum():.6g} in b; they "
                 f"differ most at row {row}, place {place}, by "
                 f"{self.error:.2g} nats." + (
-                    f" Of {neither} token{'s' * (neither > 1)} both say that "
+                    f" Of {amount(neither, 'token')} both say that "
                     f"{'they' if neither > 1 else 'it'} cannot come."
                     if neither else ""))
 

@@ -12,8 +12,9 @@ import dataclasses
 
 import numpy as np
 
-from contract.errors import InputError
+from contract.errors import InputError, amount
 from parity.causes import integers, nonfinite
+from parity.causes.casts import cast
 from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
 from parity.causes.explanation import Explanation, give_names
@@ -87,7 +88,7 @@ class Explaining:
             looked_into += not row.rounding
         if left_out:
             self.findings.note(
-                f"{left_out} more rows diverge, and why was not asked.")
+                f"Why {amount(left_out, 'more row')} diverged was not asked.")
         return [*first, *self.findings.finished(rows)]
 
     def arrays(self, row):
@@ -131,6 +132,9 @@ class Explaining:
         array = row_array(self.a, row)
         if not is_float(array) or not array.size:
             return None
+        if each := cast(row, self.a, self.b):
+            self.findings.add([each])
+            return True
         if not self.fair(pair, row):
             if self.key(row) in self.rounding:
                 return True  # both hand on, to the bit, what was shown before

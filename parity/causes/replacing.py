@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from contract.errors import InputError
+from contract.errors import InputError, amount
 from parity.causes.explain import explain
 from parity.causes.findings import told_alike
 from parity.comparison.belonging import rearranged_back
@@ -152,6 +152,6 @@ def _ended(comparison, instead, row):
     ends = any(each.diverges for each in comparison.rows
                if each.part == OUTPUT and each.a == WHOLE)
     more = ", as many as are tried," if len(instead) == MOST else ""
-    return (f"b was run on with a's numbers at {len(instead)} "
-            f"step{'s' * (len(instead) > 1)}{more}; then the models' outputs "
+    return (f"b was run on with a's numbers at "
+            f"{amount(len(instead), 'step')}{more}; then the models' outputs "
             + ("still differ." if ends or row else "agree."))

@@ -7,9 +7,10 @@ work while others are compared; then it yields a list of Rows a device.
 import itertools
 import time
 
+from contract.errors import amount
 from parity.check import (
     cases, face, generation, kinks, lockstep, training_runs, workers)
-from parity.check.report import Report, Row, Time
+from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference
@@ -99,12 +100,13 @@ class Parts:
 
     def _ask(self, models, preset, dtype, case, truth, keep):
         """Ask every port for a case: {device: {port: Future}}."""
+        size = ", full size" if case.name == FULL_SIZE_CASE else ""
         inputs = [rounding.rounded(x, dtype) for x in case.inputs]
         return {
             device: {
                 name: port.ask(
-                    f"{preset} {dtype}", workers.differences, models[device],
-                    case, inputs, truth, keep)
+                    f"{preset}{size} {dtype}", workers.differences,
+                    models[device], case, inputs, truth, keep)
                 # TensorFlow never gives memory back, so that Keras goes last.
                 for name, port in sorted(
                     there.items(), key=lambda item: item[0] == "keras")
@@ -197,7 +199,8 @@ class Parts:
         for search, answers in zip(searches, requests):
             truth = generation.truth_of(
                 *asked, source, search.settings, dtype, exact)
-            case = f"{search.name}: {len(truth.rows)} sources, by {sizes}"
+            sources = amount(len(truth.rows), "source")
+            case = f"{search.name}: {sources}, by {sizes}"
             if truth.close:
                 case += f"; {truth.close} near a tie, left out"
             own = [] if "numpy" in self.engines else [("numpy", workers.answer(

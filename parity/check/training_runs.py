@@ -23,6 +23,7 @@ import numpy as np
 import contract.config
 import contract.training
 from contract.config import TransformerConfig
+from contract.errors import amount
 from contract.training import TrainingConfig
 from parity.check import cases, covering
 from parity.numerics.dtypes import BOTH
@@ -148,7 +149,8 @@ def usual(config, steps):
     """A preset's run, with label smoothing whether it has some or not."""
     config = configured(config)
     return TrainingRun(
-        name=f"training, {steps} steps", config=config, training=TRAINING,
+        name=f"training, {amount(steps, 'step')}", config=config,
+        training=TRAINING,
         pairs=tuple(batches(config, step) for step in range(1, steps + 1)))
 
 

@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from contract.errors import InputError, one_of, visible
+from contract.errors import InputError, amount, one_of, visible
 from contract.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, USAGE
@@ -141,8 +141,8 @@ class Answers:
         if not self.cut(answer):
             return
         most = self.settings.max_tokens
-        print(f"parity: the answer to {what} has no end after {most} "
-              f"token{'s' * (most > 1)} and is cut there; "
+        print(f"parity: the answer to {what} has no end after "
+              f"{amount(most, 'token')} and is cut there; "
               + ("the model can give no more, so give a shorter text."
                  if most == self.model.config.max_length
                  else "raise --max-tokens.") + self._kept(), file=sys.stderr)

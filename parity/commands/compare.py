@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from contract.files import check_writable, write_json
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
@@ -49,8 +49,9 @@ def dump(
         with running(target):
             recording = trace(model, *inputs, **keywords)
         folder.dump(recording, out)
-        print(f"made {out}: {len(recording.steps)} steps, "
-              f"{len(recording.parameters)} parameters, {recording.dtype}")
+        print(f"made {out}: {amount(len(recording.steps), 'step')}, "
+              f"{amount(len(recording.parameters), 'parameter')}, "
+              f"{recording.dtype}")
         for note in recording.notes:
             print(f"note: {note}")
 

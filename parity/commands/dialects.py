@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from contract.dialects.table import SYSTEMS
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from contract.files import check_writable
 from parity import ports
 from parity.commands import answering
@@ -105,7 +105,8 @@ def import_(
     with told_plainly():
         model = exchange.foreign(path, as_, exchange.said(words or ()))
         exchange.keep(model, out)
-        print(f"made {out}: {model.dialect.name}, {len(model.arrays)} arrays"
+        print(f"made {out}: {model.dialect.name}, "
+              f"{amount(len(model.arrays), 'array')}"
               + (f", {len(model.apart)} kept apart" if model.apart else ""))
 
 

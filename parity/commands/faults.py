@@ -5,6 +5,7 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
+from contract.errors import amount
 from contract.files import check_writable, write_json, write_whole
 from parity import ports
 from parity.commands.options import Json, Markdown
@@ -61,7 +62,8 @@ def faults(
             if fault.topic in selection:
                 out.print(f"no fault: {fault.name}, since "
                           f"{fault.equivalent}")
-        out.print(f"{len(rows)} faults in ports: {len(rows) - len(wrong)} "
+        out.print(f"{amount(len(rows), 'fault')} in ports: "
+                  f"{len(rows) - len(wrong)} "
                   f"caught at their step and named, {len(wrong)} not")
         if json_file:
             write_json(json_file, {"schema": 1, "rows": [

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 import typer
 from rich.table import Table
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from contract.files import check_writable
 from parity import ports
 from parity.commands.options import unable
@@ -120,5 +120,6 @@ def report(out, results, seconds):
         every = [a + b for a, b in zip(every, numbers)]
     table.add_row("all", *map(str, every))
     out.print(table)
-    out.print(f"{every[0]} mutants in {seconds:.0f} seconds: {every[-1]} "
+    out.print(f"{amount(every[0], 'mutant')} in {seconds:.0f} seconds: "
+              f"{every[-1]} "
               "survived")

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from contract.config import PRESETS, preset
 from contract.config import CHOICES as MODEL_CHOICES
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from contract.files import check_writable, write_json
 from contract.training import CHOICES, TrainingConfig
 from parity import ports
@@ -250,8 +250,8 @@ def follow(run, steps, every):
     if count:
         out.print(results_table(groups))
         out.print(f"exact: {exact} of {count}, {exact / count:.2%}")
-    out.print(f"{run.step - first} steps in {seconds:.0f} s; weights in "
-              f"{run.folder / training.WEIGHTS}")
+    out.print(f"{amount(run.step - first, 'step')} in {seconds:.0f} s; "
+              f"weights in {run.folder / training.WEIGHTS}")
     return results
 
 

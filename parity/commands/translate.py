@@ -5,7 +5,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from contract.files import check_writable, read_text
 from contract.generation import CHOICES, GenerationConfig
 from parity.commands.answering import names_of, respond
@@ -150,7 +150,7 @@ def tokenizer(
         trained.save(out)
         pieces = sum(len(trained.encode(text)) for text in texts)
         signs = sum(map(len, texts))
-        print(f"made {out}: {trained.vocab_size} tokens, "
+        print(f"made {out}: {amount(trained.vocab_size, 'token')}, "
               f"{signs / max(pieces, 1):.2f} characters a token in this text")
 
 

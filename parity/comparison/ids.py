@@ -1,5 +1,7 @@
 """Where two models' token ids part: often before either model is run."""
 
+from contract.errors import amount
+
 
 def parting(mine, other):
     """Where ids [B T] of a and of b part, and what one has more, in words.
@@ -10,7 +12,7 @@ def parting(mine, other):
             {mine.dtype.kind, other.dtype.kind} <= {"i", "u"}):
         return ""
     if len(mine) != len(other):
-        return f"a has {len(mine)} rows of ids and b {len(other)}"
+        return f"a has {amount(len(mine), 'row')} of ids and b {len(other)}"
     length = min(mine.shape[1], other.shape[1])
     differ = mine[:, :length] != other[:, :length]
     if not differ.any() and mine.shape == other.shape:

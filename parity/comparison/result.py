@@ -202,17 +202,23 @@ class Comparison:
             return ("Nothing was compared: no pair of arrays has any numbers "
                     "but zeros.")
         if verdict == INCOMPLETE and self.left_out:
-            return (f"All {self.compared} arrays compared match, but not all "
+            return (f"{self._all}, but not all "
                     f"of the models' outputs were compared: {self._left_out}.")
         if verdict == INCOMPLETE:
-            return (f"All {self.compared} arrays compared match, but the "
+            return (f"{self._all}, but the "
                     "models' outputs were not compared.")
         if verdict == MATCH:
-            return (f"All {self.compared} arrays compared match, including "
+            return (f"{self._all}, including "
                     f"the models' outputs{self._rearranged}.")
         if verdict == FLOAT32:
             return self._in_float32()
         return _sentence(first, self.rows)
+
+    @property
+    def _all(self):
+        """That all that was compared matches, in words."""
+        return ("The one array compared matches" if self.compared == 1
+                else f"All {self.compared} arrays compared match")
 
     @property
     def _rearranged(self):

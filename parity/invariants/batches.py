@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from parity.comparison.result import NOTHING, describe
 from parity.invariants.arguments import Call
 from parity.invariants.responses import (
@@ -84,7 +84,8 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
         if not asked:
             notes.append(_not_asked(name))
         elif name == ALONE and len(asked) < call.rows:
-            notes.append(f"asked alone were the first {len(asked)} rows of "
+            notes.append(f"asked alone were the first "
+                         f"{amount(len(asked), 'row')} of "
                          f"{call.rows}.")
         responses += [_response(call, base, way) for way in asked]
     return Responses(responses, describe(base), notes)

@@ -11,6 +11,7 @@ import time
 import numpy as np
 
 from contract.batch import Batch
+from contract.errors import amount
 from contract.generation import GenerationConfig
 from contract.sharding import copies
 from contract.training import TrainingConfig
@@ -67,7 +68,7 @@ def training_run(config, steps):
     """The TrainingRun of a mesh: two batches a step, one of them as above."""
     config = training_runs.configured(config)
     return training_runs.TrainingRun(
-        name=f"training, {steps} steps on a mesh", config=config,
+        name=f"training, {amount(steps, 'step')} on a mesh", config=config,
         training=TRAINING, pairs=tuple(
             tuple(np.stack(ids) for ids in zip(*(
                 (batch.source, batch.target) for batch in (

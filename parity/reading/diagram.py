@@ -8,6 +8,8 @@ alone, or with the norm before each sub-layer, is the same few lines.
 import dataclasses
 import importlib
 
+from contract.errors import amount
+
 #: Sizes of a model of which only its modules are looked at.
 SMALL = {"source_vocab": 8, "target_vocab": 8, "d_model": 8, "n_heads": 2,
          "n_kv_heads": None, "d_head": None, "d_ff": 8, "max_length": 8,
@@ -135,7 +137,7 @@ def sub_layer(config, kinds, path, words, stack):
     else:
         mask = "masked, " if (
             stack == "decoder" and path.endswith("self_attention")) else ""
-        heads = f"{config.n_heads} heads"
+        heads = amount(config.n_heads, "head")
         if config.kv_heads != config.n_heads:
             heads += f", {config.kv_heads} of keys"
         if config.attention_scale == "none":

@@ -5,7 +5,7 @@ import threading
 import warnings
 
 from contract.batch import Batch
-from contract.errors import InputError
+from contract.errors import InputError, amount
 from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
 from parity.reading.breaking import Breaking, breakable
@@ -97,7 +97,7 @@ def ids_of(values, text):
     ids = values.tokenizer.encode(text)
     if len(ids) > values.config.max_length:
         raise InputError(
-            f"the text has {len(ids)} tokens, but the model reads "
+            f"the text has {amount(len(ids), 'token')}, but the model reads "
             f"{values.config.max_length}; give a shorter one.")
     return ids
 

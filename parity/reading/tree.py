@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 from markupsafe import Markup
 
+from contract.errors import amount
 from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
 from parity.render import pictures
@@ -216,8 +217,9 @@ def drawing(search_tree, tokenizer):
     parts = [Markup(
         '<svg class="tree" viewBox="0 0 {0} {1}" width="{0}" height="{1}" '
         'role="img" aria-label="{2}">').format(
-            width, height, f"A tree of {len(search_tree.steps)} steps; the "
-            "table below has all of it")]
+            width, height, "A tree of "
+            f"{amount(len(search_tree.steps), 'step')}; the table "
+            "below has all of it")]
     lines, boxes = [], []
     for number, step in enumerate(search_tree.steps, start=1):
         parts.append(Markup('<text class="step" x="{}" y="13">step {}</text>')

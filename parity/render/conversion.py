@@ -2,6 +2,7 @@
 
 import collections
 
+from contract.errors import amount
 from parity.matching.rearrangement import SAME
 from parity.numerics.words import number
 
@@ -14,7 +15,8 @@ def found_words(found, out):
     mapping = found.mapping
     kinds = collections.Counter(map(_kind, mapping.entries))
     lines = [
-        f"{len(mapping.entries)} of B's {len(mapping.b)} parameters are made "
+        f"{len(mapping.entries)} of B's "
+        f"{amount(len(mapping.b), 'parameter')} are made "
         f"of A's {len(mapping.a)}: "
         + ", ".join(f"{count} {kind}" for kind, count in kinds.items())]
     for side, over in (("A", found.over_a), ("B", found.over_b)):
@@ -41,7 +43,8 @@ def found_words(found, out):
 
 def applied_words(applied, out):
     """What was made, a line each."""
-    lines = [f"made {out}: {len(applied.arrays)} arrays"] if out else []
+    lines = [f"made {out}: {amount(len(applied.arrays), 'array')}"
+             ] if out else []
     lines.append({
         True: "the way back gives the same weights, to the bit",
         False: "the way back does not give the same weights to the bit: "

@@ -6,6 +6,7 @@ import re
 
 from markupsafe import Markup
 
+from contract.errors import amount
 from parity import ports
 from parity.check import run
 from parity.numerics.comparator import DIVERGENCE
@@ -73,14 +74,14 @@ def charts_of(report):
             key=lambda entry: entry[0], default=(0.0, "", None))
         words = "Nothing was compared."
         if row is not None:
-            words = (f"{len(rows)} steps. Nearest to its limit: {port} at "
-                     f"{row.name}, {percent(worst)} of it.")
+            words = (f"{amount(len(rows), 'step')}. Nearest to its "
+                     f"limit: {port} at {row.name}, {percent(worst)} of it.")
         bad = [(row, port) for row in rows
                for port, difference in row.differences.items()
                if difference.verdict == DIVERGENCE]
         if bad:
-            words = (f"{len(rows)} steps. {bad[0][1]} diverges first at "
-                     f"{bad[0][0].name}.")
+            words = (f"{amount(len(rows), 'step')}. {bad[0][1]} "
+                     f"diverges first at {bad[0][0].name}.")
         title = f"{preset}{more}, {dtype}, {device}"
         charts.append(Chart(title, drawing(rows, title), rows, worst, words,
                             f"steps-{len(charts)}"))

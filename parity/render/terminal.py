@@ -223,10 +223,11 @@ def print_verdict(out, report):
 def counted(report):
     """How many comparisons were made and how they came out, in words."""
     diverging = len(report.divergences())
+    verb = "diverges" if diverging == 1 else "diverge"
     missing = report.expected - report.not_compared - report.compared
     parts = ["nothing was compared" if not report.compared else
              f"{report.compared:,} compared, "
-             + (f"{diverging:,} diverge" if diverging else "all match")]
+             + (f"{diverging:,} {verb}" if diverging else "all match")]
     if missing:
         parts.append(f"{missing:,} expected are not there")
     if report.not_compared:

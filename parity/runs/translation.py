@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from contract import weights
 from contract.batch import Batch
 from contract.config import TransformerConfig
-from contract.errors import InputError, is_real
+from contract.errors import InputError, amount, is_real
 from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
@@ -152,9 +152,9 @@ def read(model, text, what):
         return Answer(None, f"{what} is not UTF-8; write it in UTF-8.")
     ids = np.array(model.tokenizer.encode(text), np.int64)
     if len(ids) > model.config.max_length:
-        return Answer(text, f"{what} has {len(ids)} tokens, but the model "
-                      f"reads {model.config.max_length}; shorten it, or divide "
-                      "it into several.")
+        return Answer(text, f"{what} has {amount(len(ids), 'token')}, "
+                      f"but the model reads {model.config.max_length}; "
+                      "shorten it, or divide it into several.")
     return Answer(text, "", ids)
 
 

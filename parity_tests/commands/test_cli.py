@@ -223,6 +223,7 @@ def test_the_public_names_are_listed():
     (1200, ("keras", "jax"), 0,
      "1,200 compared, all match; 2,400 need keras and jax; 0.0 seconds"),
     (1200, (), 3, "1,200 compared, 3 diverge; 0.0 seconds"),
+    (12, (), 1, "12 compared, 1 diverges; 0.0 seconds"),
     (0, ("torch",), 0, "nothing was compared; 7 need torch; 0.0 seconds"),
 ])
 def test_what_was_compared_in_words(compared, absent, diverging, words):

@@ -218,3 +218,31 @@ def test_nnx_attention():
     assert 1e-9 < only.errors["without"] < 1e-6
     assert only.errors["b"] < 1e-12 and only.errors["a"] < 1e-12
     assert comparison.verdict == FLOAT32
+
+
+def test_nnx_embed_casts_to_the_dtype_it_was_built_with():
+    """A table that became float64 later does not change what it makes."""
+    usable("torch"), usable("jax")
+    import jax.numpy as jnp
+    import torch
+    from flax import nnx
+    theirs = drawn(torch.nn.Sequential(
+        torch.nn.Embedding(V, W), torch.nn.Linear(W, 3)))
+
+    def made(dtype):
+        table, dense = (
+            nnx.Embed(V, W, dtype=dtype, rngs=nnx.Rngs(0)),
+            nnx.Linear(W, 3, rngs=nnx.Rngs(0)))
+        for held, parameter in ((table.embedding, theirs[0].weight),
+                                (dense.kernel, theirs[1].weight.T),
+                                (dense.bias, theirs[1].bias)):
+            held.set_value(jnp.array(parameter.detach().numpy()))
+        return nnx.Sequential(table, dense)
+    ids = np.arange(6).reshape(2, 3) % V
+    given = [torch.from_numpy(ids)], [jnp.array(ids)]
+    assert told(theirs, made(jnp.float64), *given) == (None, [])
+    a, b = trace(theirs, *given[0]), trace(made(None), *given[1])
+    first, *_ = explain(compare(a, b), a, b)
+    assert (first.cause, first.in_a, first.in_b) == (
+        "dtype", "float64", "float32")
+    assert "give it dtype as well as param_dtype" in first.text()

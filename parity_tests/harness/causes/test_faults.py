@@ -150,7 +150,7 @@ def test_check_names_the_cause(port):
 
 @pytest.mark.parametrize("name, options, place", [
     ("dropout masks are those of the first batch", ("--train", "2"),
-     "training, 1 steps, step 1 loss"),
+     "training, 1 step, step 1 loss"),
     ("gradients are of the loss's sum", ("--gradients",),
      "gradients, grad source_embedding.table"),
     ("one hypothesis stands twice", ("--generate",),

@@ -167,5 +167,5 @@ def test_a_fast_form_that_departs_is_caught():
     assert {("self_attention", "output"),
             ("transformer, every way to ask", "predict"),
             ("gradients", "all weights"),
-            ("training, 1 steps", "step 1 m")} <= caught
+            ("training, 1 step", "step 1 m")} <= caught
     assert "masks" not in {case for case, _ in caught}
