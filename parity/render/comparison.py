@@ -38,7 +38,8 @@ def print_comparison(out, comparison, everything=False):
     for part, rows in kinds:
         if rows:
             off = sum(row.diverges for row in rows)
-            out.print(f"{part}s: {len(rows)} compared, {off} diverge")
+            out.print(f"{part}s: {len(rows)} compared, {off} "
+                      + ("diverges" if off == 1 else "diverge"))
     for side in "ab":
         only = getattr(comparison.names, f"only_{side}")
         for what in ("steps", "parameters"):
@@ -55,16 +56,22 @@ def print_comparison(out, comparison, everything=False):
 
 
 def cells_of(row):
-    """What stands in a row's COLUMNS, and what else is to be said of it."""
-    """What stands in a row's columns."""
+    """What stands in a row's COLUMNS, and what else is to be said of it.
+
+    The limit is the one that decided: that of the local error where it alone
+    diverges.
+    """
     part = "" if row.part == OUTPUT else f"{row.part} "
+    alone = row.local_verdict == DIVERGENCE
+    local = row.local_reason if alone and row.local_reason != row.reason else ""
     also = "; ".join(filter(None, (
-        row.reason, row.note, row.layouts,
-        row.local_reason if row.local_verdict == DIVERGENCE else "")))
+        row.reason, row.note, row.layouts, local and f"local: {local}")))
+    limit = (row.local_limit if alone and row.verdict != DIVERGENCE
+             else row.limit)
     return (f"{part}{row.name}", "same" if row.b == row.a else row.b,
             "×".join(map(str, row.shape)) or "scalar",
             number(row.error), number(row.local),
-            number(row.limit), _verdict(row), also)
+            number(limit), _verdict(row), also)
 
 
 def _shown(comparison, everything):

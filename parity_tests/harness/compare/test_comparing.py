@@ -9,11 +9,11 @@ from contract.errors import InputError
 from parity.check import cases, golden
 from parity.comparison.compare import compare
 from parity.comparison.result import (
-    INHERITED, INPUT, NEW, OUTPUT, PARAMETER, WITHIN)
+    INHERITED, INPUT, NEW, OUTPUT, PARAMETER, WITHIN, PairRow)
 from parity.matching.rearrangement import SAME, rearranged
 from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
 from parity.render import terminal
-from parity.render.comparison import print_comparison
+from parity.render.comparison import cells_of, print_comparison
 from parity.render.comparison_page import as_html
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import WHOLE, trace
@@ -219,6 +219,24 @@ def test_a_tied_parameter_against_two():
                    for row in found.rows) == 1
     assert "head.weight" not in a.parameters
 
+
+
+def a_row(error, verdict, local, local_reason):
+    return PairRow(
+        "output", "norm", "norm", "output", "output", SAME, SAME, "name",
+        "LayerNorm", (2, 3), "float32", error, 7.6e-6, verdict,
+        "worst at row [1]" if verdict == DIVERGENCE else "", local=local,
+        local_limit=1.2e-6, local_verdict=DIVERGENCE,
+        local_reason=local_reason)
+
+
+def test_a_row_shows_the_limit_that_decided_and_each_reason_once():
+    *_, limit, _, also = cells_of(
+        a_row(2e-6, "match", 3e-6, "worst at row [0]"))
+    assert (limit, also) == ("1.2e-06", "local: worst at row [0]")
+    *_, limit, _, also = cells_of(
+        a_row(2e-5, DIVERGENCE, 3e-5, "worst at row [1]"))
+    assert (limit, also) == ("7.6e-06", "worst at row [1]")
 
 
 def test_reports(layer, tmp_path):
