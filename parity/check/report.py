@@ -112,7 +112,7 @@ class Report:
         settings: port -> the precision settings that were made.
         devices: port -> the devices that it has here.
         environment: versions, devices and settings, as plain data.
-        seconds: how long it took.
+        seconds: how long it took, with the import of the frameworks.
         times: a Time for each case that each implementation ran.
         selection: "ports", "presets", "dtypes" and "devices" -> names.
         form: of the ports, one of parity.ports.FORMS.

@@ -70,11 +70,13 @@ class Check(Parts):
                  full_size=True, on_case=lambda text: None, gradients=False,
                  train=0, generate=False, apart=False, wide=False,
                  form="readable"):
+        self.began = time.perf_counter()
         self.presets, self.dtypes = presets, dtypes
         self.full_size, self.on_case = full_size, on_case
         self.gradients, self.train = gradients, train
         self.generate, self.ahead = generate, AHEAD if apart else 0
         self.wide, self.form = wide, form
+        self.planned, self.done = self._planned(), set()
         if form == "fast":
             port_names = ["numpy", *port_names]
         self.report, self.port_names = Report(form=form), port_names
@@ -121,7 +123,24 @@ class Check(Parts):
         """Say what the ports are at."""
         at = "  ".join(f"{name}: {port.work}"
                        for name, port in self.report.engines.items())
-        self.on_case(at or "importing frameworks")
+        done = len(self.planned & self.done)
+        self.on_case(f"{done} of {len(self.planned)} compared  {at}" if at
+                     else "importing frameworks")
+
+    def _planned(self):
+        """{(model, whether at its full size, dtype)} that are compared."""
+        models = {preset: self.dtypes for preset in self.presets}
+        if self.wide and "float64" in self.dtypes:
+            models |= {model.name: ["float64"] for model in (
+                *wide.models(), *long.models())}
+        planned = {(name, False, dtype) for name, dtypes in models.items()
+                   for dtype in dtypes}
+        if self.full_size and FULL_SIZE in self.presets:
+            planned |= {entry for dtype in self.dtypes
+                        if dtype in tolerances.DTYPES[:2] for entry in (
+                            (golden.TRAINED, False, dtype),
+                            (FULL_SIZE, True, dtype))}
+        return planned
 
     def close(self):
         """End what works apart, and take away what it was given."""
@@ -133,7 +152,7 @@ class Check(Parts):
 
         ``report`` fills meanwhile and is complete at the end.
         """
-        start, waiting = time.perf_counter(), collections.deque()
+        waiting = collections.deque()
         if self.engines:
             yield from self._canaries()
             self._note_fallbacks()
@@ -145,7 +164,7 @@ class Check(Parts):
                 yield from self._compared(*waiting.popleft())
         while waiting:
             yield from self._compared(*waiting.popleft())
-        self.report.seconds = time.perf_counter() - start
+        self.report.seconds = time.perf_counter() - self.began
 
     def _note_fallbacks(self):
         """Note what the fast forms leave to the readable ones."""
@@ -173,6 +192,10 @@ class Check(Parts):
             groups = list(part)
         for rows in filter(None, groups):
             self.report.rows += rows
+            last = rows[-1]
+            self.done.add((
+                last.preset, last.case == FULL_SIZE_CASE, last.dtype))
+            self._tell()
             yield rows
 
     def _parts(self):

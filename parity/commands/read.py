@@ -44,6 +44,8 @@ def read(
         modules = _modules(serve)
         modules.pages.refuse(out.resolve())
         start = time.perf_counter()
+        print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
+              "takes some minutes.", flush=True)
         with (terminal.telling() as tell, modules.threads.one_thread(),
               modules.ahead.running(names) as call):
             values = modules.values.Values(names, tell)

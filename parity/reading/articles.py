@@ -6,14 +6,14 @@ import numpy as np
 
 from contract.config import PRESETS
 from contract.dialects.rows import names_of
-from contract.dialects.table import DIALECTS
+from contract.dialects.table import DIALECTS, SYSTEMS
 from parity.check.run import Truth, compare_steps
 from parity.numerics.comparator import (
     DIVERGENCE, MATCH, ROW_SLACK, compare)
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import (
-    breaking, dialects, errata, rulings, slides, teaching, tree)
+    breaking, dialects, errata, lessons, rulings, slides, teaching, tree)
 from parity.reading.curves import of_curves
 from parity.reading.known import of_causes, of_known
 from parity.reading.values import MAPS, ModelRun, reread
@@ -73,6 +73,13 @@ def all_of(site):
     yield from dialects.pages(site)
     yield from teaching.pages(site)
     yield *last, last[0], slides.of_slides(site)  # once the lessons have run
+
+
+def addresses(root):
+    """The addresses of ``all_of``, in its order."""
+    *pages, last = [address for address, _ in PAGES]
+    return ["index.html", *pages, *map(dialects.address, SYSTEMS),
+            *map(teaching.address_of, lessons.paths(root / "lessons")), last]
 
 
 #: A text of no year: a beam finds a better answer than greedy search.

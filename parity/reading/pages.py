@@ -36,6 +36,11 @@ def address(name):
     return f"{name}.html"
 
 
+def addresses(root=sources.ROOT):
+    """The address of every page, in the order in which they are made."""
+    return [*map(address, sources.file_names(root)), *articles.addresses(root)]
+
+
 def by_owner(rows):
     """owner -> its steps, in order."""
     steps = {}
@@ -207,6 +212,9 @@ class Site:
     def write(self, folder, on_page=lambda text: None):
         """Write the site into a folder, whole or not at all: {name: bytes}.
 
+        Args:
+            on_page: called with a text after each page.
+
         Raises:
             InputError: the folder holds something that is no such site.
         """
@@ -216,8 +224,9 @@ class Site:
         with told(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
         with told(folder), new_folder(folder, replace=True) as fresh:
-            for name, html in self.pages():
-                on_page(name)
+            count = len(addresses(self.root))
+            for number, (name, html) in enumerate(self.pages(), start=1):
+                on_page(f"{number} of {count} pages: {name}")
                 data = html.encode()
                 (fresh / name).write_bytes(data)
                 sizes[name] = len(data)

@@ -100,6 +100,7 @@ class ModelRun:
 
     Args:
         models: column -> model, where they are built already.
+        on_column: called with each column before it is run.
 
     Attributes:
         config, weights, batch, labels: what was run.
@@ -111,13 +112,14 @@ class ModelRun:
     """
 
     def __init__(self, engines, config, weights, batch, labels=None,
-                 models=None):
+                 models=None, on_column=lambda column: None):
         self.config, self.batch, self.labels = config, batch, labels
         self.weights = weights
         self.steps, self.gradients, self.losses = {}, {}, {}
         self.differences = {}
         reference = None
         for column, engine in engines.items():
+            on_column(column)
             model = models[column] if models else engine.build(
                 "transformer", config, weights, "float64")
             self.steps[column] = engine.forward(model, *batch)
@@ -280,16 +282,18 @@ class Values(Shipped):
         config = self.config
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            on_part("the shipped model")
-            self.dates = self._run(config, self.weights, EXAMPLE)
-            on_part("its other variants")
+            what = "values, 1 of 4: the shipped model in"
+            self.dates = self._run(
+                config, self.weights, EXAMPLE,
+                lambda column: on_part(f"{what} {column}"))
+            on_part("values, 2 of 4: its other variants")
             self.others = [
                 self._run(other, reread(self.weights, other), EXAMPLE)
                 for other in (config.replace(**words) for words, _ in OTHERS)]
-            on_part("attention")
+            on_part("values, 3 of 4: attention")
             self.maps = ModelRun(self.engines, config, self.weights,
                                  self.pairs_batch(MAPS)[0])
-            on_part("components")
+            on_part("values, 4 of 4: components")
             self.single = self._single()
             self.functions = self._functions()
             self.optimizer = self._optimizer()
@@ -307,9 +311,9 @@ class Values(Shipped):
             "transformer", self.config, self.weights, "float64")
             for column, engine in self.engines.items()}
 
-    def _run(self, config, weights, source):
+    def _run(self, config, weights, source, on_column=lambda column: None):
         return ModelRun(self.engines, config, weights,
-                        *self.pairs_batch([source]))
+                        *self.pairs_batch([source]), on_column=on_column)
 
     # What stands where
 

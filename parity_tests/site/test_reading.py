@@ -37,7 +37,11 @@ def found():
 def site(found, tmp_path_factory):
     """The folder of the pages, with one lesson, and how large each is."""
     folder = tmp_path_factory.mktemp("site") / "pages"
-    return folder, pages.Site(found, call=alone(3)).write(folder)
+    told = []
+    sizes = pages.Site(found, call=alone(3)).write(folder, told.append)
+    assert told == [f"{number} of {len(sizes)} pages: {name}"
+                    for number, name in enumerate(pages.addresses(), 1)]
+    return folder, sizes
 
 
 class Reader(html.parser.HTMLParser):

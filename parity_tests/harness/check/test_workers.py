@@ -51,11 +51,14 @@ def test_a_shelf_gives_what_it_got(apart):
 
 def checked(apart):
     run = Check(["lesson"], [PORT], ["float64", "bfloat16"], full_size=False,
-                gradients=True, train=2, generate=True, apart=apart)
+                gradients=True, train=2, generate=True, apart=apart,
+                on_case=(told := []).append)
     try:
         list(run.groups())
     finally:
         run.close()
+    assert told[0].startswith(("0 of 2 compared  ", "importing"))
+    assert told[-1].startswith(f"2 of 2 compared  {PORT}: ")
     return run
 
 
