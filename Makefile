@@ -46,7 +46,7 @@ test-versions:
 	@$(PYTHON) -m parity_tests.support.versions docs/versions.md $(ARGS)
 
 # The date of the last commit stands in the archives, so both builds are alike.
-dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null)
 dist: .venv/.release
 	@rm -rf dist
 	@for out in dist dist/again; do \
@@ -61,7 +61,12 @@ dist: .venv/.release
 
 audit: .venv/.release
 	@.venv/release/bin/pip-audit --strict --no-deps --disable-pip \
-	    --requirement constraints.txt
+	    --requirement constraints.txt > .venv/audit.log 2>&1; status=$$?; \
+	if grep -qE '^Traceback|could not be audited' .venv/audit.log; then \
+	    echo "Nothing was audited: pypi.org was not reached, or does not" \
+	        "know what is pinned; try again where it is. Its last words:"; \
+	    tail -1 .venv/audit.log | cut -c1-160; exit 2; fi; \
+	cat .venv/audit.log; exit $$status
 
 pages: $(READY)
 	@.venv/bin/parity read --out build/pages
@@ -80,9 +85,16 @@ pictures: pages
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing [$(EXTRAS)] into .venv, once: all is 3.6 GB, some minutes."
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
-	@.venv/bin/python -m pip install --quiet --disable-pip-version-check \
-	    -c constraints.txt -e '.[$(EXTRAS)]' > .venv/install.log 2>&1 \
-	    || { cat .venv/install.log; exit 1; }
+	@.venv/bin/python -m pip install --disable-pip-version-check \
+	    --progress-bar off -c constraints.txt -e '.[$(EXTRAS)]' \
+	    > .venv/install.log 2>&1 & pip=$$!; passed=0; \
+	while kill -0 $$pip 2> /dev/null; do \
+	    sleep 1; passed=$$((passed + 1)); \
+	    if [ $$((passed % 15)) = 0 ]; then \
+	        echo "  $$passed s, $$(du -sm .venv | cut -f 1) MB:" \
+	            "$$(grep -E '^ *(Collecting|Processing|Downloading|Using|Installing) ' \
+            .venv/install.log | tail -n 1 | cut -c 1-50)"; fi; \
+	done; wait $$pip || { cat .venv/install.log; exit 1; }
 	@touch $@
 
 clean:
