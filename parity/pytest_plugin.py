@@ -235,7 +235,9 @@ class _Summary:
             return
         write = terminalreporter.write_line
         terminalreporter.section("parity")
-        write(f"{self.comparisons} comparisons in {self.tests} tests on "
+        from contract.errors import amount  # ours, as something was compared
+        write(f"{amount(self.comparisons, 'comparison')} in "
+              f"{amount(self.tests, 'test')} on "
               f"{self.config.getoption('--parity-device')}"
               + (f", {self.diverged} diverged" if self.diverged else ""))
         if self.closest:

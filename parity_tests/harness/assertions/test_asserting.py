@@ -230,7 +230,7 @@ def test_the_table():
     wrong = truth.copy()
     wrong[3, 4] += 0.25
     lines = message(wrong, truth, name="encoder.output").splitlines()
-    assert lines[0] == "1 of 1 comparisons diverges:"
+    assert lines[0] == "1 of 1 comparison diverges:"
     assert lines[1].split() == ["name", "shape", "error", "limit", "worst",
                                 "at", "actual", "expected"]
     words = lines[2].split()

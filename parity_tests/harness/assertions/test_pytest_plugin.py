@@ -54,7 +54,7 @@ def test_summary(run):
     done = run(TWO)
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines([
-        "*1 of 1 comparisons diverges:",
+        "*1 of 1 comparison diverges:",
         "*name * shape * error * limit * worst at * actual * expected",
         "*logits * 2×3 * 1.0e+00 * 1.0e-12 *",
         "*a constant factor: actual is 2 times expected*",
@@ -227,7 +227,7 @@ def test_one(assert_parity):
     done.stdout.fnmatch_lines([
         "parity: device cpu",
         "  torch *; float32_matmul_precision=*, cuda.matmul.allow_tf32=*",
-        "1 comparisons in 1 tests on cpu",
+        "1 comparison in 1 test on cpu",
         "torch *; float32_matmul_precision=*",
         "not checked: keras, *"])
     assert "not checked: torch" not in done.stdout.str()
