@@ -161,6 +161,6 @@ def _step(found, port, engine, config, weights, question, loss, stepped):
         trainer, source[None],
         np.concatenate([target[:, :1], question.labels], axis=1)[None])
     yield found(port, "training step", "loss", result["loss"], loss)
-    after = engine.export(model)
+    after = engine.export(trainer.model)
     for name, array in stepped.items():
         yield found(port, "training step", name, after[name], array)

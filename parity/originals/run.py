@@ -6,6 +6,7 @@ import importlib.util
 from contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.originals import searching
+from parity.originals.compiled import Compiled
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
@@ -28,8 +29,11 @@ SEARCHED = {
     "whisper": ("transformers", "whisper", "Whisper"),
 }
 
-#: How many models are searched, the ports in which all searches are made; in
-#: the others a few of the first model.
+#: The ports that are proved under their compiler, and from which model on.
+COMPILED, EAGER = ("jax",), 2
+
+#: How many models are searched, and the ports in which all searches are made;
+#: in the others two of each model, and four of the first.
 MODELS, WHOLLY = 5, ("numpy", "torch")
 
 
@@ -55,7 +59,9 @@ def proved(names, seeds, port_names, on_work=lambda text: None):
             continue
         for seed in seeds:
             on_work(f"{name}, model {seed}")
-            findings += prove(SYSTEMS[name], kind, seed, engines)
+            findings += prove(SYSTEMS[name], kind, seed, {
+                port: Compiled(engine) if port in COMPILED and seed >= EAGER
+                else engine for port, engine in engines.items()})
     return findings, left_out
 
 
@@ -73,10 +79,11 @@ def searched(names, models, port_names, on_work=lambda text: None):
             wholly = {port: engine for port, engine in engines.items()
                       if port in WHOLLY}
             rows += searching.search(SYSTEMS[name], kind, seed, wholly)
-            if seed == 0 and len(wholly) < len(engines):
+            if len(wholly) < len(engines):
                 rows += [row for row in searching.search(
                     SYSTEMS[name], kind, seed, engines,
-                    asked=searching.FEW) if row.port not in wholly]
+                    asked=searching.brief(seed) if seed else searching.FEW)
+                    if row.port not in wholly]
     return rows
 
 

@@ -21,6 +21,7 @@ from contract.dialects.dialect import Dialect
 from contract.errors import InputError, one_of
 from contract.files import new_folder, told, write_json
 from contract.generation import GenerationConfig
+from contract.memory import check_memory
 from contract.tokenizer import Tokenizer
 
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
@@ -79,6 +80,8 @@ def foreign(path, name=None, words=None):
                 f"{key}=8, or what it is.")
     config = dialect.config(described, checkpoint.arrays)
     weights.check_layers(config, len(checkpoint.arrays), str(path))
+    check_memory(sum(array.nbytes for array in checkpoint.arrays.values()),
+                 path)
     arrays = dialect.read(checkpoint.arrays, config)
     weights.check(arrays, dialect.wanted(config), str(path))
     return Foreign(dialect, described, config, arrays,

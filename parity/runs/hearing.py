@@ -17,9 +17,16 @@ from contract.weights import part
 from parity import ports
 from parity.runs import exchange
 
-#: What the decoder is given first, and what ends an answer.
-PROMPT = ("<|startoftranscript|>", "<|notimestamps|>")
+#: What the decoder is given first: of a model of many languages also which one
+#: it is, as the model itself says, and what is to be done.
+BEGIN, NO_TIMES = "<|startoftranscript|>", "<|notimestamps|>"
+TASKS = TRANSLATE, TRANSCRIBE = "<|translate|>", "<|transcribe|>"
+
+#: What ends an answer.
 END = "<|endoftext|>"
+
+#: A model of many languages has at least so many tokens.
+MULTILINGUAL = 51865
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,14 +65,29 @@ class Listener:
         self.names = next(names for names in sound.NAMES
                           if names.format("conv1", "weight") in apart)
         self.tokenizer = tokenizers.Tokenizer.from_file(str(path))
-        self.prompt = [self._id(token) for token in PROMPT]
-        self.end = self._id(END)
+        self.begin, self.no_times, self.end = map(
+            self._id, (BEGIN, NO_TIMES, END))
         original = {**description["original"],
                     **exchange.generation(path.parent)}
         self.never = original.get(
             "suppress_ids", original.get("suppress_tokens")) or []
         self.never_first = original.get(
             "suppress_ids_begin", original.get("begin_suppress_tokens")) or []
+        self.languages = self._languages(original)
+
+    def _languages(self, original):
+        """The ids of the languages that it hears; [] of a model of one."""
+        told = original.get("lang_to_id")
+        if told is not None:
+            if not isinstance(told, dict) or not all(
+                    isinstance(i, int) and 0 <= i < self.config.target_vocab
+                    for i in told.values()):
+                raise InputError("lang_to_id in the model's files is no table "
+                                 "of ids; fetch them again.")
+            return sorted(told.values())
+        if self.config.target_vocab < MULTILINGUAL:
+            return []
+        return list(range(self.begin + 1, min(map(self._id, TASKS))))
 
     def _id(self, token):
         number = self.tokenizer.token_to_id(token)
@@ -92,14 +114,24 @@ class Listener:
         everything = np.ones((1, 1, 1, x.shape[1]), bool)
         memory = engine.run(encoder, x, everything)["output"]
         table = arrays["target_embedding.table"]
-        tokens, logits = list(self.prompt), []
-        while len(tokens) < len(self.prompt) + most:
+
+        def next_logits(tokens):
+            """The score of every token that may come next: [V]."""
             length = len(tokens)
             y = table[tokens] + arrays["target_positions.table"][:length]
             earlier = np.tri(length, dtype=bool)[None, None]
             decoded = engine.run(decoder, y[None], memory, everything,
                                  earlier, **WHOLE["decoder"])["output"]
-            logits.append(decoded[0, -1] @ table.T)
+            return decoded[0, -1] @ table.T
+
+        tokens, logits = [self.begin], []
+        if self.languages:
+            heard = next_logits(tokens)[self.languages].argmax()
+            tokens += [self.languages[heard], self._id(TRANSCRIBE)]
+        tokens.append(self.no_times)
+        most = min(most, self.config.max_length - len(tokens))
+        for _ in range(most):
+            logits.append(next_logits(tokens))
             tokens.append(self._choice(logits[-1], first=len(logits) == 1))
             if tokens[-1] == self.end:
                 break

@@ -15,6 +15,7 @@ from contract import weights
 from contract.batch import Batch
 from contract.config import TransformerConfig
 from contract.errors import InputError, amount, is_real
+from contract.memory import check_memory
 from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
@@ -184,6 +185,8 @@ class Translator:
         # machine the threads wait for one another.
         self.small = sum(a.size for a in model.arrays.values()) < SMALL
         self.dtype, self.device = dtype, device
+        check_memory(np.dtype(dtype).itemsize * sum(
+            array.size for array in model.arrays.values()), model.name)
         self.native_model = self._built(engine)
 
     def _built(self, engine, **changes):

@@ -15,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 from contract.checkpoints.folder import read
 from contract.dialects import searches
 from contract.dialects.table import SYSTEMS
+from contract.errors import InputError
 from contract.weights import probe_weights
 from parity.commands.shell import USAGE
 from parity.render import dialects as tables
@@ -134,6 +135,51 @@ def test_a_rotation_or_a_depth_that_cannot_be_is_named(
     (folder / "config.json").write_text(json.dumps({**config, **described}))
     status, text = said("import", folder, tmp_path / "ours")
     assert status == 2 and words in " ".join(text.split())
+
+
+def test_a_model_larger_than_memory_is_refused(tmp_path, monkeypatch):
+    """When it is read, and when it would be computed in a wider dtype."""
+    folder = theirs("llama", tmp_path / "theirs")
+    assert said("import", folder, tmp_path / "ours")[0] == 0
+    monkeypatch.setattr(os, "sysconf", lambda name: 10)
+    status, text = said("import", folder, tmp_path / "more")
+    assert status == USAGE and "GiB" in text and text.count("\n") == 1
+    assert not (tmp_path / "more").exists()
+    from parity.runs import translation
+    config, arrays, _, _ = exchange.kept(tmp_path / "ours")
+    with pytest.raises(InputError, match="needs 0.0 GiB"):
+        translation.Translator("numpy", translation.Model(
+            "it", config, arrays, None))
+
+
+@pytest.mark.parametrize("name, described, words", [
+    ("llama", {"attention_bias": True}, "attention_bias is True"),
+    ("llama", {"mlp_bias": True}, "mlp_bias is True"),
+    ("llama", {"rope_scaling": {"rope_type": "linear", "factor": 2.0}},
+     "rope_type is 'linear'"),
+    ("llama", {"rope_parameters": {"rope_type": "llama3"}}, "'llama3'"),
+    ("llama", {"hidden_act": "relu2"}, "hidden_act 'relu2'"),
+    ("llama", {"num_key_value_heads": 5}, "n_kv_heads 5"),
+    ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights is False"),
+    ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx"),
+    ("gpt2", {"add_cross_attention": True}, "add_cross_attention is True"),
+    ("gpt2", {"tie_word_embeddings": False}, "tie_word_embeddings is False"),
+    ("bart", {"decoder_ffn_dim": 21}, "decoder_ffn_dim"),
+    ("bart", {"decoder_attention_heads": 3}, "decoder_attention_heads is 3"),
+    ("bart", {"activation_function": "tanh"}, "'tanh'"),
+    ("bart", {"tie_word_embeddings": False}, "tie_word_embeddings is False"),
+    ("hf_marian", {"share_encoder_decoder_embeddings": False},
+     "share_encoder_decoder_embeddings is False"),
+    ("t5", {"feed_forward_proj": "gated-relu"}, "'gated-relu'"),
+    ("bert", {"is_decoder": True}, "is_decoder is True"),
+    ("bert", {"position_embedding_type": "relative_key"}, "relative_key"),
+    ("whisper", {"scale_embedding": True}, "scale_embedding is True"),
+])
+def test_a_setting_without_a_table_is_named(name, described, words):
+    """Each changes what transformers computes, and no array's shape."""
+    dialect = SYSTEMS[name]
+    with pytest.raises(InputError, match=words):
+        dialect.config({**small(dialect), **dialect.only, **described})
 
 
 def test_a_word_that_sets_nothing_is_told(tmp_path):

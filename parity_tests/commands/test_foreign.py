@@ -14,7 +14,7 @@ from parity import ports
 from parity.commands.shell import USAGE
 from parity.originals.proof import forward
 from parity.originals.sizes import Asked
-from parity.runs import exchange
+from parity.runs import exchange, hearing
 from parity.runs.pieces import FILES, Pieces
 from parity_tests.support.commands import invoke
 
@@ -238,3 +238,55 @@ def test_pieces_need_their_library(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match="pip install sentencepiece"):
         Pieces(tmp_path)
+
+
+# A Whisper of many languages
+
+def test_a_language_is_heard(tmp_path):
+    """The model says which; then it writes what transformers' does."""
+    from contract import sound
+    from parity_tests.contract.test_sound import tone, written
+    torch = pytest.importorskip("torch")
+    special = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|fr|>",
+               "<|de|>", "<|translate|>", "<|transcribe|>",
+               "<|notimestamps|>"]
+    told = {"lang_to_id": {"<|en|>": 2, "<|fr|>": 3, "<|de|>": 4},
+            "task_to_id": {"translate": 5, "transcribe": 6},
+            "is_multilingual": True, "no_timestamps_token_id": 7,
+            "decoder_start_token_id": 1, "eos_token_id": 0, "pad_token_id": 0,
+            "bos_token_id": 0, "suppress_tokens": [1, 2, 3, 4, 5, 6, 7],
+            "begin_suppress_tokens": [0], "max_length": 16}
+    model = saved(tmp_path / "theirs", "WhisperForConditionalGeneration",
+                  "WhisperConfig", {
+        "d_model": 12, "encoder_layers": 1, "decoder_layers": 2,
+        "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "vocab_size": 24,
+        "num_mel_bins": 4, "max_target_positions": 20, "pad_token_id": 0,
+        "bos_token_id": 0, "eos_token_id": 0, "decoder_start_token_id": 1},
+        **told)
+    inner = bytewise(*special)
+    inner.save(str(tmp_path / "theirs" / "tokenizer.json"))
+    file = written(tmp_path / "a.wav", tone())
+    assert invoke("import", tmp_path / "theirs", tmp_path / "ours"
+                  ).exit_code == 0
+    done = invoke("run", tmp_path / "ours", file, "--max-tokens", "9")
+    assert done.exit_code == 0, done.output
+    folder, samples = tmp_path / "ours", sound.read(file)
+    listener = hearing.Listener(
+        *exchange.kept(folder), folder / "tokenizer.json")
+    heard = listener.answer(
+        "numpy", listener.vectors(samples), "float64", 9)
+    model, picture = model.double(), torch.from_numpy(
+        sound.log_mel(samples, 4)[None])
+    assert heard.tokens[:4] == [1, *model.detect_language(picture), 6, 7]
+    with torch.no_grad():
+        logits = model(picture, decoder_input_ids=torch.tensor(
+            [heard.tokens])).logits[0, 3:-1].numpy()
+    np.testing.assert_allclose(heard.logits, logits, atol=1e-10)
+    logits[:, 1:8] = logits[0, 0] = -np.inf
+    assert heard.tokens[4:] == logits.argmax(axis=-1).tolist()
+    assert listener.tokenizer.decode(heard.tokens) in done.stdout
+    rewritten(tmp_path / "ours" / "generation_config.json",
+              lambda content: content.update(lang_to_id=[3]))
+    done = invoke("run", tmp_path / "ours", file)
+    assert done.exit_code == USAGE and "lang_to_id" in done.output

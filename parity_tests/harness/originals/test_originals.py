@@ -55,6 +55,16 @@ def test_every_port_is_proved(port, tmp_path):
     assert {kind for _, kind in errors} == set(KINDS)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", run.ORIGINALS)
+def test_a_port_is_proved_under_its_compiler(name):
+    """As the command does from the third model on, where JAX is slow."""
+    original(name), usable("jax")
+    findings, _ = run.proved([name], [run.EAGER], ["numpy", "jax"])
+    assert [one for one in findings if not one.matches] == []
+    assert {one.kind for one in findings if one.port == "jax"} == set(KINDS)
+
+
 @pytest.mark.parametrize("name", run.SEARCHED)
 def test_searches(name):
     """All hypotheses are those of ``generate()``, and some end early."""
