@@ -15,7 +15,11 @@ from contract.memory import check_memory
 
 #: What holds the weights of a folder; the first that is there.
 WEIGHTS = ("model.safetensors.index.json", "model.safetensors",
-           "pytorch_model.bin", "model.bin", "model.npz", "io.safetensors")
+           "pytorch_model.bin.index.json", "pytorch_model.bin", "model.bin",
+           "model.npz", "io.safetensors")
+
+#: What the name of a file ends in that says where each array is.
+INDEX = ".index.json"
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 
@@ -68,8 +72,8 @@ def read(path):
 def read_file(path):
     """The format of a file, its arrays and its metadata."""
     check_ordinary(path)
-    if path.name.endswith(".index.json"):
-        return "safetensors", *read_shards(path)
+    if path.name.endswith(INDEX):
+        return read_shards(path)
     try:
         with open(path, "rb") as file:
             head = file.read(512)
@@ -78,6 +82,7 @@ def read_file(path):
             f"{str(path)!r} cannot be read ({error.strerror}); check the path."
         ) from None
     size = os.path.getsize(path)
+    check_memory(size, path)
     names = _names(path) if head[:2] == b"PK" else []
     if torch_archive.recognised(head, names):
         return "torch", *torch_archive.read(path)
@@ -93,29 +98,31 @@ def read_file(path):
 
 
 def read_shards(path):
-    """The arrays of every shard that an index names, and its metadata."""
+    """The format of the shards that an index names, all arrays, its metadata.
+    """
     index = read_json(path)
     of_name = index.get("weight_map")
     if not isinstance(of_name, dict) or not all(
             isinstance(shard, str) and os.path.basename(shard) == shard
-            and shard not in ("", ".", "..") for shard in of_name.values()):
+            and shard not in ("", ".", "..") and not shard.endswith(INDEX)
+            for shard in of_name.values()) or not of_name:
         raise InputError(
             f"{str(path)!r} has no weight_map that says in which file beside "
             "it each array is; fetch it again.")
-    arrays = {}
+    arrays, kind = {}, ""
     for shard in dict.fromkeys(of_name.values()):
         if not (file := path.with_name(shard)).is_file():
             raise InputError(
                 f"{str(path)!r} names the shard {shard!r}, which is not "
                 "there; fetch the whole folder.")
-        there, _ = safetensors_file.read(file)
+        kind, there, _ = read_file(file)
         own = {name for name, home in of_name.items() if home == shard}
         if difference := sorted(own ^ there.keys()):
             raise InputError(
                 f"{str(path)!r} and its shard {shard!r} differ in the array "
                 f"{difference[0]!r}; fetch the whole folder.")
         arrays |= there
-    return arrays, index.get("metadata") or {}
+    return kind, arrays, index.get("metadata") or {}
 
 
 def _names(path):

@@ -141,12 +141,12 @@ def test_a_model_larger_than_memory_is_refused(tmp_path, monkeypatch):
     """When it is read, and when it would be computed in a wider dtype."""
     folder = theirs("llama", tmp_path / "theirs")
     assert said("import", folder, tmp_path / "ours")[0] == 0
+    config, arrays, _, _ = exchange.kept(tmp_path / "ours")
     monkeypatch.setattr(os, "sysconf", lambda name: 10)
     status, text = said("import", folder, tmp_path / "more")
     assert status == USAGE and "GiB" in text and text.count("\n") == 1
     assert not (tmp_path / "more").exists()
     from parity.runs import translation
-    config, arrays, _, _ = exchange.kept(tmp_path / "ours")
     with pytest.raises(InputError, match="needs 0.0 GiB"):
         translation.Translator("numpy", translation.Model(
             "it", config, arrays, None))

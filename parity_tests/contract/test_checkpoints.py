@@ -202,6 +202,20 @@ def test_an_npz_larger_than_memory_is_refused(tmp_path, monkeypatch):
         read(tmp_path / "a.npz")
 
 
+def test_a_file_larger_than_memory_is_not_mapped(tmp_path):
+    """A system may refuse to map it, or may not."""
+    header = json.dumps({"a": {"dtype": "F32", "shape": [1 << 41],
+                               "data_offsets": [0, 1 << 43]}}).encode()
+    with open(tmp_path / "file", "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        try:
+            file.truncate(8 + len(header) + (1 << 43))
+        except OSError:
+            pytest.skip("not checked: there are no such sparse files here")
+    with pytest.raises(InputError, match="needs 8192.0 GiB"):
+        read(tmp_path / "file")
+
+
 # Folders
 
 @pytest.fixture
@@ -226,6 +240,25 @@ def test_shards_are_read_as_one(shards):
     checkpoint = read(shards[0])
     assert checkpoint.config == {"model_type": "bert"}
     assert_same(checkpoint.arrays, ARRAYS)
+
+
+def test_shards_of_torch_are_read_as_one(tmp_path):
+    torch = pytest.importorskip("torch")
+    homes = {}
+    for number, names in enumerate((("a.weight",), ("b", "ids"))):
+        shard = f"pytorch_model-0000{number + 1}-of-00002.bin"
+        torch.save({name: torch.from_numpy(ARRAYS[name]) for name in names},
+                   tmp_path / shard)
+        homes |= {name: shard for name in names}
+    path = tmp_path / "pytorch_model.bin.index.json"
+    path.write_text(json.dumps({"weight_map": homes}))
+    checkpoint = read(tmp_path)
+    assert checkpoint.format == "torch"
+    assert_same(checkpoint.arrays, {name: ARRAYS[name] for name in homes})
+    for wrong in ({}, {"a": path.name}):
+        path.write_text(json.dumps({"weight_map": wrong}))
+        with pytest.raises(InputError, match="weight_map"):
+            read(tmp_path)
 
 
 def test_a_shard_that_is_absent_is_named(shards):
