@@ -33,14 +33,19 @@ def read(path):
             rate, width = file.getframerate(), file.getsampwidth()
             channels = file.getnchannels()
             content = file.readframes(file.getnframes())
-    except (wave.Error, EOFError, OSError) as error:
+    except (wave.Error, EOFError, OSError, RuntimeError) as error:
+        why = str(error) or "it is damaged or cut short"  # as wave says it
         raise InputError(
-            f"{str(path)!r} cannot be read as a WAV file ({error}); save the "
+            f"{str(path)!r} cannot be read as a WAV file ({why}); save the "
             "sound as WAV.") from None
     if rate != RATE or width != 2:
         raise InputError(
             f"{str(path)!r} has {rate} samples a second of {8 * width} bits; "
             f"convert it to {RATE} of 16 bits.")
+    if len(content) % (width * channels):
+        raise InputError(
+            f"{str(path)!r} is cut short within a sample; save the sound "
+            "again.")
     samples = np.frombuffer(content, "<i2").reshape(-1, channels) / 32768
     if not 0 < len(samples) <= RATE * SECONDS:
         raise InputError(

@@ -370,12 +370,17 @@ def load(path):
             f"{str(path)!r} holds an array of a dtype that cannot be read; "
             "store it as float32."
         ) from None
+    verify(arrays, metadata, path)
+    return arrays, metadata
+
+
+def verify(arrays, metadata, path):
+    """Raise InputError where a file has a checksum and it is another's."""
     kept = described(metadata)
     if CHECKSUM in kept and kept[CHECKSUM] != checksum(arrays, kept):
         raise InputError(
             f"{str(path)!r} is damaged: its checksum is not the one that it "
             "was written with; make it again, or take a sound copy.")
-    return arrays, metadata
 
 
 def described(metadata):

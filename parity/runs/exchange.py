@@ -171,19 +171,31 @@ def kept(folder):
         raise InputError(
             f"there is no {WEIGHTS} in {str(folder)!r}; give a folder that "
             "parity import made, or weights of parity train.")
-    _, arrays, metadata = read_file(path)
+    arrays, metadata = _verified(path)
     description = weights.described(metadata)
+    name = description.get("dialect")
     try:
         config = TransformerConfig(**description["config"])
+        dialect = None if name is None else table.SYSTEMS[name]
+        if dialect and not isinstance(description["original"], dict):
+            raise TypeError
     except (KeyError, TypeError):
         raise InputError(
             f"{str(path)!r} does not say which model it is; give a folder "
             "that parity import made, or weights of parity train.") from None
     weights.check_layers(config, len(arrays), str(path))
-    apart = {}
-    if (aside := path.with_name(APART)).is_file() and "dialect" in description:
-        _, apart, _ = read_file(aside)
+    weights.check(arrays, dialect.wanted(config) if dialect
+                  else weights.schema(config), str(path))
+    aside = path.with_name(APART)
+    apart = _verified(aside)[0] if dialect and aside.is_file() else {}
     return config, arrays, apart, description
+
+
+def _verified(path):
+    """The arrays of a file, with the checksum that stands in it; metadata."""
+    _, arrays, metadata = read_file(path)
+    weights.verify(arrays, metadata, path)
+    return arrays, metadata
 
 
 def generation(folder):

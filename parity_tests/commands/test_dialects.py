@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from contract import weights
 from contract.checkpoints.folder import read
 from contract.dialects import searches
 from contract.dialects.table import SYSTEMS
@@ -500,3 +501,38 @@ def test_what_a_page_says_of_other_dialects_stays(tmp_path):
     assert all(line.startswith("| bert | ") for line in before - after)
     assert [*map(str.split, after - before)] == [
         "| bert | 1 | steps | | 3e-16 | | |".split()]
+
+
+def test_a_bit_that_flipped_in_what_was_imported_is_seen(tmp_path):
+    folder = theirs("torch_nn", tmp_path / "theirs")
+    ours = tmp_path / "ours"
+    assert said("import", folder, ours, "--as", "torch_nn")[0] == 0
+    path = ours / exchange.WEIGHTS
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 16
+    path.write_bytes(content)
+    for words in (["export", ours, tmp_path / "again", "--as", "torch_nn"],
+                  ["export", ours, tmp_path / "again", "--to", "onnx"],
+                  ["run", ours, "a"]):
+        status, text = said(*words)
+        assert status == USAGE and "its checksum is not" in text
+    assert not (tmp_path / "again").exists()
+
+
+def test_weights_that_are_not_of_their_configuration(tmp_path):
+    folder = theirs("torch_nn", tmp_path / "theirs")
+    ours = tmp_path / "ours"
+    assert said("import", folder, ours, "--as", "torch_nn")[0] == 0
+    arrays, metadata = weights.load(ours / exchange.WEIGHTS)
+    sound = weights.described(metadata)
+    for name, value, words in (
+            ("config", {**sound["config"], "gated": True}, "lack"),
+            ("dialect", "nobodys", "does not say which"),
+            ("dialect", [1], "does not say which"),
+            ("original", 3, "does not say which")):
+        weights.save(ours / exchange.WEIGHTS, arrays, **{
+            key: value if key == name else kept for key, kept in sound.items()
+            if key != weights.CHECKSUM})
+        status, text = said("export", ours, tmp_path / "again", "--as",
+                            "torch_nn")
+        assert status == USAGE and words in text, text

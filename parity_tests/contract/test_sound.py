@@ -18,6 +18,16 @@ def written(path, samples, rate=sound.RATE, width=2, channels=1):
     return path
 
 
+def test_a_sound_that_is_cut_short_is_refused(tmp_path):
+    path = written(tmp_path / "a.wav", tone(), channels=2)
+    whole = path.read_bytes()
+    for content in (whole[:-1], whole[:30], whole[:4] + b"\xff" * 4
+                    + whole[8:16] + b"\xf0\0\0\0" + whole[20:], b""):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="cut short|damaged|WAV"):
+            sound.read(path)
+
+
 def tone(seconds=1.0):
     time = np.arange(int(sound.RATE * seconds)) / sound.RATE
     return 8000 * np.sin(2 * np.pi * (300 + 400 * time) * time)
