@@ -79,7 +79,8 @@ def addresses(root):
     """The addresses of ``all_of``, in its order."""
     *pages, last = [address for address, _ in PAGES]
     return ["index.html", *pages, *map(dialects.address, SYSTEMS),
-            *map(teaching.address_of, lessons.paths(root / "lessons")), last]
+            *map(teaching.address_of, lessons.paths(teaching.folder(root))),
+            last]
 
 
 #: A text of no year: a beam finds a better answer than greedy search.

@@ -56,7 +56,7 @@ def read(folder=lessons.FOLDER):
 
 def of_slides(site):
     """Every slide, beside the first picture of its lesson."""
-    folder = site.root / "lessons"
+    folder = teaching.folder(site.root)
     if not (folder / FILE).is_file():
         return {"about": "", "slides": ()}
     about, slides = read(folder)

@@ -2,7 +2,7 @@
 
 import base64
 
-from parity.reading import lessons, listing, rulings
+from parity.reading import lessons, listing, rulings, sources
 
 
 def address_of(path):
@@ -10,9 +10,14 @@ def address_of(path):
     return f"lesson-{path.stem.replace('_', '-')}.html"
 
 
+def folder(root):
+    """Where the lessons of the four in ``root`` lie; a wheel has its own."""
+    return lessons.FOLDER if root == sources.ROOT else root / "lessons"
+
+
 def paths(site):
     """The lessons' files."""
-    return lessons.paths(site.root / "lessons")
+    return lessons.paths(folder(site.root))
 
 
 def of_lessons(site):

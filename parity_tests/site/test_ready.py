@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from contract.errors import InputError
 from parity.cli import app
 from parity.commands import read as command
-from parity.reading import ready
+from parity.reading import lessons, ready, sources, teaching
 
 PAGES = {"index.html": b"<p>one</p>" * 90, "style.css": b"p {}",
          ready.MARK: json.dumps({"pages": {"index.html": 900}, "with": {
@@ -104,3 +104,10 @@ def test_and_makes_others_where_it_is_asked(installed, tmp_path, option):
 
 def test_a_checkout_makes_its_own():
     assert not ready.are_here()
+
+
+def test_pages_made_by_a_wheel_have_its_lessons(monkeypatch, tmp_path):
+    """It has them beside its weights, and not beside the four."""
+    monkeypatch.setattr(sources, "ROOT", tmp_path)
+    assert teaching.folder(tmp_path) == lessons.FOLDER
+    assert teaching.folder(tmp_path / "x") == tmp_path / "x" / "lessons"
