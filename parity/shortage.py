@@ -1,6 +1,10 @@
-"""A lack of memory, told with the step and the size."""
+"""A lack of memory, told with the step and the size; and what prevents one.
+"""
 
 import ast
+import contextlib
+import ctypes
+import gc
 import linecache
 import pathlib
 import re
@@ -71,3 +75,15 @@ def step_at(file, number):
     above = lines[max(statements) - 2] if statements else ""
     found = STEP.match(above)
     return found[1] if found else ""
+
+
+def release():
+    """Give memory of dropped models back to the system, where that works.
+
+    The C library keeps freed blocks of some megabytes, which is what weights
+    are made of, so that three large models in turn would look like three at
+    once.
+    """
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -8,6 +8,7 @@ import itertools
 import time
 
 from contract.errors import amount
+from parity import shortage
 from parity.check import (
     cases, face, generation, kinks, lockstep, training_runs, workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
@@ -95,7 +96,7 @@ class Parts:
                         self.form)
                     for name, *rest in merge(differences, outline)]
         if not keep:
-            workers.release()
+            shortage.release()
         yield from groups.values()
 
     def _ask(self, models, preset, dtype, case, truth, keep):

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from contract.batch import Batch
 from contract.config import PRESETS
 from contract.weights import probe_weights
+from parity import shortage
 from parity.check import (
     cases, generation, golden, long, search_runs, training_runs, wide,
     workers)
@@ -328,7 +329,7 @@ class Check(Parts):
         """Yield the parts of FULL_SIZE at its full size."""
         config = PRESETS[FULL_SIZE]
         batch = sentence_batch().check(config)
-        workers.release()
+        shortage.release()
         weights = probe_weights(config)
         case = cases.model_case(batch, FULL_SIZE_CASE)
         for dtype in tolerances.DTYPES[:2]:

@@ -7,7 +7,6 @@ function of its Workbench, so that both kinds are asked alike.
 
 import concurrent.futures
 import contextlib
-import ctypes
 import dataclasses
 import gc
 import json
@@ -455,7 +454,7 @@ def differences(bench, model, case, inputs, truth, keep=True):
     finally:
         if not keep:
             bench.clear()
-            release()
+            shortage.release()
 
 
 def not_fused(bench, config):
@@ -468,15 +467,3 @@ def forward(bench, model, batch):
     """Every step of a whole model on a batch."""
     return arrays_by_name(
         bench.engine.forward(bench.runner(model).model, *batch))
-
-
-def release():
-    """Give memory of dropped models back to the system, where that works.
-
-    The C library keeps freed blocks of some megabytes, which is what weights
-    are made of, so that three large models in turn would look like three at
-    once.
-    """
-    gc.collect()
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)

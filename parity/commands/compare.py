@@ -61,15 +61,32 @@ def is_script(path):
     return ".py:" in path.name and not path.exists()
 
 
-def traced(path):
-    """The Trace in a dump, or of what a script's function returns."""
-    if not is_script(path):
+def traced(path, layers=None):
+    """The Trace in a dump, or of what a script's function returns.
+
+    Args:
+        layers: a range of those that are wanted; None for all.
+    """
+    if is_script(path):
+        from parity.tracing.trace import trace_alone
+        model, inputs, keywords = call_script(path)
+        with running(str(path)):
+            made = trace_alone(model, *inputs, **keywords)
+    else:
         from parity.tracing import folder
-        return folder.load(path)
-    from parity.tracing.trace import trace
-    model, inputs, keywords = call_script(path)
-    with running(str(path)):
-        return trace(model, *inputs, **keywords)
+        made = folder.load(path)
+    return made.only(layers) if layers else made
+
+
+def numbers(words):
+    """The range that FROM:TO names."""
+    first, colon, last = words.partition(":")
+    if not (colon and first.isdecimal() and last.isdecimal()
+            and int(first) < int(last)):
+        raise InputError(
+            f"the layers are {words!r}; write FROM:TO, such as 0:4 for the "
+            "first four.")
+    return range(int(first), int(last))
 
 
 def compare(
@@ -91,6 +108,9 @@ def compare(
     allow_same: Annotated[bool, typer.Option(
         "--allow-same", help="Compare dumps that are the same bit by bit, "
         "such as one from before and one from after a rewrite.")] = False,
+    layers: Annotated[Optional[str], typer.Option(
+        metavar="FROM:TO", help="Compare these layers alone, and what is in "
+        "none: 0:4 is the first four.")] = None,
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
@@ -130,7 +150,8 @@ def compare(
             raise InputError(
                 f"--replace runs b on, and {str(b)!r} is no SCRIPT.py:FUNCTION "
                 "but a dump; give the script that it was made by.")
-        first, second = traced(a), traced(b)
+        chosen = layers and numbers(layers)
+        first, second = traced(a, chosen), traced(b, chosen)
         check_comparable(first, second, dtype, allow_same)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
@@ -143,7 +164,8 @@ def compare(
         screens.print_comparison(terminal.console(), comparison, everything)
         if folder:
             command = ["parity", "compare", str(a), str(b)]
-            for name, value in (("--map", map_file), ("--dtype", dtype)):
+            for name, value in (("--map", map_file), ("--dtype", dtype),
+                                ("--layers", layers)):
                 command += [name, str(value)] if value else []
             command += ["--allow-same"] * allow_same + ["--replace"] * replace
             evidence_page.write(facts(

@@ -28,6 +28,7 @@ from parity.matching.steps import suggest
 from parity.numerics.comparator import DIVERGENCE, ZERO
 from parity.numerics.dtypes import DTYPES, EPS
 from parity.numerics.tolerances import model_limits
+from parity.tracing.storage import put_away
 from parity.tracing.trace import MODULE, WHOLE, Trace, is_float
 
 
@@ -189,6 +190,8 @@ class _Comparing:
         other = self.b.parameters[self.b.aliases.get(pair.b, pair.b)]
         row = self.row(PARAMETER, pair, mine, other, self.weight, pair.a,
                        pair.b)
+        put_away(mine)
+        put_away(other)
         if row.verdict == DIVERGENCE and pair.by in (SHAPES, CONVENTION):
             row.note = "paired by shape alone: the layout may be wrong"
         yield row
@@ -305,7 +308,10 @@ class _Comparing:
             self.without(outputs, "it has no input that can be replaced")
             return
         try:
-            answer = self.b.rerun(pair.b, inputs)
+            answer = (other.outputs if all(
+                np.array_equal(array, other.inputs[name])
+                for name, array in inputs.items())
+                else self.b.rerun(pair.b, inputs))
         except InputError as error:
             self.without(outputs, str(error).rstrip("."))
             return

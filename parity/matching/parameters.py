@@ -8,6 +8,7 @@ from parity.matching.rearrangement import (
 from parity.matching.values import NEAR, alike, is_constant, signature
 from parity.matching.words import ROLES, likeness, words_of
 from parity.numerics.distance import finite_distance
+from parity.tracing.storage import put_away
 
 
 def all_parameters(trace):
@@ -41,8 +42,11 @@ def suggest_parameters(a, b):
     names, other_names = list(mine), list(others)
     if not names or not other_names:
         return []
-    signatures = {id(array): signature(array)
-                  for array in (*mine.values(), *others.values())}
+    signatures = {}
+    for array in (*mine.values(), *others.values()):
+        if id(array) not in signatures:
+            signatures[id(array)] = signature(array)
+            put_away(array)
     similar = likeness(names, other_names)
     order = np.abs(np.arange(len(names))[:, None] / len(names)
                    - np.arange(len(other_names)) / len(other_names))
@@ -89,6 +93,8 @@ def suggest_parameters(a, b):
                 continue
             layout, far = best(other, array,
                                candidates(other.shape, array.shape), NEAR)
+            put_away(array)
+            put_away(other)
             if layout:
                 proposals.append((10 - 100 * far + fondness(i, j), name, Pair(
                     name, other_names[j], SAME, layout, VALUES)))

@@ -14,6 +14,7 @@ import numpy as np
 
 import contract.trace
 from contract.errors import InputError
+from parity.tracing.storage import stored
 from parity.tracing.trace import (
     MODULE, TAP, WHOLE, Step, Trace, array_digest, is_float)
 
@@ -190,8 +191,7 @@ class Recorder:
         array = self.framework.to_numpy(value)
         key = array_digest(array)
         if key not in self.copies:
-            array.flags.writeable = False
-            self.copies[key] = array
+            self.copies[key] = stored(array, key)
         return self.copies[key]
 
     def numbered(self, path):
@@ -384,4 +384,5 @@ def finished(recorder, versions, precision, parameters, trainable, aliases,
                    for path, why in recorder.hidden.items()
                    if path not in recorder.called)],
         None, recorder.device, rerun)
+    trace.know(recorder.copies)
     return trace

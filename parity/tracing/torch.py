@@ -7,6 +7,7 @@ while the model runs.
 
 import contextlib
 import functools
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 
 from contract.errors import InputError
 from parity.tracing.recorder import Framework, Recorder, finished
+from parity.tracing.storage import is_stored
 from parity.tracing.trace import WHOLE
 
 
@@ -107,9 +109,13 @@ def calls_seen(model, recorder):
 
 
 @contextlib.contextmanager
-def put_back(model):
-    """Restore buffers and random states afterwards."""
-    device = framework_for(model).device
+def put_back(model, device=None):
+    """Restore buffers and random states afterwards.
+
+    Args:
+        device: where the states are; that of the model where none is given.
+    """
+    device = device or framework_for(model).device
     devices = [device] if device.type == "cuda" else []
     buffers = {name: (buffer, buffer.detach().clone())
             for name, buffer in model.named_buffers() if buffer is not None}
@@ -157,6 +163,30 @@ def setters(model):
             tensor.copy_(framework.to_native(array))
     return {path: functools.partial(put, tensor)
             for path, tensor in named_arrays(model)[0].items()}
+
+
+def sharer(model):
+    """What has a model read its large parameters where a trace has them.
+
+    Returns:
+        A function of the parameters of the model's Trace, to be called after
+        the run. What the run wrote to is left alone.
+    """
+    tensors = {path: (tensor, tensor._version)
+               for path, tensor in named_arrays(model)[0].items()
+               if isinstance(tensor, torch.nn.Parameter)
+               and tensor.device.type == "cpu" and not tensor.is_inference()}
+
+    def share(parameters):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of arrays that are read-only
+            for path, (tensor, version) in tensors.items():
+                array = parameters[path]
+                if (is_stored(array) and array.dtype.isbuiltin
+                        and tensor._version == version
+                        and str(tensor.dtype) == f"torch.{array.dtype.name}"):
+                    tensor.data = torch.from_numpy(array)
+    return share
 
 
 class Gradients:
@@ -251,7 +281,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
 
     def rerun(path, arrays):
         module, args, options = recorder.fill(path, arrays)
-        with put_back(model), torch.set_grad_enabled(graph):
+        with (put_back(module, framework.device),
+              torch.set_grad_enabled(graph)):
             return recorder.arrays(module(*args, **options))
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]

@@ -15,6 +15,8 @@ import functools
 import hashlib
 import importlib
 import json
+import math
+import re
 import sys
 from collections.abc import Callable
 
@@ -22,6 +24,7 @@ import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
 from contract.errors import InputError
+from parity import shortage
 
 #: The path of the model itself; no attribute is called that.
 WHOLE = "(model)"
@@ -113,6 +116,11 @@ class Trace:
             self._hashes[id(array)] = array, value
         return value
 
+    def know(self, arrays):
+        """Take over what hash_of would compute: {array_digest: array}."""
+        self._hashes |= {
+            id(array): (array, key) for key, array in arrays.items()}
+
     @property
     def live(self):
         """Whether the model itself is there, so that rerun works."""
@@ -152,6 +160,48 @@ class Trace:
         raise InputError(
             f"the trace has no step {path!r}; choose one of its steps, such "
             f"as {self.steps[0].path!r}.")
+
+    def only(self, layers):
+        """The same run with a few layers of each list, and what is in none.
+
+        What has other layers inside, or comes after the last of them, goes
+        too; WHOLE stays.
+
+        Args:
+            layers: a range; the first number in a path is its layer's.
+
+        Returns:
+            A Trace, as live as this one, with a note.
+
+        Raises:
+            InputError: there is no layer of such a number.
+        """
+        mine = {step.path for step in self.steps
+                if layer_of(step.path) in layers}
+        first, last = layers.start, layers.stop - 1
+        if not mine:
+            raise InputError(
+                f"no step of the {self.framework} model is in a layer from "
+                f"{first} to {last}; choose layers that it has.")
+        others = [step for step in self.steps
+                  if layer_of(step.path) is not None and step.path not in mine]
+        last_of_mine = max(
+            step.began for step in self.steps if step.path in mine)
+        end = min((step.began for step in others if step.began > last_of_mine),
+                  default=math.inf)
+
+        def stays(step):
+            return step.path == WHOLE or step.path in mine or (
+                layer_of(step.path) is None and step.began <= end
+                and not any(step.began < other.began
+                            and other.ended < step.ended for other in others))
+        steps = [step for step in self.steps if stays(step)]
+        return dataclasses.replace(
+            self, steps=steps, parameters={
+                path: array for path, array in self.parameters.items()
+                if layer_of(path) is None or layer_of(path) in layers},
+            notes=[*self.notes, f"its layers from {first} to {last} alone "
+                   f"are compared, {len(steps)} of {len(self.steps)} steps."])
 
     def rerun(self, path, inputs):
         """Run one sub-module again, on other inputs.
@@ -220,6 +270,12 @@ class Trace:
                     f"{path!r} has no {what} {name!r} of shape "
                     f"{list(array.shape)}; choose one that it has.")
         return self._again(instead)
+
+
+def layer_of(path):
+    """The first number in a path, as of a list's element; None without one."""
+    number = re.search(r"(?<![^.])\d+(?![^.#(])", path)
+    return number and int(number[0])
 
 
 def array_digest(array):
@@ -291,6 +347,21 @@ def trace(model, *inputs, gradients=None, **keywords):
             "gradients must be a function of the model's output that returns "
             f"the loss, not a {type(gradients).__name__}.")
     return _captured(model, inputs, keywords, gradients)
+
+
+def trace_alone(model, *inputs, **keywords):
+    """``trace`` of a model that nobody else has, in little memory.
+
+    A torch.nn.Module reads its large parameters afterwards where the Trace has
+    them, and two models that have the same parameter read one.
+    """
+    if framework_of(model) != "torch":
+        return trace(model, *inputs, **keywords)
+    share = tracing_of(model).sharer(model)
+    made = trace(model, *inputs, **keywords)
+    share(made.parameters)
+    shortage.release()
+    return made
 
 
 def trace_run(model, run):

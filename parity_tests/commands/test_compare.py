@@ -15,6 +15,7 @@ from parity.commands import compare as commands
 from parity.commands import invariance, scripts
 from parity.numerics.comparator import DIVERGENCE
 from parity.render import markdown
+from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 
 APP = typer.Typer()
@@ -263,3 +264,13 @@ def test_foreign_words_mark_nothing_in_evidence():
     assert markdown.plain(words) == (
         "a # t \\| \\`x\\` \\[y\\](z) \\<b> \\\\x1b\\[31m \\*")
     assert markdown.code(words) == "`a # t ¦ 'x' [y](z) <b> \\x1b[31m *`"
+
+
+def test_layers_of_a_script(script):
+    both = (f"{script}:model",) * 2
+    for words, told in (("4", "write FROM:TO"), ("2:2", "write FROM:TO"),
+                        ("a:b", "write FROM:TO"), ("-1:2", "write FROM:TO"),
+                        ("7:9", "layer from 7 to 8; choose layers")):
+        done = invoke("compare", *both, f"--layers={words}")
+        assert done.exit_code == 2 and told in done.stderr
+        assert done.stderr.count("\n") == 1
