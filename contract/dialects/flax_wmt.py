@@ -46,7 +46,8 @@ FLAX_WMT = Dialect(
         "The output is multiplied by 1/√d.",
     ),
     search={"method": "beam", "beam": 4, "alpha": 0.6,
-            "length_rule": "paper", "unfinished": "fallback"},
+            "length_rule": "paper", "unfinished": "fallback",
+            "allow_padding": True},
     fixed={
         "residual": "pre", "norm": "layer", "norm_eps": 1e-6,
         "final_norm": True, "final_norm_eps": 1e-6, "positions": "halves",
