@@ -181,7 +181,7 @@ for number, shares in enumerate(attended["numpy"][0, :, place], start=1):
     best = np.argsort(-shares)[:3]
     print(f"head {number}: " + ", ".join(
         f"{words[i]!r} {shares[i]:.2f}" for i in best))
-month = [i for i, word in enumerate(words) if word in (" a", "v", "ril")]
+month = [i for i, word in enumerate(words) if word in (" a", "vr", "il")]
 share = attended["numpy"][0, :, place][:, month].sum(axis=-1)
 print("of each head's attention, to the month:", share)
 assert share.max() > 0.5

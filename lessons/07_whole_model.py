@@ -42,7 +42,7 @@ ids = tokenizer.encode(source)
 print(" | ".join(f"{piece} {number}" for piece, number
                  in zip(tokenizer.tokens(ids), ids)))
 print("and back:", tokenizer.decode(ids))
-assert tokenizer.decode(ids) == source and len(ids) == 14
+assert tokenizer.decode(ids) == source and len(ids) == 15
 
 # %% [markdown]
 # ## Ids to vectors
@@ -67,7 +67,7 @@ assert np.array_equal(
 # %% [markdown]
 # ## Every shape on the way
 #
-# One sentence, 14 pieces of source, 12 of target with bos and eos: here is the
+# One sentence, 15 pieces of source, 12 of target with bos and eos: here is the
 # first layer of each stack and what is around it. Only attention mixes words,
 # and only its scores have two lengths: [batch, head, query, key].
 
@@ -78,7 +78,7 @@ for name, value in steps.items():
     if name.startswith(shown) and "norm." not in name:
         print(f"{name:48} {' × '.join(map(str, value.shape))}")
 cross = steps["decoder.layers.0.cross_attention.scores"]
-assert cross.shape == (1, 4, 12, 14)
+assert cross.shape == (1, 4, 12, 15)
 assert steps["output"].shape == (1, 12, 1000)
 
 # %% [markdown]
@@ -98,7 +98,7 @@ print(two.source_mask[:, 0, 0].astype(int))
 print("target mask of the first sentence, its first five rows:")
 print(two.target_mask[0, 0, :5].astype(int))
 assert not np.triu(two.target_mask[0, 0], 1).any()
-assert two.source_mask.sum() == 14 + len(tokenizer.encode("5 Mai 1980"))
+assert two.source_mask.sum() == 15 + len(tokenizer.encode("5 Mai 1980"))
 
 # %% [markdown]
 # Padding must not change a sentence's output. The first one's is the same alone

@@ -15,7 +15,7 @@ from parity.reading import (
 from parity.reading.ready import MARK, refuse
 from parity.reading.values import OTHERS
 from parity.render import maps, markup, pictures
-from parity.runs.dates import LOCALES
+from parity.runs.forms import LOCALES
 
 #: As many characters of code fit on a telephone.
 WIDEST = 30

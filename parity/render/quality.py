@@ -64,7 +64,7 @@ def sentences(quality):
     if quality.unseen:
         guessed = sum(one.right for one in quality.unseen)
         sound, wrong = quality.doubtful(quality.unseen)
-        yield (f"names that no set has: {guessed} of {len(quality.unseen)} "
+        yield (f"{quality.unseen_words}: {guessed} of {len(quality.unseen)} "
                f"are guessed; doubtful are {sound} of these, and {wrong} of "
                f"the {len(quality.unseen) - guessed} wrong answers.")
     if len(quality.ports) > 1:

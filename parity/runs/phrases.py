@@ -15,6 +15,7 @@ import functools
 import hashlib
 
 from contract import random
+from parity.runs.draws import draws
 
 #: The languages, by CLDR's codes, and the one that is answered.
 LOCALES = ("de", "es", "fr", "pl", "tr")
@@ -26,11 +27,11 @@ VALIDATED, TESTED = 8, 100
 #: Of so many answers one is for validation, and one for testing.
 SHARE = 20
 
-#: Random numbers of a phrase.
-NUMBERS = 12
-
 #: Names are left out that are longer than this in any of the languages.
 LONGEST_NAME = 28
+
+#: What the texts of ``unseen`` are.
+UNSEEN = "names that no set has"
 
 KEY = random.fold_in(random.key(0), "phrases")
 
@@ -63,32 +64,19 @@ SPANS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400,
          "week": 604_800, "month": 2_592_000, "year": 31_536_000}
 
 
-class Draw:
-    """A phrase's random numbers, taken one after the other."""
+def names_of(draw, choices):
+    """One to three different ones."""
+    return tuple(dict.fromkeys(
+        draw.of(choices) for _ in range(1 + draw.below(3))))
 
-    def __init__(self, numbers):
-        self.numbers = iter(numbers)
 
-    def below(self, size):
-        """A whole number from 0 to below ``size``."""
-        return next(self.numbers) % size
-
-    def of(self, choices):
-        """One of several."""
-        return choices[self.below(len(choices))]
-
-    def names(self, choices):
-        """One to three different ones."""
-        return tuple(dict.fromkeys(
-            self.of(choices) for _ in range(1 + self.below(3))))
-
-    def number(self):
-        """From 1 to 99 mostly; or with a decimal, or some thousands."""
-        kind = self.below(6)
-        if kind < 4:
-            return 1 + self.below(99)
-        return ((1 + self.below(9999)) / 10 if kind == 4
-                else 100 * (10 + self.below(990)))
+def number_of(draw):
+    """From 1 to 99 mostly; or with a decimal, or some thousands."""
+    kind = draw.below(6)
+    if kind < 4:
+        return 1 + draw.below(99)
+    return ((1 + draw.below(9999)) / 10 if kind == 4
+            else 100 * (10 + draw.below(990)))
 
 
 def drawn(kind, draw):
@@ -110,15 +98,15 @@ def drawn(kind, draw):
         unit = draw.of(tuple(SPANS))
         return unit, (1 + draw.below(99)) * (1 if draw.below(2) else -1)
     if kind == "measure":
-        return draw.of(MEASURES), draw.number()
+        return draw.of(MEASURES), number_of(draw)
     if kind == "money":
         way = draw.of(("name", "name", "standard"))
-        return way, draw.of(currencies()), draw.number()
+        return way, draw.of(currencies()), number_of(draw)
     if kind == "places":
-        return draw.of(("standard", "or")), draw.names(territories())
+        return draw.of(("standard", "or")), names_of(draw, territories())
     if draw.below(2):
         return draw.of(languages()), draw.of(territories())
-    return draw.of(("standard", "or")), draw.names(languages())
+    return draw.of(("standard", "or")), names_of(draw, languages())
 
 
 KINDS = ("date", "moment", "period", "duration", "ago", "measure", "money",
@@ -244,11 +232,6 @@ def part(answer):
         int.from_bytes(digest[:8]) % SHARE, "train")
 
 
-def draws(key, rows):
-    """Random numbers [rows, NUMBERS] as lists."""
-    return random.bits64(key, (rows, NUMBERS)).tolist()
-
-
 @functools.cache
 def pairs(name, each):
     """(source, target, kind): ``each`` phrases per kind and language.
@@ -262,8 +245,8 @@ def pairs(name, each):
             key = random.fold_in(random.fold_in(
                 random.fold_in(KEY, name), kind), locale)
             found = {}
-            for numbers in draws(key, max(200, 3 * SHARE * each)):
-                meaning = drawn(kind, Draw(numbers))
+            for draw in draws(key, max(200, 3 * SHARE * each)):
+                meaning = drawn(kind, draw)
                 answer = said(kind, meaning, ANSWER)
                 if part(answer) == name:
                     found[said(kind, meaning, locale)] = answer
@@ -275,8 +258,7 @@ def batch(step, rows):
     """Sources and targets of a training step, drawn again for each step."""
     sources, targets = [], []
     key = random.fold_in(random.fold_in(KEY, "batches"), step)
-    for numbers in draws(key, 2 * rows):
-        draw = Draw(numbers)
+    for draw in draws(key, 2 * rows):
         kind, locale = draw.of(DRAWN), draw.of(LOCALES)
         meaning = drawn(kind, draw)
         answer = said(kind, meaning, ANSWER)

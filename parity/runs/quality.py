@@ -45,8 +45,9 @@ class Quality:
     Attributes:
         task: its name.
         asked: an AskedString for each string of the test set.
-        unseen: the same of names that were never trained on, if the task has
-            such.
+        unseen: the same of texts that have no sure answer: names that were
+            never trained on, or what does not say which date it means.
+        unseen_words: what those are, in words.
         border: the probability below which an answer is doubtful.
         ports: whose answers were compared.
         not_checked: ports that are not installed.
@@ -57,6 +58,7 @@ class Quality:
     task: str
     asked: list
     unseen: list
+    unseen_words: str
     border: float
     ports: list
     not_checked: list
@@ -120,7 +122,7 @@ def measure(name, port_names, each=None, on_part=lambda text: None):
         golden.sound(f"{name}.tokenizer.json"))
     translators, absent = translation.translators(port_names, model)
     pairs = task.module.pairs("test", each or task.module.TESTED)
-    unseen = getattr(task.module, "unseen", list)()
+    unseen = task.module.unseen()
     settings = GenerationConfig(
         bos_id=model.tokenizer.bos_id, eos_id=model.tokenizer.eos_id,
         max_tokens=task.longest)
@@ -140,5 +142,5 @@ def measure(name, port_names, each=None, on_part=lambda text: None):
              for (source, target, group), answer
              in zip((*pairs, *unseen), first)]
     return Quality(name, asked[:len(pairs)], asked[len(pairs):],
-                   model.doubtful_below, [t.port for t in translators],
-                   absent, difference, worst)
+                   task.module.UNSEEN, model.doubtful_below,
+                   [t.port for t in translators], absent, difference, worst)

@@ -33,7 +33,8 @@ class Drawn:
 
     Attributes:
         name: the task's.
-        module: parity.runs.dates or its like, with ``batch`` and ``pairs``.
+        module: parity.runs.dates or its like, with ``batch``, ``pairs`` and
+            ``unseen``.
         config: the default TransformerConfig.
         digest: SHA-256 of the data.
         longest: the largest number of tokens in an answer.
@@ -152,7 +153,7 @@ def _vocab(size, **sizes):
 #: What makes a Drawn task, by name. Phrases come only once, so that nothing
 #: would be gained from dropping values.
 TASKS = {
-    "dates": (dates, 4000, 16, _vocab(1000), {
+    "dates": (dates, 4500, 16, _vocab(1000), {
         "warmup_steps": 1000, "clip_norm": 1.0}),
     "phrases": (phrases, 3000, 40, _vocab(2000, dropout=0.0), {
         "warmup_steps": 700, "learning_rate": 0.8, "clip_norm": 1.0}),
