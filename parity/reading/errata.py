@@ -15,10 +15,12 @@ from contract import checks, random
 from contract.batch import Batch
 from contract.errors import InputError
 from contract.generation import GenerationConfig
+from parity.check import golden
 from parity.check.run import LONGEST
 from parity.numerics.comparator import relative_error
-from parity.reading.values import EXAMPLE, MAPS
+from parity.reading.values import MAPS
 from parity.render.pictures import number, percent
+from parity.runs import translation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,12 +218,17 @@ def identical_beams(bench):
 
 def one_row_ends_all(bench):
     """A batch that stops with its first row."""
+    model = translation.Model.load(*(golden.sound(f"phrases.{name}") for name
+                                     in ("safetensors", "tokenizer.json")))
+    tokenizer = model.tokenizer
     settings = GenerationConfig(
-        bos_id=bench.tokenizer.bos_id, eos_id=bench.tokenizer.eos_id,
-        max_tokens=LONGEST)
-    texts = ["1", EXAMPLE]
-    source = bench.tokenizer.pad([bench.tokenizer.encode(t) for t in texts])
-    answer = bench.engine.generate(bench.model, source, settings)
+        bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id, max_tokens=LONGEST)
+    texts = ["Polen", "vor 12 Tagen"]
+    source = tokenizer.pad([tokenizer.encode(t) for t in texts])
+    answer = bench.engine.generate(bench.engine.build(
+        "transformer", model.config, {
+            name: array.astype(np.float64)
+            for name, array in model.arrays.items()}), source, settings)
     rows = answer["tokens"][:, 0]
     ends = [int((row == settings.eos_id).argmax()) or LONGEST for row in rows]
     order = sorted(range(2), key=lambda i: ends[i])
@@ -230,11 +237,12 @@ def one_row_ends_all(bench):
     return Erratum(
         "ends", "A batch that stops when its first row does",
         "Greedy generation looks for the end token in the first row and "
-        f"returns. Here the batch is {texts[short]!r} and {texts[long]!r}.",
+        f"returns. Here the batch is {texts[short]!r} and {texts[long]!r}, "
+        "which the shipped translation of phrases reads.",
         (("tokens of the two answers", f"{ends[short]} and {ends[long]}",
           f"{ends[short]} and {len(prefix) - 1}"),
          (f"the answer to {texts[long]!r}",
-          bench.tokenizer.decode(rows[long]), bench.tokenizer.decode(prefix))),
+          tokenizer.decode(rows[long]), tokenizer.decode(prefix))),
         "Every row has an end of its own; the batch is done when all have "
         "met theirs.",
         "test_generate.py")
