@@ -35,6 +35,23 @@ class Slot:
         self.name, self.foreign = name, foreign
 
 
+class Foreign:
+    """The place of what cannot be given to a module again, such as a cache.
+
+    The object itself is not kept: what it holds may be as large as a model.
+    """
+
+    def __init__(self, value):
+        self.kind = type(value).__name__
+
+
+def can_be_given(value):
+    """Whether a value that is no array can be given to a module again."""
+    return isinstance(value, PLAIN) or callable(value) or (
+        type(value).__module__.partition(".")[0] in (  # a dtype or a device
+            "torch", "jax", "numpy", "ml_dtypes", "tensorflow"))
+
+
 def mapped(value, name, visit):
     """Rebuild a nest of containers with every leaf replaced.
 
@@ -220,7 +237,7 @@ class Recorder:
                 inputs[name] = self.keep(put(name, leaf))
                 return Slot(name, isinstance(leaf, np.ndarray))
             others[f"inputs.{name}"] = in_words(leaf)
-            return leaf
+            return leaf if can_be_given(leaf) else Foreign(leaf)
 
         def put(name, leaf):
             array = self.given.get((step_name, name))
@@ -334,14 +351,11 @@ class Recorder:
                     inputs.get(leaf.name, original), original.dtype)
                 return (array if leaf.foreign
                         else self.framework.to_native(array))
-            if isinstance(leaf, PLAIN) or callable(leaf):
-                return leaf
-            if type(leaf).__module__.partition(".")[0] in (
-                    "torch", "jax", "numpy", "ml_dtypes", "tensorflow"):
-                return leaf  # a dtype or a device
-            raise InputError(
-                f"{path!r} was called with a {type(leaf).__name__}, which "
-                "cannot be given again; run a step that takes only arrays.")
+            if isinstance(leaf, Foreign):
+                raise InputError(
+                    f"{path!r} was called with a {leaf.kind}, which cannot be "
+                    "given again; run a step that takes only arrays.")
+            return leaf
         return (module, [mapped(value, "", put) for value in args],
                 {name: mapped(value, "", put)
                  for name, value in keywords.items()})

@@ -1,5 +1,8 @@
 """Large arrays of a trace: they lie in files, and nothing changes them."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -101,3 +104,34 @@ def test_a_few_layers_alone(torch):
     assert parity.compare(a.only(range(4, 5)), b.only(range(4, 5))).first
     with pytest.raises(InputError, match="layer from 5 to 6; choose"):
         a.only(range(5, 7))
+
+
+def test_what_cannot_be_given_again_is_not_kept(torch):
+    """A cache holds keys, and through their graph every weight before."""
+    class Cache:
+        pass
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = Layer()
+
+        def forward(self, x):
+            cache = Cache()
+            caches.append(weakref.ref(cache))
+            return self.layer(x, cache)
+
+    class Layer(torch.nn.Linear):
+        def __init__(self):
+            super().__init__(3, 3)
+
+        def forward(self, x, cache):
+            cache.kept = super().forward(x)
+            return 2 * cache.kept
+
+    caches = []
+    made = parity.trace(Model(), torch.ones(2, 3))
+    gc.collect()
+    assert caches[0]() is None
+    with pytest.raises(InputError, match="'layer' was called with a Cache"):
+        made.rerun("layer", {})
