@@ -9,7 +9,7 @@ import sys
 from parity_tests.support.browser import Opened, chromium
 
 #: So many colours are enough, and a picture is a third as large.
-COLOURS = 128
+COLOURS = 256
 
 
 def attention(page):
@@ -78,7 +78,9 @@ def together(page, parts):
         box.style.padding = "0 1rem 1rem";
         box.style.width = "1500px";
         for (const part of parts) box.append(document.querySelector(part));
-        document.body.replaceChildren(box);
+        const main = document.getElementById("main");
+        main.replaceChildren(box);  // its width says how many columns fit
+        document.body.replaceChildren(main);
         document.body.style.display = "block";
     }""", parts)
 
