@@ -27,6 +27,10 @@ ORDERS = (
     "y MMM d", "E d MMM y", "E, d MMM y", "E, MMM d, y", "EEEE d MMMM y",
 )
 
+#: Where that is another name than the usual one. To every other language Babel
+#: would give the names of whichever it was asked for first.
+ALONE = ("cs", "de", "el", "fi", "pl", "ru", "uk", "vi")
+
 #: Where months are numbers, so that these orders are nobody's.
 NUMBERED = ("ja", "ko", "zh")
 
@@ -77,6 +81,8 @@ class NoDay(datetime.date):
 def written(date, pattern, locale):
     """A date in a language, by a form of CLDR or a pattern."""
     from babel.dates import format_date
+    if locale not in ALONE:
+        pattern = pattern.replace("L", "M")
     return format_date(date, pattern, locale=locale)
 
 

@@ -35,7 +35,7 @@ class Slot:
         self.name, self.foreign = name, foreign
 
 
-class Foreign:
+class NotGiven:
     """The place of what cannot be given to a module again, such as a cache.
 
     The object itself is not kept: what it holds may be as large as a model.
@@ -237,7 +237,7 @@ class Recorder:
                 inputs[name] = self.keep(put(name, leaf))
                 return Slot(name, isinstance(leaf, np.ndarray))
             others[f"inputs.{name}"] = in_words(leaf)
-            return leaf if can_be_given(leaf) else Foreign(leaf)
+            return leaf if can_be_given(leaf) else NotGiven(leaf)
 
         def put(name, leaf):
             array = self.given.get((step_name, name))
@@ -351,7 +351,7 @@ class Recorder:
                     inputs.get(leaf.name, original), original.dtype)
                 return (array if leaf.foreign
                         else self.framework.to_native(array))
-            if isinstance(leaf, Foreign):
+            if isinstance(leaf, NotGiven):
                 raise InputError(
                     f"{path!r} was called with a {leaf.kind}, which cannot be "
                     "given again; run a step that takes only arrays.")

@@ -100,7 +100,7 @@ def test_a_beam_finds_what_greedy_search_misses(found):
     assert shown["greedy"]["text"] != shown["best"]["text"]
     number = {name: float(shown[name]["score"].replace("−", "-"))
               for name in ("greedy", "best")}
-    assert number["best"] > number["greedy"] + 2
+    assert number["best"] > number["greedy"]
 
 
 class Words(html.parser.HTMLParser):

@@ -162,7 +162,7 @@ def test_command(tmp_path):
     assert found["schema"] == 1 and found["versions"]["numpy"]
     assert found["status"] == done.exit_code
     assert done.exit_code in (0, 4)
-    assert ROW in done.output and "1 differences" in done.output
+    assert ROW in done.output and "1 difference:" in done.output
     page = (tmp_path / "d.md").read_text()
     assert "## Normalisation" in page and "| NumPy | 1.118 |" in page
     assert sorted(p.name for p in tmp_path.iterdir()) == ["d.json", "d.md"]

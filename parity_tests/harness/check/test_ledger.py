@@ -230,7 +230,7 @@ def test_check_and_propose(checked, tmp_path):
     assert invoke("--check", *some).exit_code == 2
     checked([row(10 * EPS)])
     done = invoke("--propose", *some)
-    assert done.exit_code == 0 and "1 entries: 1 new" in done.output
+    assert done.exit_code == 0 and "1 entry: 1 new" in done.output
     assert invoke("--check", *some).exit_code == 0
     before = path.read_text()
 

@@ -113,3 +113,12 @@ def test_the_shipped_model_reads(text):
 @pytest.mark.parametrize("text", ["3/4/2026", "20 Nov 26", "11/12/2026"])
 def test_what_may_be_two_dates_is_doubtful(text):
     assert "doubtful" in invoke("translate", text).stderr
+
+
+def test_a_month_that_stands_alone_has_its_languages_name():
+    """Babel keeps the names of the first language that is asked for."""
+    for locale, expected in (("ja", "11月"), ("he", "נובמבר"),
+                             ("sv", "november"), ("ru", "ноябрь"),
+                             ("pl", "listopad")):
+        assert forms.written(
+            datetime.date(2026, 11, 20), "LLLL", locale) == expected
