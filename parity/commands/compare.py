@@ -61,21 +61,15 @@ def is_script(path):
     return ".py:" in path.name and not path.exists()
 
 
-def traced(path, layers=None):
-    """The Trace in a dump, or of what a script's function returns.
-
-    Args:
-        layers: a range of those that are wanted; None for all.
-    """
-    if is_script(path):
-        from parity.tracing.trace import trace_alone
-        model, inputs, keywords = call_script(path)
-        with running(str(path)):
-            made = trace_alone(model, *inputs, **keywords)
-    else:
+def traced(path):
+    """The Trace in a dump, or of what a script's function returns."""
+    if not is_script(path):
         from parity.tracing import folder
-        made = folder.load(path)
-    return made.only(layers) if layers else made
+        return folder.load(path)
+    from parity.tracing.trace import trace_alone
+    model, inputs, keywords = call_script(path)
+    with running(str(path)):
+        return trace_alone(model, *inputs, **keywords)
 
 
 def numbers(words):
@@ -109,8 +103,9 @@ def compare(
         "--allow-same", help="Compare dumps that are the same bit by bit, "
         "such as one from before and one from after a rewrite.")] = False,
     layers: Annotated[Optional[str], typer.Option(
-        metavar="FROM:TO", help="Compare these layers alone, and what is in "
-        "none: 0:4 is the first four.")] = None,
+        metavar="FROM:TO", help="Compare these layers alone, and what comes "
+        "before them: 0:4 is the first four. The models' outputs are then not "
+        "compared, so that the status is 1 or 4.")] = None,
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
@@ -151,14 +146,16 @@ def compare(
                 f"--replace runs b on, and {str(b)!r} is no SCRIPT.py:FUNCTION "
                 "but a dump; give the script that it was made by.")
         chosen = layers and numbers(layers)
-        first, second = traced(a, chosen), traced(b, chosen)
+        first, second = traced(a), traced(b)
         check_comparable(first, second, dtype, allow_same)
+        if chosen:  # which may be the same to the bit
+            first, second = first.only(chosen), second.only(chosen)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
         if write_map:
             mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype,
-                              allow_same=allow_same)
+                              allow_same=allow_same or bool(chosen))
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
         screens.print_comparison(terminal.console(), comparison, everything)

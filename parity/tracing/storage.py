@@ -23,8 +23,8 @@ def stored(array, key):
         array: of any dtype.
         key: its ``array_digest``; arrays of one key are one.
     """
-    if key in _stored:
-        return _stored[key]
+    if (kept := _stored.get(key)) is not None:
+        return kept
     if array.nbytes >= LARGE:
         array = _mapped(array)
         _stored[key] = array
@@ -38,8 +38,11 @@ def is_stored(array):
 
 
 def put_away(array):
-    """Take what was read of an array out of memory, if it lies in a file."""
-    if is_stored(array):
+    """Take what was read of an array out of memory, if it lies in a file.
+
+    Its numbers are then those that were stored, whatever was written since.
+    """
+    if is_stored(array) and hasattr(mmap, "MADV_DONTNEED"):
         _memory(array).madvise(mmap.MADV_DONTNEED)
 
 

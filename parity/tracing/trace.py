@@ -165,7 +165,7 @@ class Trace:
         """The same run with a few layers of each list, and what is in none.
 
         What has other layers inside, or comes after the last of them, goes
-        too; WHOLE stays.
+        too. WHOLE stays with its inputs alone: its outputs are other layers'.
 
         Args:
             layers: a range; the first number in a path is its layer's.
@@ -195,7 +195,9 @@ class Trace:
                 layer_of(step.path) is None and step.began <= end
                 and not any(step.began < other.began
                             and other.ended < step.ended for other in others))
-        steps = [step for step in self.steps if stays(step)]
+        steps = [dataclasses.replace(step, outputs={}, gradients={})
+                 if step.path == WHOLE else step
+                 for step in self.steps if stays(step)]
         return dataclasses.replace(
             self, steps=steps, parameters={
                 path: array for path, array in self.parameters.items()

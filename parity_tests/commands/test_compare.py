@@ -47,6 +47,9 @@ def same():
 def wrong():
     return renamed(1e-6)
 
+def small():
+    return model(1e-6)
+
 def fails():
     return 1 / 0
 
@@ -267,7 +270,12 @@ def test_foreign_words_mark_nothing_in_evidence():
 
 
 def test_layers_of_a_script(script):
-    both = (f"{script}:model",) * 2
+    both = f"{script}:model", f"{script}:small"
+    for words, status, told in (
+            ("0:1", 4, "the models' outputs were not compared"),
+            ("1:3", 1, "epsilon: 1e-06 in b, 1e-05 in a")):
+        done = invoke("compare", *both, "--layers", words)
+        assert done.exit_code == status and told in done.output
     for words, told in (("4", "write FROM:TO"), ("2:2", "write FROM:TO"),
                         ("a:b", "write FROM:TO"), ("-1:2", "write FROM:TO"),
                         ("7:9", "layer from 7 to 8; choose layers")):

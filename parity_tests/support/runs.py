@@ -24,3 +24,18 @@ def tiny_run(engine, folder, dtype="float32", **changes):
     return training.Run(engine, tiny_task(), training.Settings(
         task="dates", config=config, training=TRAINING.replace(**changes),
         rows=5, accumulate=2, dtype=dtype), folder)
+
+
+def answers_of(module, validated, tested, steps):
+    """The answers of a task's two kept sets, and those it is trained on.
+
+    Args:
+        module: parity.runs.dates or its like.
+        validated, tested: how many strings each group of a set has.
+        steps: how many steps of training.
+    """
+    kept = {target for name, each in (("validation", validated),
+                                      ("test", tested))
+            for _, target, _ in module.pairs(name, each)}
+    return kept, {target for step in range(1, 1 + steps)
+                  for target in module.batch(step, 64)[1]}

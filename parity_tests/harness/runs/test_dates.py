@@ -10,15 +10,13 @@ from parity.runs.draws import draws
 from parity.runs.doubt import is_no_day
 from contract import random
 from parity_tests.support.commands import invoke
+from parity_tests.support.runs import answers_of
 
 FRIDAY = datetime.date(2026, 11, 20)
 
 
 def test_no_date_that_is_tested_is_trained_on():
-    kept = {target for name, each in (("validation", 4), ("test", 100))
-            for _, target, _ in dates.pairs(name, each)}
-    drawn = {target for step in range(1, 101)
-             for target in dates.batch(step, 64)[1]}
+    kept, drawn = answers_of(dates, 4, 100, 100)
     assert len(kept) > 2500 and len(drawn) > 4000
     assert not kept & drawn
 

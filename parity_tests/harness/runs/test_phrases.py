@@ -9,15 +9,13 @@ from parity import ports
 from parity.check import golden
 from parity.runs import dates, phrases, quality, translation
 from parity_tests.support.commands import invoke
+from parity_tests.support.runs import answers_of
 
 PAIRS = list(zip(*golden.read_pairs(golden.FOLDER / "phrases.tsv")))
 
 
 def test_no_answer_that_is_tested_is_trained_on():
-    kept = {target for name, each in (("validation", 2), ("test", 20))
-            for _, target, _ in phrases.pairs(name, each)}
-    drawn = {target for step in range(1, 31)
-             for target in phrases.batch(step, 64)[1]}
+    kept, drawn = answers_of(phrases, 2, 20, 30)
     assert len(kept) > 800 and len(drawn) > 1500
     assert not kept & drawn
 

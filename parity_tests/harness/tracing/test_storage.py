@@ -100,8 +100,14 @@ def test_a_few_layers_alone(torch):
     assert set(one.parameters) == {
         f"{i}.{name}" for i in (1, 2, 3) for name in ("weight", "bias")}
     assert "its layers from 1 to 3 alone" in one.notes[-1]
-    assert parity.compare(one, two).first.a == "3"
-    assert parity.compare(a.only(range(4, 5)), b.only(range(4, 5))).first
+    found = parity.compare(one, two)
+    assert (found.first.a, found.first.part) == ("3", "output")
+    assert WHOLE not in {row.a for row in found.divergences}
+    found = parity.compare(a.only(range(3)), b.only(range(3)), allow_same=True)
+    assert (found.first, found.status) == (None, 4)
+    assert "outputs were not compared" in found.sentence()
+    found = parity.compare(a.only(range(4, 5)), b.only(range(4, 5)))
+    assert found.first.part == "input" and found.status == 1
     with pytest.raises(InputError, match="layer from 5 to 6; choose"):
         a.only(range(5, 7))
 
