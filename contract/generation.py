@@ -208,6 +208,14 @@ class GenerationConfig:
         return self.penalty(length if present else self.max_tokens)
 
 
+def an_id_beside(ids):
+    """The lowest that is none of ids.
+
+    As the id of padding it leaves a prompt whole: there, no token is padding.
+    """
+    return next(i for i in range(len(ids) + 1) if i not in ids)
+
+
 def _whole(value, least, field):
     """Raise InputError unless a field's value is a whole number."""
     if not is_whole(value) or not least <= value < 2**63:

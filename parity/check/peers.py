@@ -17,6 +17,7 @@ from contract.checkpoints.folder import Checkpoint, read, read_file
 from contract.components import WHOLE
 from contract.dialects import searches, table
 from contract.errors import InputError
+from contract.generation import an_id_beside
 from contract.weights import finite, part
 from parity import ports
 from parity.numerics.comparator import relative_error
@@ -80,8 +81,9 @@ class Peer:
         kind, width, rule, alpha, _ = SEARCH.fullmatch(name).groups()
         alike = [array.shape[1] for other, array in answers.items()
                  if other.startswith(kind[:4]) and array.ndim == 2]
-        prompt = (self.given["input_ids"].shape[1]
-                  if self.config.stacks == "decoder" else 1)
+        prompt = (self._prompts(answers[name], int(width or 1)).shape[1]
+                  if self.config.stacks == "decoder"
+                  and not name.endswith(".scores") else 1)
         asked = searches.settings(
             self.table, checkpoint.config, checkpoint.generation).replace(
                 max_tokens=max(alike) - prompt)
@@ -131,20 +133,36 @@ class Peer:
 
     def _found(self, engine, name):
         """The answer of a search: W rows a source, as theirs are cut."""
-        truth, ids = self.answers[name], self.given["input_ids"]
-        ids = ids[:len(truth) // self.searches[name].width]
+        truth, settings = self.answers[name], self.searches[name]
+        ids = self.given["input_ids"][:len(truth) // settings.width]
+        pad_id = self.config.pad_id
+        if self.config.stacks == "decoder":
+            ids = self._prompts(truth, settings.width)
+            pad_id = an_id_beside([*ids.ravel(), *settings.eos_ids])
         found = engine.generate(
-            self._built(engine), ids, self.searches[name])
+            self._built(engine, pad_id=pad_id), ids, settings)
         if name.endswith(".scores"):
             return found["scores"].reshape(truth.shape)
         tokens = found["tokens"].reshape(len(truth), -1)
+        tokens = np.where(tokens == pad_id, self.config.pad_id, tokens)
         if self.config.stacks == "decoder":
             tokens = np.concatenate([ids, tokens[:, 1:]], axis=1)
         return tokens[:, :truth.shape[1]]
 
-    def _built(self, engine):
+    def _prompts(self, answer, width):
+        """What answers of a decoder alone continue: ids [B N].
+
+        As much of the inputs as all answers begin with.
+        """
+        first = answer[::width]
+        ids = self.given["input_ids"][:len(first)]
+        length = min(ids.shape[1], first.shape[1])
+        same = (ids[:, :length] == first[:, :length]).all(axis=0)
+        return ids[:, :length if same.all() else int(same.argmin())]
+
+    def _built(self, engine, **changes):
         """The whole model, in an engine."""
-        return engine.build("transformer", self.config, {
+        return engine.build("transformer", self.config.replace(**changes), {
             name: np.asarray(array, self.dtype)
             for name, array in self.weights.items()}, self.dtype)
 

@@ -172,7 +172,7 @@ def batches(config, step):
             values = cases.ids(f"{what} {step} {i}", *ids.shape, vocab)
             ids[...] = np.where(ids == config.pad_id, ids, values)
         if i:  # other batches have fewer tokens to predict
-            targets[0, targets.shape[1] // 2:] = config.pad_id
+            targets[2, targets.shape[1] // 2:] = config.pad_id
         pairs.append((sources, targets))
     return tuple(map(np.stack, zip(*pairs)))
 

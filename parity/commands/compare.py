@@ -72,17 +72,6 @@ def traced(path):
         return trace_alone(model, *inputs, **keywords)
 
 
-def numbers(words):
-    """The range that FROM:TO names."""
-    first, colon, last = words.partition(":")
-    if not (colon and first.isdecimal() and last.isdecimal()
-            and int(first) < int(last)):
-        raise InputError(
-            f"the layers are {words!r}; write FROM:TO, such as 0:4 for the "
-            "first four.")
-    return range(int(first), int(last))
-
-
 def compare(
     a: Annotated[pathlib.Path, typer.Argument(
         metavar="A", help="The truth: a dump, or SCRIPT.py:FUNCTION.")],
@@ -102,10 +91,6 @@ def compare(
     allow_same: Annotated[bool, typer.Option(
         "--allow-same", help="Compare dumps that are the same bit by bit, "
         "such as one from before and one from after a rewrite.")] = False,
-    layers: Annotated[Optional[str], typer.Option(
-        metavar="FROM:TO", help="Compare these layers alone, and what comes "
-        "before them: 0:4 is the first four. The models' outputs are then not "
-        "compared, so that the status is 1 or 4.")] = None,
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
@@ -145,24 +130,20 @@ def compare(
             raise InputError(
                 f"--replace runs b on, and {str(b)!r} is no SCRIPT.py:FUNCTION "
                 "but a dump; give the script that it was made by.")
-        chosen = layers and numbers(layers)
         first, second = traced(a), traced(b)
         check_comparable(first, second, dtype, allow_same)
-        if chosen:  # which may be the same to the bit
-            first, second = first.only(chosen), second.only(chosen)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
         if write_map:
             mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype,
-                              allow_same=allow_same or bool(chosen))
+                              allow_same=allow_same)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
         screens.print_comparison(terminal.console(), comparison, everything)
         if folder:
             command = ["parity", "compare", str(a), str(b)]
-            for name, value in (("--map", map_file), ("--dtype", dtype),
-                                ("--layers", layers)):
+            for name, value in (("--map", map_file), ("--dtype", dtype)):
                 command += [name, str(value)] if value else []
             command += ["--allow-same"] * allow_same + ["--replace"] * replace
             evidence_page.write(facts(

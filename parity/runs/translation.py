@@ -15,6 +15,7 @@ from contract import weights
 from contract.batch import Batch
 from contract.config import TransformerConfig
 from contract.errors import InputError, amount, is_real
+from contract.generation import an_id_beside
 from contract.memory import check_memory
 from contract.tokenizer import Tokenizer
 from parity import ports
@@ -265,11 +266,6 @@ class Translator:
             np.asarray(steps[f"{stack}.layers.{i}.{part}.weights"])[0]
             for i in range(count)])
             for kind, (stack, count, part) in kinds.items()}
-
-
-def an_id_beside(ids):
-    """The first that is none of ids: in a prompt no token is padding."""
-    return next(i for i in range(len(ids) + 1) if i not in ids)
 
 
 def translators(port_names, model, dtype="float64", device="cpu"):

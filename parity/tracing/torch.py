@@ -7,7 +7,6 @@ while the model runs.
 
 import contextlib
 import functools
-import warnings
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 
 from contract.errors import InputError
 from parity.tracing.recorder import Framework, Recorder, finished
-from parity.tracing.storage import is_stored
+from parity.tracing.storage import View, is_stored
 from parity.tracing.trace import WHOLE
 
 
@@ -165,28 +164,31 @@ def setters(model):
             for path, tensor in named_arrays(model)[0].items()}
 
 
-def sharer(model):
-    """What has a model read its large parameters where a trace has them.
+def share(model, parameters):
+    """Have a model read its large parameters from the files of a trace.
 
-    Returns:
-        A function of the parameters of the model's Trace, to be called after
-        the run. What the run wrote to is left alone.
+    Only what the run left as it was, and lies in memory of its own, is read
+    there; what the model writes is its own.
+
+    Args:
+        parameters: those of the model's Trace.
     """
-    tensors = {path: (tensor, tensor._version)
-               for path, tensor in named_arrays(model)[0].items()
-               if isinstance(tensor, torch.nn.Parameter)
-               and tensor.device.type == "cpu" and not tensor.is_inference()}
-
-    def share(parameters):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of arrays that are read-only
-            for path, (tensor, version) in tensors.items():
-                array = parameters[path]
-                if (is_stored(array) and array.dtype.isbuiltin
-                        and tensor._version == version
-                        and str(tensor.dtype) == f"torch.{array.dtype.name}"):
-                    tensor.data = torch.from_numpy(array)
-    return share
+    view, seen = View(), set()
+    for path, tensor in named_arrays(model)[0].items():
+        array = parameters[path]
+        if (not isinstance(tensor, torch.nn.Parameter)
+                or not is_stored(array) or id(array) in seen
+                or array.dtype.isbuiltin != 1  # such as bfloat16
+                or str(tensor.dtype) != f"torch.{array.dtype.name}"
+                or tensor.device.type != "cpu" or tensor.is_inference()
+                or not tensor.is_contiguous()
+                or tensor.untyped_storage().nbytes() != array.nbytes):
+            continue
+        own = torch.from_numpy(view.of(array))
+        if torch.equal(own, tensor):
+            seen.add(id(array))
+            tensor.data = own
+        view.put_away()
 
 
 class Gradients:

@@ -15,8 +15,6 @@ import functools
 import hashlib
 import importlib
 import json
-import math
-import re
 import sys
 from collections.abc import Callable
 
@@ -161,50 +159,6 @@ class Trace:
             f"the trace has no step {path!r}; choose one of its steps, such "
             f"as {self.steps[0].path!r}.")
 
-    def only(self, layers):
-        """The same run with a few layers of each list, and what is in none.
-
-        What has other layers inside, or comes after the last of them, goes
-        too. WHOLE stays with its inputs alone: its outputs are other layers'.
-
-        Args:
-            layers: a range; the first number in a path is its layer's.
-
-        Returns:
-            A Trace, as live as this one, with a note.
-
-        Raises:
-            InputError: there is no layer of such a number.
-        """
-        mine = {step.path for step in self.steps
-                if layer_of(step.path) in layers}
-        first, last = layers.start, layers.stop - 1
-        if not mine:
-            raise InputError(
-                f"no step of the {self.framework} model is in a layer from "
-                f"{first} to {last}; choose layers that it has.")
-        others = [step for step in self.steps
-                  if layer_of(step.path) is not None and step.path not in mine]
-        last_of_mine = max(
-            step.began for step in self.steps if step.path in mine)
-        end = min((step.began for step in others if step.began > last_of_mine),
-                  default=math.inf)
-
-        def stays(step):
-            return step.path == WHOLE or step.path in mine or (
-                layer_of(step.path) is None and step.began <= end
-                and not any(step.began < other.began
-                            and other.ended < step.ended for other in others))
-        steps = [dataclasses.replace(step, outputs={}, gradients={})
-                 if step.path == WHOLE else step
-                 for step in self.steps if stays(step)]
-        return dataclasses.replace(
-            self, steps=steps, parameters={
-                path: array for path, array in self.parameters.items()
-                if layer_of(path) is None or layer_of(path) in layers},
-            notes=[*self.notes, f"its layers from {first} to {last} alone "
-                   f"are compared, {len(steps)} of {len(self.steps)} steps."])
-
     def rerun(self, path, inputs):
         """Run one sub-module again, on other inputs.
 
@@ -272,12 +226,6 @@ class Trace:
                     f"{path!r} has no {what} {name!r} of shape "
                     f"{list(array.shape)}; choose one that it has.")
         return self._again(instead)
-
-
-def layer_of(path):
-    """The first number in a path, as of a list's element; None without one."""
-    number = re.search(r"(?<![^.])\d+(?![^.#(])", path)
-    return number and int(number[0])
 
 
 def array_digest(array):
@@ -354,15 +302,13 @@ def trace(model, *inputs, gradients=None, **keywords):
 def trace_alone(model, *inputs, **keywords):
     """``trace`` of a model that nobody else has, in little memory.
 
-    A torch.nn.Module reads its large parameters afterwards where the Trace has
-    them, and two models that have the same parameter read one.
+    A torch.nn.Module reads its large parameters afterwards from the file in
+    which the Trace has them.
     """
-    if framework_of(model) != "torch":
-        return trace(model, *inputs, **keywords)
-    share = tracing_of(model).sharer(model)
     made = trace(model, *inputs, **keywords)
-    share(made.parameters)
-    shortage.release()
+    if made.framework == "torch":
+        tracing_of(model).share(model, made.parameters)
+        shortage.release()
     return made
 
 

@@ -15,7 +15,6 @@ from parity.commands import compare as commands
 from parity.commands import invariance, scripts
 from parity.numerics.comparator import DIVERGENCE
 from parity.render import markdown
-from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 
 APP = typer.Typer()
@@ -46,9 +45,6 @@ def same():
 
 def wrong():
     return renamed(1e-6)
-
-def small():
-    return model(1e-6)
 
 def fails():
     return 1 / 0
@@ -267,18 +263,3 @@ def test_foreign_words_mark_nothing_in_evidence():
     assert markdown.plain(words) == (
         "a # t \\| \\`x\\` \\[y\\](z) \\<b> \\\\x1b\\[31m \\*")
     assert markdown.code(words) == "`a # t ¦ 'x' [y](z) <b> \\x1b[31m *`"
-
-
-def test_layers_of_a_script(script):
-    both = f"{script}:model", f"{script}:small"
-    for words, status, told in (
-            ("0:1", 4, "the models' outputs were not compared"),
-            ("1:3", 1, "epsilon: 1e-06 in b, 1e-05 in a")):
-        done = invoke("compare", *both, "--layers", words)
-        assert done.exit_code == status and told in done.output
-    for words, told in (("4", "write FROM:TO"), ("2:2", "write FROM:TO"),
-                        ("a:b", "write FROM:TO"), ("-1:2", "write FROM:TO"),
-                        ("7:9", "layer from 7 to 8; choose layers")):
-        done = invoke("compare", *both, f"--layers={words}")
-        assert done.exit_code == 2 and told in done.stderr
-        assert done.stderr.count("\n") == 1

@@ -232,5 +232,5 @@ def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):
         raise ValueError
     assert started
     for process in started:
-        process.join(20)
+        process.join(60)
         assert not process.is_alive()

@@ -1,6 +1,7 @@
 """Large arrays of a trace: they lie in files, and nothing changes them."""
 
 import gc
+import os
 import weakref
 
 import numpy as np
@@ -65,51 +66,87 @@ def test_a_model_that_is_trained_leaves_its_trace_as_it_was(torch):
     np.testing.assert_array_equal(made.parameters["0.weight"], before)
 
 
-def test_two_models_alone_read_one_parameter(torch):
+def test_what_a_model_alone_writes_no_trace_sees(torch):
     models = [layers(torch), layers(torch)]
-    traces = [trace_alone(model, ones(torch)) for model in models]
-    assert traces[0].parameters["0.weight"] is traces[1].parameters["0.weight"]
-    assert len({model[0].weight.data_ptr() for model in models}) == 1
-    for made in traces:
+    first, second = [trace_alone(model, ones(torch)) for model in models]
+    kept = first.parameters["0.weight"]
+    assert kept is second.parameters["0.weight"]
+    before, own = kept.copy(), models[1][0].weight.detach().clone()
+    for made in (first, second):
         again = made.rerun("0", {})
         np.testing.assert_array_equal(
             again["output"], made.step("0").outputs["output"])
+    with torch.no_grad():
+        models[0][0].weight.mul_(2)
+    np.testing.assert_array_equal(kept, before)
+    assert torch.equal(models[1][0].weight, own)
+    fresh = parity.trace(layers(torch), ones(torch))
+    np.testing.assert_array_equal(fresh.parameters["0.weight"], before)
+    with pytest.raises(ValueError):
+        kept.flags.writeable = True
 
 
-def test_what_a_model_writes_to_it_keeps_for_itself(torch):
+@pytest.mark.parametrize("data", [False, True])
+def test_what_the_run_wrote_to_is_left_alone(torch, data):
     class Counting(torch.nn.Linear):
         def forward(self, x):
             with torch.no_grad():
-                self.weight += 1
+                (self.weight.data if data else self.weight).add_(1)
             return super().forward(x)
     model = Counting(WIDE, WIDE).double()
     before = model.weight.detach().numpy().copy()
     made = trace_alone(model, ones(torch))
+    np.testing.assert_array_equal(model.weight.detach().numpy(), before + 1)
     made.rerun(WHOLE, {})
     np.testing.assert_array_equal(made.parameters["weight"], before)
     np.testing.assert_array_equal(model.weight.detach().numpy(), before + 2)
 
 
-def test_a_few_layers_alone(torch):
-    models = layers(torch, 5), layers(torch, 5)
+def test_parameters_that_are_not_in_memory_of_their_own_stay(torch):
+    whole = torch.arange(3. * WIDE * WIDE, dtype=torch.float64)
+    model = torch.nn.Module()
+    model.one = torch.nn.Parameter(whole[:WIDE**2].view(WIDE, WIDE))
+    model.two = torch.nn.Parameter(whole[1:1 + WIDE**2].view(WIDE, WIDE))
+    model.turned = torch.nn.Parameter(
+        whole[-WIDE**2:].clone().view(WIDE, WIDE).T)
+    model.forward = lambda x: x @ model.one @ model.two @ model.turned
+    places = [one.data_ptr() for one in model.parameters()]
+    made = trace_alone(model, ones(torch))
+    assert places == [one.data_ptr() for one in model.parameters()]
+    np.testing.assert_array_equal(
+        made.parameters["turned"], model.turned.detach().numpy())
+
+
+def test_equal_parameters_of_one_model_stay_two(torch):
+    model = layers(torch, 2)
+    model[1].load_state_dict(model[0].state_dict())
+    trace_alone(model, ones(torch))
     with torch.no_grad():
-        models[1][3].bias += 1e-3
-    a, b = (parity.trace(model, ones(torch)) for model in models)
-    one, two = (made.only(range(1, 4)) for made in (a, b))
-    assert [step.path for step in one.steps] == ["1", "2", "3", WHOLE]
-    assert set(one.parameters) == {
-        f"{i}.{name}" for i in (1, 2, 3) for name in ("weight", "bias")}
-    assert "its layers from 1 to 3 alone" in one.notes[-1]
-    found = parity.compare(one, two)
-    assert (found.first.a, found.first.part) == ("3", "output")
-    assert WHOLE not in {row.a for row in found.divergences}
-    found = parity.compare(a.only(range(3)), b.only(range(3)), allow_same=True)
-    assert (found.first, found.status) == (None, 4)
-    assert "outputs were not compared" in found.sentence()
-    found = parity.compare(a.only(range(4, 5)), b.only(range(4, 5)))
-    assert found.first.part == "input" and found.status == 1
-    with pytest.raises(InputError, match="layer from 5 to 6; choose"):
-        a.only(range(5, 7))
+        model[0].weight.mul_(2)
+    assert not torch.equal(model[0].weight, model[1].weight)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64"])
+def test_other_dtypes(torch, dtype):
+    model = torch.nn.Linear(900, 900).to(getattr(torch, dtype))
+    made = trace_alone(model, torch.ones(2, 900, dtype=model.weight.dtype))
+    assert is_stored(made.parameters["weight"])
+    assert made.parameters["weight"].dtype.name == dtype
+
+
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"),
+    reason="not checked: this system does not list open files")
+def test_many_arrays_take_few_files():
+    before = len(os.listdir("/proc/self/fd"))
+    kept = [stored(large, array_digest(large)) for large in (
+        np.full(LARGE // 8, float(i)) for i in range(60))]
+    assert all(map(is_stored, kept))
+    assert len(os.listdir("/proc/self/fd")) <= before + 4
+    assert [array[-1] for array in kept] == list(range(60))
+    for array in kept:
+        put_away(array)
+    assert [array[0] for array in kept] == list(range(60))
 
 
 def test_what_cannot_be_given_again_is_not_kept(torch):
