@@ -202,6 +202,10 @@ class Site:
                 "contents", self.last.entries)
         return html
 
+    def addresses(self):
+        """The address of every page, in the order of ``pages``."""
+        return addresses(self.root)
+
     def pages(self):
         """Yield (address, HTML) of every page."""
         for name in self.files:
@@ -224,7 +228,7 @@ class Site:
         with told(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
         with told(folder), new_folder(folder, replace=True) as fresh:
-            count = len(addresses(self.root))
+            count = len(self.addresses())
             for number, (name, html) in enumerate(self.pages(), start=1):
                 on_page(f"{number} of {count} pages: {name}")
                 data = html.encode()

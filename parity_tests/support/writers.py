@@ -119,9 +119,12 @@ class Numbers(pages.Site):
     def __init__(self, n):
         self.n = n
 
+    def addresses(self):
+        return [f"{i}.html" for i in range(9)]
+
     def pages(self):
-        for i in range(9):
-            yield f"{i}.html", f"{self.n}\n" * (PARTS // 10)
+        for name in self.addresses():
+            yield name, f"{self.n}\n" * (PARTS // 10)
 
     def assets(self):
         return {"style.css": ""}
