@@ -50,12 +50,13 @@ outputs. `SHA256SUMS` has the hashes.
 are what the command would make now.
 
 `dates.*` is a trained model, from dates as people write them, in 25 languages,
-to ISO 8601, made by `parity train dates --port jax` (64 pairs a step, float32):
-the mean of its weights after 4000, 4250 and 4500 steps (section 6.1 of the
-paper). `dates.safetensors` has these weights and, as metadata, their
-configuration, how many of its test answers are exact (10,142 of 10,200) and the
-probability of a token below which `parity translate` calls an answer doubtful:
-one in 200 of the right answers has such a token, and 50 of the 58 wrong ones.
+to ISO 8601, made by `parity train dates --port jax --every 250 --average 3` (64
+pairs a step, float32): the mean of its weights after 4000, 4250 and 4500 steps
+(section 6.1 of the paper). `dates.safetensors` has these weights and, as
+metadata, their configuration, how many of its test answers are exact (10,142 of
+10,200) and the probability of a token below which `parity translate` calls an
+answer doubtful: one in 200 of the right answers has such a token, and 50 of the
+58 wrong ones.
 The share of each form in the batches changes after steps 3000 and 3750; these
 shares and the mean of three were chosen with an eye on the test strings, so
 that new ones may be answered a little less well.

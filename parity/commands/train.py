@@ -45,6 +45,9 @@ def train(
     steps: option(int, "Train up to this step.", min=1, max=2**53) = None,
     every: Annotated[int, typer.Option(
         min=1, help="Validate and save each so many steps.")] = 500,
+    average: Annotated[int, typer.Option(
+        min=1, max=1000, metavar="N", help="End with the mean of the weights "
+        "at the last N checkpoints, as the paper does.")] = 1,
     batch: option(int, "Pairs in a batch.", min=1, max=2**16) = None,
     accumulate: option(int, "Batches in a step.", min=1, max=2**16) = None,
     preset: option(str, f"A variant: {', '.join(PRESETS)}.") = None,
@@ -83,6 +86,7 @@ def train(
     its weights. Ctrl-C stops it; --resume goes on from the last checkpoint.
     """
     from parity.runs import training
+    from parity.runs.averaging import Averaging
     from parity.runs.tasks import File
     from parity.runs.tasks import task as known_task
     arguments = {name: value for name, value in {
@@ -139,8 +143,10 @@ def train(
             run = training.Run(engine, job, settings, folder, device)
             if resume:
                 run.load()
-            run.check_room()
-            results = follow(run, steps or job.steps, every)
+            run.check_room(average)
+            steps = steps or job.steps
+            results = follow(run, steps, every,
+                             Averaging(run, steps, every, average))
         if json_file:
             write_json(json_file, results)
 
@@ -203,9 +209,10 @@ def settings_from(arguments, name, task):
         vocab=arguments.get("vocab", 1000))
 
 
-def follow(run, steps, every):
+def follow(run, steps, every, averaging):
     """Train with a progress bar, test, and say what was found."""
     from parity.render import curves as drawing
+    from parity.render.overview import listed
     from parity.runs import doubt, training
     out, err = terminal.console(), terminal.console(stderr=True)
     if run.settings.training.masks == "native":
@@ -231,27 +238,33 @@ def follow(run, steps, every):
                       f"rate {row[3]:.2e}, {passed:.0f} s")
 
         try:
-            training.train(run, steps, every, on_step, on_validation)
+            training.train(run, steps, every, on_step, on_validation,
+                           averaging.keep)
         except KeyboardInterrupt:
             err.print(f"stopped at step {run.step}; go on from the last "
                       "checkpoint with --resume.")
             raise typer.Exit(INTERRUPTED) from None
     seconds = time.perf_counter() - start
-    groups, right = training.test(run)
+    model = averaging.model()
+    groups, right = training.test(run, model)
     exact = sum(a for a, _ in groups.values())
     count = sum(b for _, b in groups.values())
     results = {
         "port": run.engine.NAME, "task": run.settings.task, "step": run.step,
+        "averaged": averaging.steps,
         "seconds": seconds, "exact": exact, "tested": count,
         "groups": {name: list(pair) for name, pair in groups.items()}}
-    run.save_weights(exact=exact, tested=count, doubtful_below=doubt.border(
-        run.engine, run.model, run.task.tokenizer, right))
+    run.save_weights(model, averaged=averaging.steps, exact=exact,
+                     tested=count, doubtful_below=doubt.border(
+                         run.engine, model, run.task.tokenizer, right))
     drawing.draw({run.engine.NAME: run.curve}, run.folder / training.PICTURE)
     if count:
         out.print(results_table(groups))
         out.print(f"exact: {exact} of {count}, {exact / count:.2%}")
+    mean = (f", the mean after steps {listed([*map(str, averaging.steps)])},"
+            if len(averaging.steps) > 1 else "")
     out.print(f"{amount(run.step - first, 'step')} in {seconds:.0f} s; "
-              f"weights in {run.folder / training.WEIGHTS}")
+              f"weights{mean} in {run.folder / training.WEIGHTS}")
     return results
 
 

@@ -170,18 +170,27 @@ class Run:
         return {"data": self.task.digest,
                 "tokenizer": self.task.tokenizer.full_digest}
 
-    def check_room(self):
-        """Raise InputError unless a checkpoint fits, beside an older one."""
+    def check_room(self, averaged=1):
+        """Raise InputError unless a checkpoint fits, beside an older one.
+
+        Args:
+            averaged: of how many checkpoints the weights are kept as well.
+        """
         schema = weights.schema(self.settings.config)
-        size = 3 * sum(map(math.prod, schema.values())) * (
+        size = sum(map(math.prod, schema.values())) * (
             np.dtype(self.settings.dtype).itemsize)
         older = (self.folder / CHECKPOINT).exists()
-        check_room(self.folder, size if older else 2 * size)
+        check_room(self.folder, size * (
+            (3 if older else 6) + (averaged if averaged > 1 else 0)))
 
-    def save_weights(self, **results):
-        """Write the weights alone, with their config and results."""
+    def save_weights(self, model=None, **results):
+        """Write the weights alone, with their config and results.
+
+        Args:
+            model: whose; by default the run's own.
+        """
         weights.save(
-            self.folder / WEIGHTS, self.engine.export(self.model),
+            self.folder / WEIGHTS, self.engine.export(model or self.model),
             config=self.settings.config.as_dict(), task=self.settings.task,
             tokenizer=self.task.tokenizer.digest, step=self.step, **results)
 
@@ -371,23 +380,27 @@ def read_curve(path):
 
 
 def train(run, steps, every, on_step=lambda row: None,
-          on_validation=lambda row: None):
+          on_validation=lambda row: None, on_save=lambda: None):
     """Train up to step ``steps``; validate and save each ``every`` steps."""
     while run.step < steps:
         on_step(run.train_step())
         if run.step % every == 0 or run.step == steps:
             on_validation(run.validate())
             run.save()
+            on_save()
 
 
-def test(run):
+def test(run, model=None):
     """A run's model on the task's test set, or on its validation set.
+
+    Args:
+        model: another in its place.
 
     Returns:
         {group: (exact, of)}, and the pairs that were answered exactly.
     """
     pairs = run.task.test() or run.task.validation()
-    answers = translate(run.engine, run.model, run.task.tokenizer,
+    answers = translate(run.engine, model or run.model, run.task.tokenizer,
                         [source for source, _, _ in pairs],
                         run.task.longest)
     counts, right = {}, []

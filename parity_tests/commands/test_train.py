@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -235,6 +236,34 @@ def test_a_disk_that_becomes_full(tmp_path, monkeypatch):
     assert int(arrays["step"][0]) == 2
     done = command(*words, "--resume", "--steps", 3)
     assert done.exit_code == 0, done.output
+
+
+def test_the_last_checkpoints_are_averaged(tmp_path):
+    words = ("--data", data(tmp_path), "--port", "numpy", "--average", 3,
+             "--out", tmp_path / "run")
+    many = command(*words, *TINY, "--vocab", 300, "--steps", 4)
+    assert many.exit_code == 2 and "choose fewer" in many.output
+    assert not (tmp_path / "run").exists()
+    assert command(*words, *TINY, "--vocab", 300, "--steps", 5
+                   ).exit_code == 0
+    def arrays(name):
+        return weights.load(tmp_path / "run" / name)[0]
+    ends = [arrays(f"weights-{step}.safetensors") for step in (2, 4, 5)]
+    answer = arrays(training.WEIGHTS)
+    assert answer.keys() == ends[0].keys()
+    for name, mean in answer.items():
+        assert mean.dtype == np.float32
+        np.testing.assert_array_equal(mean, np.mean(
+            [end[name] for end in ends], 0, dtype=np.float64).astype("f4"))
+    (tmp_path / "run" / "weights-5.safetensors").unlink()  # killed before it
+    more = command(*words, "--resume", "--steps", 6, "--every", 1)
+    assert more.exit_code == 0, more.output
+    assert "mean after steps 4, 5 and 6" in " ".join(more.output.split())
+    lost = command(*words, "--resume", "--steps", 7, "--every", 4)
+    assert lost.exit_code == 2 and "choose fewer" in lost.output
+    (tmp_path / "run" / "weights-5.safetensors").unlink()
+    lost = command(*words, "--resume", "--steps", 7, "--every", 1)
+    assert lost.exit_code == 2 and "step 5" in lost.output
 
 
 def test_stopped_by_ctrl_c(tmp_path, monkeypatch):

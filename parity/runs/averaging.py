@@ -1,0 +1,85 @@
+"""The mean of a run's weights at its last checkpoints.
+
+The paper's models are such means (section 6.1): of 5 checkpoints, written ten
+minutes apart, or of 20.
+"""
+
+import numpy as np
+
+from contract import weights
+from contract.errors import InputError, amount
+
+
+class Averaging:
+    """Which weights of a run are averaged, and where they lie meanwhile.
+
+    They are files of the run's folder, so that a run which is resumed finds
+    those that it had written.
+
+    Args:
+        run: a training.Run, at its beginning or resumed.
+        steps, every: up to which step it trains, and how often it saves.
+        count: of how many checkpoints the mean is; 1 is the last alone.
+
+    Attributes:
+        steps: the steps whose weights are averaged.
+
+    Raises:
+        InputError: there will be fewer checkpoints than that.
+    """
+
+    def __init__(self, run, steps, every, count):
+        self.run, last = run, max(steps, run.step)
+        before = range(every, last, every)
+        self.steps = [*before[max(0, len(before) - count + 1):], last]
+        if len(self.steps) < count:
+            raise InputError(
+                f"--average {count} needs {count} checkpoints, and with one "
+                f"every {amount(every, 'step')} there are {len(self.steps)} "
+                f"up to step {last}; choose fewer, or a smaller --every.")
+        lost = [step for step in self.steps
+                if step < run.step and not self.path(step).is_file()]
+        if count > 1 and lost:
+            raise InputError(
+                f"--average {count} needs the weights of step {lost[0]}, and "
+                "the run was begun without --average; choose fewer, or train "
+                "further with --steps.")
+        if run.step:
+            self.keep()
+
+    def path(self, step):
+        """The file of a step's weights."""
+        return self.run.folder / f"weights-{step}.safetensors"
+
+    def keep(self):
+        """Write the run's weights, if they are of a step to be averaged."""
+        run = self.run
+        if len(self.steps) > 1 and run.step in self.steps:
+            weights.save(self.path(run.step), run.engine.export(run.model),
+                         config=run.settings.config.as_dict(), step=run.step)
+
+    def model(self):
+        """The run's model with the mean of those weights.
+
+        Raises:
+            InputError: a file of them is gone or damaged.
+        """
+        run = self.run
+        if len(self.steps) == 1:
+            return run.model
+        config, dtype = run.settings.config, run.settings.dtype
+        return run.engine.build("transformer", config, mean(
+            [self.path(step) for step in self.steps], config, dtype),
+            dtype, run.device)
+
+
+def mean(paths, config, dtype):
+    """The mean of files of a model's weights, summed in float64: by name."""
+    total = {}
+    for path in paths:
+        arrays, _ = weights.load(path)
+        weights.check(arrays, weights.schema(config), str(path))
+        for name, array in arrays.items():
+            total[name] = total.get(name, 0.0) + array.astype(np.float64)
+    return {name: (array / len(paths)).astype(dtype)
+            for name, array in total.items()}
