@@ -6,7 +6,7 @@ import numpy as np
 
 from parity.causes.cause import Cause
 from parity.causes.faults.putting import (
-    after_init, native_of, numpy_of, replaced, tabled)
+    after_init, all_of, native_of, numpy_of, replaced, tabled)
 
 UNTRACED = "a trace holds a model's forward pass, and no {}"
 
@@ -134,6 +134,16 @@ def adam_uncorrected(self, w, g, m, v, lr, c1, c2):
     return adam(self, w, g, m, v, lr, 1.0, 1.0)
 
 
+def adam_m_uncorrected(self, w, g, m, v, lr, c1, c2):
+    """m as it is."""
+    return adam(self, w, g, m, v, lr, 1.0, c2)
+
+
+def adam_v_uncorrected(self, w, g, m, v, lr, c1, c2):
+    """v as it is."""
+    return adam(self, w, g, m, v, lr, c1, 1.0)
+
+
 def decay_in_gradient(self, w, g, m, v, lr, c1, c2):
     """λ w added to the gradient, as torch.optim.Adam's weight_decay."""
     return adam(self, w, g + self.training.weight_decay * w, m, v, lr, c1,
@@ -171,7 +181,8 @@ def clipped_by(function):
             results = function(arrays, float(numpy_of(port, norm)), limit)
             return [native_of(port, g) for g in results], norm
         return made
-    return replaced("engine", "clip_by_global_norm", make)
+    return all_of(*(replaced(file, "clip_by_global_norm", make)
+                    for file in ("engine", "train")))
 
 
 def clipped(arrays, norm, limit, added=0.0):
@@ -202,6 +213,10 @@ def _optimisers():
              updated_by(adam_eps_inside), "weight 0", "Adam"),
             ("Adam without bias correction", "m / (√v + ε).",
              updated_by(adam_uncorrected), "weight 0", "Adam"),
+            ("Adam's m without bias correction", "m / (√v̂ + ε).",
+             updated_by(adam_m_uncorrected), "weight 0", "Adam"),
+            ("Adam's v without bias correction", "m̂ / (√v + ε).",
+             updated_by(adam_v_uncorrected), "weight 0", "Adam"),
             ("Adam's ε is 1e-8", "As in torch and Optax.",
              setting_of_adam(eps=1e-8), "weight 0", "Adam"),
             ("Adam's β₂ is 0.999", "As in every framework.",

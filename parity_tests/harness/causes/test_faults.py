@@ -22,6 +22,7 @@ from parity.causes.faults.putting import all_of
 from parity.causes.faults.training_steps import in_step
 from parity.causes.formulas import norm
 from parity.causes.places import PlacedCause
+from parity.causes.training_diagnosis import TrainingDiagnosis, proof_run
 from parity.cli import app
 from parity_tests.support.places import ROOT
 
@@ -146,6 +147,19 @@ def test_check_names_the_cause(port):
     assert (f"First divergence: {port.NAME}, complete, self_attention, step "
             "scores (float64, cpu)") in printed
     assert "Cause: scores over √d_model" in printed
+
+
+@pytest.mark.long(4)
+def test_clipping_that_is_left_out_of_a_training_step_alone():
+    port = ports.engine("torch")
+    if isinstance(port, ports.NotChecked):
+        pytest.skip(f"not checked: {port.reason}")
+    train = ports.module_of("torch", "train")
+    old = train.clip_by_global_norm
+    with mock.patch.object(train, "clip_by_global_norm",
+                           lambda gradients, limit: old(gradients, 0.0)):
+        found, = TrainingDiagnosis(proof_run({})).findings(port)
+    assert found.cause == "no clipping"
 
 
 @pytest.mark.parametrize("name, options, place", [
