@@ -168,6 +168,10 @@ def test_no_formula_number_or_date_is_cut(opened, name, width):
         ".says, .prose p")].map((one) => one.textContent).join()""")
     assert not re.search(r"\b(eq\.|section) \d|\[[A-Z]( [A-Z])+\]", words)
     assert name != "break" or "曜日 as 2047" in page.inner_text("#all + p")
+    if name == "break" and width > 390:
+        names = page.locator(".whole-name")
+        assert names.count() and all(  # a step's stands on one line
+            one.bounding_box()["height"] < 40 for one in names.all())
 
 
 @pytest.mark.parametrize("width", [390, 1024, 1400])

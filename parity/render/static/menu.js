@@ -4,10 +4,16 @@ const named = () => {
 };
 
 // The menu where the screen is narrow, and the place in it where one reads.
-// Text whose long names may be broken behind their dots.
+// Text whose long names stand on one line; wider ones are broken behind a dot.
 const breakable = (node, text) => {
-  node.replaceChildren(...text.split(/(?<=\.)(?=\w)/).flatMap(
-    (part, i) => (i ? [document.createElement("wbr"), part] : [part])));
+  node.replaceChildren(...text.split(/(\w+(?:\.\w+){2,})/).map((part, i) => {
+    if (i % 2 === 0) return part;
+    const name = document.createElement("span");
+    name.className = "whole-name";
+    name.append(...part.split(/(?<=\.)/).flatMap(
+      (word) => [document.createElement("wbr"), word]));
+    return name;
+  }));
 };
 
 // What scrolls can be scrolled by keys, and what does not is no stop on the way.
