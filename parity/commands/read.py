@@ -47,6 +47,7 @@ def read(
         print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
               "takes some minutes.", flush=True)
         with (terminal.telling() as tell, modules.threads.one_thread(),
+              modules.ahead.compiled_once(),
               modules.ahead.running(names) as call):
             values = modules.values.Values(names, tell)
             sizes = modules.pages.Site(

@@ -352,7 +352,9 @@ class Site:
                     "dates, one after the other.")
         place = self.values.place(owner)
         if place and place[0] in self.values.others:
-            words = OTHERS[self.values.others.index(place[0])][1]
+            number = self.values.others.index(place[0])
+            words = OTHERS[number][1] + (
+                ", one layer a stack" if number else "")
             return ("The shipped model has no use for this: its weights are "
                     f"read as those of {words}.")
         return ""

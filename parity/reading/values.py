@@ -16,7 +16,6 @@ import numpy as np
 from contract import weights as files
 from contract.batch import Batch
 from contract.errors import InputError
-from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import schema
 from parity import ports
@@ -54,6 +53,9 @@ OTHERS = (
      "a model with rotary positions in pairs side by side"),
     ({"positions": "relative"}, "a model with relative positions"),
 )
+
+#: One layer shows them; the first, whose norms stand elsewhere, needs both.
+ONE_LAYER = {"n_encoder_layers": 1, "n_decoder_layers": 1}
 
 #: Names in the backward markers -> the canonical names of their weights.
 WEIGHTS = {
@@ -289,15 +291,17 @@ class Values(Shipped):
             on_part("values, 2 of 4: its other variants")
             self.others = [
                 self._run(other, reread(self.weights, other), EXAMPLE)
-                for other in (config.replace(**words) for words, _ in OTHERS)]
+                for other in (
+                    config.replace(**words, **(ONE_LAYER if number else {}))
+                    for number, (words, _) in enumerate(OTHERS))]
             on_part("values, 3 of 4: attention")
             self.maps = ModelRun(self.engines, config, self.weights,
                                  self.pairs_batch(MAPS)[0])
             on_part("values, 4 of 4: components")
             self.single = self._single()
+            self.variables, self.answers = self._variables()
             self.functions = self._functions()
             self.optimizer = self._optimizer()
-            self.variables = self._variables()
 
     @property
     def ports(self):
@@ -384,17 +388,11 @@ class Values(Shipped):
         batch, labels = self.dates.batch, self.dates.labels
         pad, smoothing = self.config.pad_id, (
             self.config.label_smoothing, self.config.smoothing)
-        masks, losses, answers = {}, {}, {}
-        settings = GenerationConfig(
-            bos_id=self.tokenizer.bos_id, eos_id=self.tokenizer.eos_id,
-            max_tokens=LONGEST)
+        masks, losses, answers = {}, {}, self.answers
         logits = self.dates.steps["numpy"]["output"]
         for column, engine in self.engines.items():
             masks[column] = engine.masks(batch.source, batch.target, pad)
             losses[column] = engine.loss(logits, labels, pad, *smoothing)
-            answers[column] = engine.generate(
-                self.models[column], batch.source, settings)
-        self.answers = answers
         return {
             ("masks", "padding_mask"): [
                 of_all("source_mask", masks, "source_mask")],
@@ -414,15 +412,19 @@ class Values(Shipped):
         }
 
     def _variables(self):
-        """{(owner, step): SeenArray} of steps that no module records."""
-        arrays = {column: local_steps.steps(
-            engine, self.models[column], self.config, self.weights,
-            self.dates.batch, self.dates.labels, self.tokenizer, LONGEST)
-            for column, engine in self.engines.items()}
+        """{(owner, step): SeenArray} of steps that no module records.
+
+        And column -> the tokens and scores of greedy search.
+        """
+        arrays, answers = {}, {}
+        for column, engine in self.engines.items():
+            arrays[column], answers[column] = local_steps.steps(
+                engine, self.models[column], self.config, self.weights,
+                self.dates.batch, self.dates.labels, self.tokenizer, LONGEST)
         return {key: of_all(".".join(key), arrays, key, limit=LIMITS.get(
                     key[0], FLOAT64_LIMIT))
                 for key in arrays["numpy"]
-                if all(key in steps for steps in arrays.values())}
+                if all(key in steps for steps in arrays.values())}, answers
 
     def _optimizer(self):
         """Adam's steps, on one weight's gradients of two sentences."""

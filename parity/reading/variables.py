@@ -117,7 +117,7 @@ def array_of(engine, value):
 
 
 def steps(engine, model, config, weights, batch, labels, tokenizer, longest):
-    """{(owner, name): array} of the variables, as one implementation has them.
+    """The variables, as one implementation has them, and its answer.
 
     Args:
         engine, model: an implementation and a Transformer of it.
@@ -125,6 +125,9 @@ def steps(engine, model, config, weights, batch, labels, tokenizer, longest):
         batch, labels: what is read and what is to be predicted.
         tokenizer: has the ids that searches begin and end with.
         longest: how many tokens a search writes at most.
+
+    Returns:
+        {(owner, name): array}, and the tokens and scores of greedy search.
     """
     arrays = {}
 
@@ -140,8 +143,11 @@ def steps(engine, model, config, weights, batch, labels, tokenizer, longest):
     for method, owner in (
             ("greedy", "Greedy"), ("beam", "Beam"), ("sample", "Sample")):
         with variables(engine) as values:
-            engine.generate(model, batch.source, base.replace(method=method))
+            answer = engine.generate(
+                model, batch.source, base.replace(method=method))
         keep(values, owner, *(["Cache"] if method == "greedy" else []))
+        if method == "greedy":
+            found = answer
     # Here what is differentiated may be symbols, so the loss is run after it.
     dropped = dataclasses.replace(config, dropout=config.dropout or 0.1)
     module = engine.build("transformer", dropped, weights, "float64")
@@ -159,4 +165,4 @@ def steps(engine, model, config, weights, batch, labels, tokenizer, longest):
         engine.loss(output, labels, config.pad_id, config.label_smoothing,
                     config.smoothing)
     keep(values, "Dropout", "cross_entropy")
-    return arrays
+    return arrays, found

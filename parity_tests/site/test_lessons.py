@@ -5,6 +5,7 @@ import html
 import json
 import multiprocessing
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -238,3 +239,22 @@ def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):
     while any(process.is_alive() for process in started):
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_what_is_compiled_is_shared_and_no_trace_is_left(
+        tmp_path, monkeypatch):
+    for name in (ahead.KEPT, *ahead.ALL):
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    with ahead.compiled_once():
+        folder = pathlib.Path(os.environ[ahead.KEPT])
+        assert folder.is_dir() and os.environ.items() >= ahead.ALL.items()
+    assert os.environ == before
+    assert not folder.exists() or folder == pathlib.Path(sys.prefix, "jax")
+    (tmp_path / "jax").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with ahead.compiled_once():
+        assert os.environ[ahead.KEPT] == str(tmp_path / "jax")
+    monkeypatch.setenv(ahead.KEPT, "mine")
+    with ahead.compiled_once():
+        assert os.environ[ahead.KEPT] == "mine"
