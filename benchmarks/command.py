@@ -14,6 +14,7 @@ from rich.table import Table
 from benchmarks import harness, workload
 from contract.errors import one_of
 from contract.files import write_json
+from parity.render import tables_page
 
 #: What can be timed; the first two by default.
 WORKS = ("forward", "training", "padded", "generation", "attention",
@@ -236,12 +237,42 @@ def table_of(rows):
     return table
 
 
+def write_page(path, rows, lines, parts):
+    """Write rows, notes and rows of parts as a page that stands alone."""
+    works = list(dict.fromkeys(row["work"] for row in rows))
+    sections = [tables_page.Section(
+        f"work-{place}", work.capitalize(), "", (
+            "implementation", "form", "ms", "× its peer’s time", "peer",
+            "MB", "× its peer’s", "error"),
+        [(row["implementation"], row["form"],
+          number(row["time"], ".3g", 1e3), tables_page.ratio(row["ratio"]),
+          row["peer"] or "", number(row["memory"], ".0f", 1e-6),
+          number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
+         for row in rows if row["work"] == work])
+        for place, work in enumerate(works)]
+    if parts:
+        sections.append(tables_page.Section(
+            "parts", "Where the time goes", "",
+            ("implementation", "work", "part", "ms", "share", "calls"),
+            [(row["implementation"], row["work"], row["part"],
+              number(row["time"], ".3g", 1e3), number(row["share"], ".0%"),
+              number(row["calls"], "d")) for row in parts]))
+    if lines:
+        sections.append(tables_page.Section(
+            "notes", "Notes", lines=list(dict.fromkeys(lines))))
+    tables_page.write(
+        path, "parity bench", "Times",
+        "Times of one run, each implementation validated before it was timed. "
+        "A ratio below 1 is quicker than the peer; a bar ends at "
+        f"{tables_page.FARTHEST} times.", sections)
+
+
 #: What times each work that is not a pass through a model.
 TIMED = {"generation": generation, "attention": attention, "loading": loading}
 
 
 def run(works, ports, threads, against, rounds, repeats, quick, loud,
-        json_file, plot, profile):
+        json_file, plot, profile, html=None):
     """Time some works, print their table, and write JSON if asked to.
 
     Args:
@@ -251,6 +282,7 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         against: the name that all are held against; None for each one's peer.
         plot: a file for a picture of the ratios, or None.
         profile: whether it is also told where the time goes.
+        html: a file for a page, or None.
     """
     for work in works if against else ():
         one_of(against, known_to(work), f"implementation of {work}")
@@ -266,6 +298,9 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         every += rows
         lines += [*caption, *not_measured(work, ports)]
         parts += of_parts
+    if quick:
+        lines.insert(0, "A tiny model, to see that all runs: its times say "
+                     "nothing.")
     console.print(table_of(every))
     if parts:
         console.print(table_of_parts(parts))
@@ -274,6 +309,8 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
     if json_file:
         write_json(json_file, {"schema": 1, "rows": every, "notes": lines,
                                "profile": parts})
+    if html:
+        write_page(html, every, lines, parts)
     if plot:
         from benchmarks.plot import draw
         draw(every, plot)

@@ -11,7 +11,7 @@ import typer
 from contract.errors import InputError, one_of
 from contract.files import check_writable
 from contract.shipped import ROOT
-from parity.commands.options import Json, Words
+from parity.commands.options import Html, Json, Words
 from parity.commands.shell import told_plainly
 from parity.ports import known_ports, split_words
 
@@ -53,12 +53,14 @@ def bench(
     loud: Annotated[bool, typer.Option(
         "--loud", help="Show what the libraries print.")] = False,
     json_file: Json = None,
+    html: Html = None,
 ):
     """Time implementations in turn, each validated first, beside peers."""
     with told_plainly():
         ports = split_words(
             port or ["all"], ("numpy", *known_ports()), "port")
         check_writable(json_file)
+        check_writable(html)
         check_writable(plot)
         if plot and plot.suffix not in PICTURES:
             raise InputError(
@@ -76,4 +78,4 @@ def bench(
         works = [one_of(name, command.WORKS, "work")
                  for name in work or command.DEFAULT]
         command.run(works, ports, threads, against, 1 if quick else rounds,
-                    repeats, quick, loud, json_file, plot, profile)
+                    repeats, quick, loud, json_file, plot, profile, html)

@@ -11,7 +11,7 @@ from contract.errors import InputError, one_of
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import (
-    Json, Markdown, Require, Words, exit_if_missing)
+    Html, Json, Markdown, Require, Words, exit_if_missing)
 from parity.commands.shell import told_plainly
 from parity.matrix.cells import WORKS
 from parity.numerics.dtypes import TIERS
@@ -53,6 +53,7 @@ def matrix(
     require: Require = None,
     json_file: Json = None,
     markdown: Markdown = None,
+    html: Html = None,
 ):
     """Compare every form, mode, dtype, device and mesh with the reference.
 
@@ -61,7 +62,7 @@ def matrix(
     """
     from parity.check.run import DEVICES
     from parity.matrix import run, stored
-    from parity.render import matrix_page
+    from parity.render import matrix_page, tables_page
     with told_plainly():
         one_of(preset, PRESETS, "preset")
         words = ports.split_words
@@ -80,6 +81,7 @@ def matrix(
                 mode, run.modes_of(wanted), "mode", spaces=False)))
         check_writable(json_file)
         check_writable(markdown)
+        check_writable(html)
         exit_if_missing(words(require, known[1:], "port") if require else [])
         earlier = [stored.read(file) for file in add or ()]
         for one in earlier:
@@ -91,6 +93,8 @@ def matrix(
             write_json(json_file, result.as_json())
         if markdown:
             matrix_page.write(markdown, result)
+        if html:
+            tables_page.write_matrix(html, result)
     raise typer.Exit(result.status)
 
 

@@ -14,6 +14,8 @@ Json = Annotated[Optional[pathlib.Path], typer.Option(
     "--json", metavar="FILE", help="Write the report as JSON to FILE.")]
 Markdown = Annotated[Optional[pathlib.Path], typer.Option(
     "--markdown", metavar="FILE", help="Write it as a page to FILE.")]
+Html = Annotated[Optional[pathlib.Path], typer.Option(
+    "--html", metavar="FILE", help="Write a page to FILE.")]
 Port = Annotated[Words, typer.Option(
     "--port", metavar="NAME", help="torch, keras, jax or all; repeat it or "
     "separate names by commas.  [default: all]")]

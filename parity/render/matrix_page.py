@@ -162,7 +162,7 @@ def where_words(matrix):
     """Where and when cells were measured, a paragraph for each place."""
     counts = {}
     for cell in matrix.cells:
-        words = place_words(matrix.places[cell.place])
+        words = plain(place_words(matrix.places[cell.place]))
         counts[words] = counts.get(words, 0) + 1
     return "\n\n".join([
         f"Preset `{matrix.preset}` at the size of a test. {summary(matrix)}.",
@@ -173,7 +173,7 @@ def place_words(place):
     """A place in words."""
     versions = ", ".join(f"{name} {version}" for name, version
                          in sorted(place["versions"].items()))
-    return plain(
+    return (
         f"{place['when']}, {place['processor']}, {place['cores']} cores, "
         f"{place['platform']}, Python {place['python']}; {versions}.")
 

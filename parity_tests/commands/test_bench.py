@@ -51,6 +51,26 @@ def test_ratios_are_drawn(tmp_path):
         assert (tmp_path / "ratios.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_times_are_a_page(tmp_path):
+    """Which stands alone; also where no row has a peer."""
+    from benchmarks import command
+    row = dict.fromkeys(FIELDS) | {
+        "work": "forward", "implementation": "ours <b>", "form": "fast",
+        "peer": "theirs", "ratio": 0.5, "time": 0.25}
+    parts = [{"work": "forward", "implementation": "ours", "part": "product",
+              "time": None, "share": None, "calls": None}]
+    path = tmp_path / "times.html"
+    command.write_page(path, [
+        row, row | {"work": "training", "ratio": None, "peer": None},
+        row | {"ratio": 99.0}], ["A note."], parts)
+    html = path.read_text("utf-8")
+    assert "ours &lt;b&gt;" in html and "0.50" in html and "A note." in html
+    assert html.count('class="bar"') == 2 and "H120" in html
+    assert "<script" not in html and "src=" not in html
+    command.write_page(path, [], [], [])
+    assert "<h1>Times</h1>" in path.read_text("utf-8")
+
+
 def test_where_time_goes_is_told():
     from benchmarks import profiles
 

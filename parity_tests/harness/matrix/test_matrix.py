@@ -247,7 +247,8 @@ def earlier(tmp_path, target=None, **changed):
     file.write_text(json.dumps(words))
     return invoke("matrix", "--port", "numpy", "--form", "fast", "--work",
                   "forward", "--dtype", "float64", "--add", file,
-                  "--markdown", tmp_path / "m.md")
+                  "--markdown", tmp_path / "m.md",
+                  "--html", tmp_path / "m.html")
 
 
 @pytest.mark.parametrize("changed", [
@@ -318,13 +319,18 @@ def test_an_earlier_match_above_its_limit_is_none(tmp_path):
     {"places": [run.here() | {
         "processor": "[/b] | a\n\n# title"}], "reason": ""}], ids=str)
 def test_foreign_words_are_no_markup(changed, tmp_path):
-    """Brackets in a terminal, and bars and new lines in Markdown."""
-    words = "[/__w/gloo/pair.cc:534] closed :boom: | a\n\n# title"
+    """Brackets in a terminal, bars and new lines in Markdown, tags in HTML."""
+    words = "[/__w/gloo/pair.cc:534] closed :boom: | a\n\n# title <b>"
     done = earlier(tmp_path, **{"reason": words} | changed)
     assert done.exit_code == int("cause" in changed), done.output
     assert ("[/b]" in done.output) == ("cause" in changed)
     if "places" not in changed:
         assert "[/__w/gloo/pair.cc:534] closed :boom: | a" in done.output
+    html = (tmp_path / "m.html").read_text("utf-8")
+    assert ("&lt;b&gt;" in html) == ("places" not in changed)
+    assert "title <b>" not in html and "<script" not in html
+    assert ("Verdict: <span class=\"verdict divergence\">" in html) == (
+        "cause" in changed)
     page = (tmp_path / "m.md").read_text("utf-8")
     assert "\n# title" not in page
     tables = [part.splitlines() for part in page.split("\n\n")
