@@ -16,6 +16,7 @@
     parent.append(made);
     return made;
   };
+  const listed = (names) => names.join(", ").replace(/, (?=[^,]*$)/, " and ");
   const power = (e) => (e <= LOW ? "0" : (10 ** e).toExponential(0).replace("-", "−"));
   let cursor = 0;
 
@@ -59,14 +60,14 @@
       words = fault.gradients ? "Every step is as it was." : "Here it changes nothing: on this text, this model gives the same numbers with it.";
     } else if (fault && count) {
       words = `It shows first at ${data.steps[first]}, and is in ${count} of ${data.steps.length} steps.`;
-      if (fault.hides.length) words += ` In ${fault.hides.join(", ").replace(/, (?=[^,]*$)/, " and ")} it would stay below every limit.`;
+      if (fault.hides.length) words += ` In ${listed(fault.hides)} it would stay below every limit.`;
       else words += " It stays unseen in no precision.";
     } else if (fault) {
       words = `In ${dtype} every error of it is below its limit: a check in ${dtype} alone would not see it.`;
     }
     if (same && !fault.gradients) words = `${fault.sentence} ${words}`;
     else if (fault) {
-      words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the dates are read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${fault.names.join(", ")}: each calls it by its name.`;
+      words = `${fault.sentence} ${words} Of ${data.weights} weights ${fault.gradients} get a wrong gradient, and ${fault.right ? "every answer is still right" : `the dates are read as ${fault.answers.map((text) => `“${text}”`).join(", ")}`}. ${listed(fault.names)} ${fault.names.length > 1 ? "each call" : "calls"} it by its name.`;
     }
     breakable(told, words);
     for (const part of document.querySelectorAll(".broken .part")) {
