@@ -6,7 +6,7 @@ const named = () => {
 // The menu where the screen is narrow, and the place in it where one reads.
 // Text whose long names stand on one line; wider ones are broken behind a dot.
 const breakable = (node, text) => {
-  node.replaceChildren(...text.split(/(\w+(?:\.\w+){2,})/).map((part, i) => {
+  node.replaceChildren(...text.split(/(\w+(?:\.\w+){2,}[,.:]?)/).map((part, i) => {
     if (i % 2 === 0) return part;
     const name = document.createElement("span");
     name.className = "whole-name";
