@@ -7,7 +7,7 @@ import numpy as np
 
 from contract.errors import amount
 from parity.numerics import dtypes
-from parity.numerics.comparator import Difference, relative_error
+from parity.numerics.comparator import WORST, Difference, relative_error
 
 #: Between these an error in float64 has the size of float32's rounding.
 LEAK = 1e-9, 1e-6
@@ -138,7 +138,7 @@ def table(wrong, count):
             one.name, shape, _number(one.error), allowed,
             "" if one.index is None else str(list(one.index)),
             *_pair(one.values)))
-        reason = "" if one.reason.startswith("worst at") else one.reason
+        reason = "" if one.reason.startswith(WORST) else one.reason
         notes.append("; ".join(filter(None, (reason, one.hint))))
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = [f"{len(wrong)} of {amount(count, 'comparison')} "

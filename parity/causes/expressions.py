@@ -20,6 +20,7 @@ from parity.causes.formulas.family import exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.rearrangement import probes
 from parity.numerics.distance import strict_distance
+from parity.numerics.words import listed
 from parity.tracing.trace import WHOLE, is_float
 
 #: How many earlier values are looked at.
@@ -387,7 +388,7 @@ def in_words(expression):
     if expression.form == "sum":
         if expression.what:
             names[0] = f"{expression.what:.6g} times {names[0]}"
-        return " and ".join(names)
+        return listed(names)
     if expression.form == "factor":
         return f"{expression.what:.6g} times {names[0]}"
     if expression.form == "cap":

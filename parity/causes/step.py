@@ -14,7 +14,7 @@ from parity.causes.formulas.narrow import NARROW, ROUGH, UNIT
 from parity.causes.hint import MOST_SEARCHED, Hint, held
 from parity.numerics.distance import strict_distance
 from parity.numerics.dtypes import EPS
-from parity.numerics.words import number
+from parity.numerics.words import listed, number
 from parity.tracing.trace import is_float
 
 #: By how much a replay must be nearer than the difference it accounts for.
@@ -135,8 +135,8 @@ class StepSearch:
                                              if _said(each) in shared])}
         if len(candidates) > 1:
             self.known.append("Several causes account for b's numbers: " + (
-                "; or ".join(" and ".join(f"{c}: {two}" for c, _, two in key)
-                             or "none" for key in candidates)) + ".")
+                "; or ".join(listed([f"{c}: {two}" for c, _, two in key])
+                             if key else "none" for key in candidates)) + ".")
             return []
         (mine, other, evidence), = candidates.values()
         self.same = not evidence

@@ -8,8 +8,8 @@ import math
 
 from parity.matching.pairs import NameMap
 from parity.matching.rearrangement import SAME
-from parity.numerics.comparator import DIVERGENCE, MATCH, ZERO
-from parity.numerics.words import number
+from parity.numerics.comparator import DIVERGENCE, MATCH, WORST, ZERO
+from parity.numerics.words import listed, number
 from parity.tracing.trace import WHOLE
 
 SCHEMA = 1
@@ -239,11 +239,11 @@ class Comparison:
         places = dict.fromkeys(
             path for each in self.explanations
             for path in (each.a, *(one for one, _ in each.also)))
-        some = ", ".join([*places][:3])
-        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        names = [*places] if len(places) < 4 else [
+            *[*places][:3], f"{len(places) - 3} more"]
         largest = max(row.error for row in self.rows if row.diverges
                       and row.error is not None)
-        return (f"The models are equal but for float32 inside {some}{more}: "
+        return (f"The models are equal but for float32 inside {listed(names)}: "
                 f"the largest error is {number(largest)}." + (
                     f" Not compared of their outputs: {self._left_out}."
                     if self.left_out else ""))
@@ -251,10 +251,10 @@ class Comparison:
 
 def _sentence(first, rows):
     """The first divergence in words."""
-    error = first.reason if first.error is None else (
-        f"error {number(first.error)}, limit "
-        f"{number(first.limit)}"
-        + (f"; {first.reason}" if first.reason else ""))
+    reason = "" if first.reason.startswith(WORST) else first.reason
+    error = reason if first.error is None else (
+        f"error {number(first.error)}, limit {number(first.limit)}"
+        + (f"; {reason}" if reason else ""))
     if first.verdict != DIVERGENCE:
         error = (f"local error {number(first.local)}, limit "
                f"{number(first.local_limit)}")

@@ -14,6 +14,7 @@ from parity.matrix import repeats, tiers
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
 from parity.numerics.dtypes import TIERS
+from parity.numerics.words import listed
 
 #: How many runs are timed, and how many steps of training compared.
 RUNS, STEPS = 3, 10
@@ -114,7 +115,7 @@ def wrong(target, runner, ran=True):
     dtypes = {array.dtype.name for array
               in runner.engine.export(runner.model).values()}
     if dtypes != {target.dtype}:
-        words["weights"] = f"they are {' and '.join(sorted(dtypes))}"
+        words["weights"] = f"they are {listed(sorted(dtypes))}"
     return divergences(words)
 
 

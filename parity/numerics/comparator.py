@@ -23,6 +23,9 @@ import numpy as np
 
 ROW_SLACK = 8
 
+#: How the reason of an error in numbers begins; then its row is told.
+WORST = "worst at row"
+
 MATCH, DIVERGENCE, ZERO, FREE = "match", "divergence", "zero", "free"
 
 
@@ -142,7 +145,7 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None, least=0.0):
     if error <= limit:
         return Difference(error, limit, MATCH)
     return Difference(error, limit, DIVERGENCE,
-                      f"worst at row {list(row)}" if expected.ndim > 1 else "")
+                      f"{WORST} {list(row)}" if expected.ndim > 1 else "")
 
 
 def within(actual, expected, bound, dtype=None):

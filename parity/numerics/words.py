@@ -1,4 +1,4 @@
-"""An error or a limit as text, the same everywhere."""
+"""Errors, limits and lists as text, the same everywhere."""
 
 import math
 
@@ -10,6 +10,12 @@ def apart(one, two):
         digits += 1
     digits += digits > 6
     return f"{one:.{digits}g}", f"{two:.{digits}g}"
+
+
+def listed(names):
+    """Names as a sentence has them: a, b and c."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def number(error):

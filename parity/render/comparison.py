@@ -5,7 +5,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
-from parity.numerics.comparator import DIVERGENCE
+from parity.numerics.comparator import DIVERGENCE, WORST
 from parity.numerics.words import number
 from parity.render import terminal
 
@@ -63,7 +63,9 @@ def cells_of(row):
     """
     part = "" if row.part == OUTPUT else f"{row.part} "
     alone = row.local_verdict == DIVERGENCE
-    local = row.local_reason if alone and row.local_reason != row.reason else ""
+    local = "" if not alone or (
+        row.reason and row.local_reason.startswith(WORST)) else (
+        row.local_reason)
     also = "; ".join(filter(None, (
         row.reason, row.note, row.layouts, local and f"local: {local}")))
     limit = (row.local_limit if alone and row.verdict != DIVERGENCE

@@ -7,7 +7,7 @@ from contract.errors import visible
 from parity.matrix.cells import NOT_CHECKED, WORKS
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.dtypes import TIERS
-from parity.numerics.words import number
+from parity.numerics.words import listed, number
 
 #: Columns: a work and a dtype -> its title.
 COLUMNS = {(work, dtype): f"{work} {dtype}"
@@ -136,4 +136,4 @@ def kinds(works):
     """{work: dtypes} in words; no dtypes where they are all that it has."""
     return ", ".join(
         work if len(dtypes) == len(WORKS[work]) else
-        f"{work} in {' and '.join(dtypes)}" for work, dtypes in works.items())
+        f"{work} in {listed(dtypes)}" for work, dtypes in works.items())

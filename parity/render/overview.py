@@ -10,6 +10,7 @@ from rich.text import Text
 
 from parity.check.run import FULL_SIZE_CASE
 from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.numerics.words import listed
 
 #: The widths of a name, of a number of steps, of an error, and of the space
 #: between two dtypes. With three ports and two dtypes a line has 80 columns.
@@ -162,8 +163,3 @@ def padded(name, width):
     if cell_len(name) > width:
         return name[:width - 2] + "… "
     return name.ljust(width)
-
-
-def listed(names):
-    """Names as a sentence has them: a, b and c."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from parity.numerics.comparator import DIVERGENCE, FREE, MATCH, ZERO
-from parity.numerics.words import number
+from parity.numerics.words import listed, number
 
 #: Wide enough for every row where the output is a file or a pipe.
 FILE_WIDTH = 132
@@ -232,7 +232,7 @@ def counted(report):
         parts.append(f"{missing:,} expected are not there")
     if report.not_compared:
         absent = dict.fromkeys(one.port for one in report.not_checked)
-        parts.append(f"{report.not_compared:,} need {' and '.join(absent)}"
+        parts.append(f"{report.not_compared:,} need {listed(absent)}"
                      if absent else f"{report.not_compared:,} not checked")
     return f"{'; '.join(parts)}; {report.seconds:.1f} seconds"
 

@@ -84,6 +84,8 @@ def test_one_wrong_eps_is_named_and_the_rest_inherited(layer):
         assert rows[name].local < 1e-12 < rows[name].inherited
     assert rows[WHOLE].origin == WITHIN
     assert "norm1 (norms.0 in b)" in found.sentence()
+    assert first.reason.startswith("worst at row")  # it stands in the table
+    assert first.reason not in found.sentence()
     assert not any(row.diverges for row in found.rows
                    if row.part == PARAMETER)
 
@@ -237,6 +239,9 @@ def test_a_row_shows_the_limit_that_decided_and_each_reason_once():
     *_, limit, _, also = cells_of(
         a_row(2e-5, DIVERGENCE, 3e-5, "worst at row [1]"))
     assert (limit, also) == ("7.6e-06", "worst at row [1]")
+    *_, also = cells_of(
+        a_row(2e-5, DIVERGENCE, 3e-5, "worst at row [2]"))
+    assert also == "worst at row [1]"
 
 
 def test_reports(layer, tmp_path):
