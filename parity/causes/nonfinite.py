@@ -40,6 +40,7 @@ class Origin:
         word: NAN or INFINITY.
         array: the array.
         operation: in words, such as "0/0"; "" if it is not identified.
+        given: whether the model was given it, so that no operation made it.
     """
 
     path: str
@@ -47,6 +48,7 @@ class Origin:
     word: str
     array: np.ndarray
     operation: str = ""
+    given: bool = False
 
     def rows(self):
         """In how many rows along the last axis, and the first of them."""
@@ -83,7 +85,7 @@ def first_of(trace):
     """
     for name, array in trace.parameters.items():
         if broken(array).any():
-            return _origin(name, f"the parameter {name}", array)
+            return _given(name, f"the parameter {name}", array)
     masks = []
     for part, step, name, array in _events(trace):
         if not broken(array).any():
@@ -92,7 +94,7 @@ def first_of(trace):
             masks.append((part, step, name, array))
             continue
         if step.path == WHOLE and part == "input":
-            return _origin(WHOLE, f"the model's input {name}", array)
+            return _given(WHOLE, f"the model's input {name}", array)
         origin = _named(trace, part, step, name, array)
         return origin if origin.operation else _no_mask(trace, masks) or origin
     return _no_mask(trace, masks)
@@ -108,7 +110,7 @@ def told_first(rows, a, b):
     for side, origin in origins.items():
         if origin is None:
             continue
-        known = [] if origin.operation else [
+        known = [] if origin.operation or origin.given else [
             "From which operation is not identified."]
         words = f": {origin.operation}" if origin.operation else ""
         explanations.append(Explanation(
@@ -140,6 +142,10 @@ def _events(trace):
 def _origin(path, where, array, operation=""):
     word = NAN if np.isnan(array).any() else INFINITY
     return Origin(path, where, word, array, operation)
+
+
+def _given(path, where, array):
+    return dataclasses.replace(_origin(path, where, array), given=True)
 
 
 def _named(trace, part, step, name, array):
