@@ -37,35 +37,61 @@ class Commands(TyperGroup):
 
     def main(self, *args, **more):
         """Run a command; of a mistake of ours print all, and exit with 70."""
-        for stream in (sys.stdout, sys.stderr):
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # it was closed from the start
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
             with contextlib.suppress(AttributeError, ValueError):
-                stream.reconfigure(errors="backslashreplace")
+                getattr(sys, name).reconfigure(errors="backslashreplace")
         try:
             return super().main(*args, **more)
-        except Exception:
-            traceback.print_exc()
-            print("parity: this is a mistake in parity, not of yours; please "
-                  "report it with the lines above and the command, on the "
-                  "page where you got the project.", file=sys.stderr)
+        except Exception as error:
+            if isinstance(error, OSError) and hasattr(
+                    error.__context__, "exit_code"):
+                # a sentence on the command's words that could not be printed
+                _forget(sys.stderr)
+                sys.exit(error.__context__.exit_code)
+            _told(f"{traceback.format_exc()}parity: this is a mistake in "
+                  "parity, not of yours; please report it with the lines above "
+                  "and the command, on the page where you got the project.")
             sys.exit(BUG)
+
+    def make_context(self, *args, **more):
+        """Read the words of the command line; --help prints already here."""
+        with _output():
+            return super().make_context(*args, **more)
 
     def invoke(self, ctx):
         """Run the command that was named."""
-        try:
-            with told_plainly():
-                try:
-                    return super().invoke(ctx)
-                finally:
-                    sys.stdout.flush()
-        except BrokenPipeError:
-            _forget_output()
-            raise typer.Exit(UNREAD) from None
+        with _output():
+            return super().invoke(ctx)
 
 
-def _forget_output():
+@contextlib.contextmanager
+def _output():
+    """Print all before the end; tell what keeps it from being printed."""
+    try:
+        with told_plainly():
+            try:
+                yield
+            finally:
+                sys.stdout.flush()
+    except BrokenPipeError:
+        _forget(sys.stdout)
+        raise typer.Exit(UNREAD) from None
+
+
+def _forget(stream):
     """Let what is still to be printed go nowhere; it would fail once more."""
     with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _told(text):
+    """Print to standard error, which may be full: the status tells as well."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _forget(sys.stderr)
 
 
 @contextlib.contextmanager
@@ -84,7 +110,7 @@ def told_plainly():
         name = "" if error.filename is None else f"{error.filename!r} "
         if error.errno in FULL:
             if not name:
-                _forget_output()
+                _forget(sys.stdout)
             said(f"{name or 'the output '}cannot be written "
                  f"({error.strerror}); make room, or choose another disk.")
         if error.errno in BROKEN:
@@ -105,5 +131,5 @@ def said(text):
     text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     if len(text) > LONGEST:
         text = f"{text[:LONGEST // 2]} … {text[-LONGEST // 2:]}"
-    print(f"parity: {text}", file=sys.stderr)
+    _told(f"parity: {text}")
     raise typer.Exit(USAGE) from None

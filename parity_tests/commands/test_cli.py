@@ -161,6 +161,18 @@ def test_an_output_that_is_full_or_closed():
     assert found.returncode == 141 and not found.stderr
 
 
+def test_what_cannot_be_said_is_no_divergence():
+    """Where standard output and error are full, or closed from the start."""
+    with open("/dev/full", "wb") as full:
+        for words in ("--help", "nowhere"):
+            assert subprocess.run(
+                [sys.executable, "-m", "parity", words], stdout=full,
+                stderr=full, timeout=120).returncode == 2
+    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", sys.executable]
+    assert subprocess.run(
+        [*closed, "-m", "parity", "--version"], timeout=120).returncode == 0
+
+
 def test_arguments_that_are_not_utf8():
     for words in (["translate", b"\xff"], ["check", "--port", b"\xff"],
                   ["compare", b"\xff", b"\xfe"], [b"\xff"],
