@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import os
 import pathlib
 import sys
 import traceback
@@ -42,6 +43,7 @@ def call_script(target):
             f"{str(path)!r} is no Python script; give a file that ends in "
             ".py.")
     module = importlib.util.module_from_spec(specification)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # errors only
     folder = str(path.resolve().parent)
     sys.modules[NAME] = module
     sys.path.insert(0, folder)
