@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import os
+import pathlib
 import re
 
 from contract.errors import InputError, one_of
@@ -136,7 +137,22 @@ def engine(name, form="readable"):
             except Exception as error:
                 return NotChecked(
                     name, f"its framework cannot be imported: {error}")
+            if path := another(need):
+                return NotChecked(
+                    name, f"{path!r} stands in the way of {need}; rename it, "
+                    "or run in another folder")
         raise
+
+
+def another(need):
+    """The file of a module that is not its distribution's; "" if it is."""
+    path = importlib.import_module(need).__file__ or ""
+    for distribution in (need, f"{need}-cpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            folder = str(importlib.metadata.distribution(
+                distribution).locate_file(""))
+            return "" if pathlib.Path(path).is_relative_to(folder) else path
+    return ""
 
 
 def modes(name):

@@ -53,8 +53,9 @@ def _frameworks():
     for name in ("numpy", *ports.known_ports()):
         engine = ports.engine(name)
         if isinstance(engine, ports.NotChecked):
-            print(f"{name:7} not checked: {engine.reason}; pip install "
-                  f"'{DISTRIBUTION}[{name}]'")
+            hint = f"; pip install '{DISTRIBUTION}[{name}]'"
+            print(f"{name:7} not checked: {engine.reason}"
+                  + (hint if ports.absent(name) else ""))
             if ports.missing(name) is None:
                 yield f"{name}: {engine.reason}"
             continue

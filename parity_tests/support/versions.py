@@ -32,7 +32,7 @@ What `pyproject.toml` promises, tried: in each row an environment of its own,
 in it the wheel with that extra, and outside of the checkout `parity doctor`,
 `parity translate` and `parity check --preset lesson` in float64 and float32.
 *Lowest* are the oldest versions that `pyproject.toml` names, *pinned* those of
-`constraints.txt`. `make test-versions` writes this page. The wheel has 22 MB
+`constraints.txt`. `make test-versions` writes this page. The wheel has 27 MB
 with its ready pages; an environment with it and PyTorch for processors 1.2 GB.
 
 | Python | libraries | framework | result | installed | date |

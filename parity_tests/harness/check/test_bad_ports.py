@@ -95,6 +95,19 @@ def bad(tmp_path, monkeypatch):
     ports.engine.cache_clear()
 
 
+def test_a_file_with_the_name_of_a_framework(bad, tmp_path, monkeypatch):
+    """It lies where Python looks first; the port is fine."""
+    bad("from tokenizers import no_such_name")
+    monkeypatch.setitem(ports.NEEDS, "bad", {"tokenizers": "0.1"})
+    with pytest.raises(ImportError):
+        ports.engine("bad")
+    other = tmp_path / "tokenizers.py"
+    other.touch()
+    monkeypatch.delitem(sys.modules, "tokenizers", raising=False)
+    found = ports.engine("bad")
+    assert found.reason.startswith(f"{str(other)!r} stands in the way of")
+
+
 #: A check that takes seconds.
 LESSON = ("check", "--preset", "lesson", "--dtype", "float64",
           "--no-full-size")
