@@ -7,6 +7,7 @@ name, and its conditions on one.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -66,11 +67,12 @@ class WideCase:
         return *self.batch[0].shape, self.batch[1].shape[1]
 
 
+@functools.cache
 def wide_cases():
-    """Yield every case of every wide model: (name, WideCase)."""
-    for model in (*wide.models(), *long.models()):
-        for case in model.cases():
-            yield f"{model.name}, {case.name}", WideCase(model, case)
+    """Every case of every wide model: (name, WideCase). They take seconds."""
+    return tuple((f"{model.name}, {case.name}", WideCase(model, case))
+                 for model in (*wide.models(), *long.models())
+                 for case in model.cases())
 
 
 def on_sizes(holds):
