@@ -43,6 +43,8 @@ def read(
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
         modules = _modules(serve)
         modules.pages.refuse(out.resolve())
+        if serve:
+            modules.serving.refuse(tcp_port)
         start = time.perf_counter()
         print(f"Making {len(modules.pages.addresses())} pages in {out}, which "
               "takes some minutes.", flush=True)

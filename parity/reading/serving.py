@@ -239,14 +239,23 @@ class Server(http.server.ThreadingHTTPServer):
             super().handle_error(request, address)
 
 
+def refuse(tcp_port):
+    """Raise InputError if a port is taken, before pages are made for it."""
+    _listening(tcp_port, None).server_close()
+
+
 def server(folder, values, tcp_port):
     """A server of a site, not yet running.
 
     Raises:
         InputError: the port is taken.
     """
+    return _listening(tcp_port, handler(Reading(folder, values)))
+
+
+def _listening(tcp_port, answers):
     try:
-        return Server((ADDRESS, tcp_port), handler(Reading(folder, values)))
+        return Server((ADDRESS, tcp_port), answers)
     except OSError as error:
         raise InputError(
             f"port {tcp_port} of {ADDRESS} cannot be listened on "

@@ -9,6 +9,7 @@ import pytest
 
 from contract.errors import InputError
 from parity.reading import live, serving
+from parity_tests.support.commands import invoke
 from parity_tests.support.serving import (
     asked, hanging, request, started, status)
 
@@ -66,6 +67,15 @@ def test_malformed_requests_are_refused(running, capfd, line, expected):
     assert status(answer) == expected
     assert b"default-src 'none'" in answer
     assert capfd.readouterr().err == ""
+
+
+def test_a_port_that_is_taken_is_told_before_pages_are_made(
+        running, tmp_path):
+    found = invoke("read", "--serve", "--tcp-port", running.server_port,
+                   "--out", tmp_path / "pages")
+    assert found.exit_code == 2 and "cannot be listened on" in found.stderr
+    assert "Making" not in found.stdout
+    assert not (tmp_path / "pages").exists()
 
 
 def test_a_reader_who_leaves_is_no_error(running, capfd):
