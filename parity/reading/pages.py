@@ -121,11 +121,11 @@ def broken(name):
 
 
 def breakable(name):
-    """HTML of a name that may be broken behind its dots and colons.
+    """HTML of a name that may be broken behind dots, colons and slashes.
 
     A part that is wider than a telephone may be broken at underscores too.
     """
-    parts = re.split(r"(?<=[.:])(?=\w)", name)
+    parts = re.split(r"(?<=[.:/])(?=\w)", name)
     return "<wbr>".join(part if len(part) <= WIDEST else re.sub(
         r"_(?=\w)", "_<wbr>", part) for part in parts)
 
