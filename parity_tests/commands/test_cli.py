@@ -26,6 +26,7 @@ def check(port, *words, **environment):
         "float64", "--no-full-size", *map(str, words)], env=environment)
 
 
+@pytest.mark.long(3)
 def test_json_report(port, tmp_path):
     done = check(port, "--json", tmp_path / "r.json")
     assert done.exit_code == 0

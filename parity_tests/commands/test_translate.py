@@ -209,7 +209,7 @@ def endless(tmp_path):
     return path
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("port_name, more", [
     ("numpy", []), ("numpy", ["--max-tokens", "64"]),
     ("all", ["--max-tokens", "7"])])

@@ -77,7 +77,7 @@ def test_share_that_is_kept():
     assert abs(kept.mean() - (1 - RATE)) < 0.002
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @presets
 def test_places_are_every_dropout_with_its_shape(engine, preset):
     """The contract's table against the modules of a built model."""

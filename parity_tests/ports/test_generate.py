@@ -102,7 +102,7 @@ def _kept(engine):
     return _models[engine.__name__]
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("rule, bos", [
     *((rule, 1) for rule in RULES), ("paper", END)])
 def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
@@ -119,7 +119,7 @@ def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
         one["scores"] / penalties, other["scores"], rtol=1e-12)
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("name", [s.name for s in generation.some_searches(
     1, END, MOST)])
 def test_scores_are_the_models_own(engine, name):
@@ -180,7 +180,7 @@ def enumerated(settings, source):
     return sorted(zip(scores, every), reverse=True)
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("rule", [r for r in RULES if r != "hf_true"])
 def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
     """Every target of up to three tokens is enumerated.
@@ -229,7 +229,7 @@ def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
         found, np.take_along_axis(scores, truth, axis=-1))
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 def test_of_equals_the_lowest(engine):
     """A projection of zeros makes every token equally likely."""
     weights = {name: np.zeros_like(array) if name.startswith("projection")
@@ -248,7 +248,7 @@ def test_of_equals_the_lowest(engine):
         found["scores"][0, 0], -np.log(6), rtol=1e-12)
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 def test_padding_of_the_source_changes_nothing(engine):
     """Nor which side it stands on does, apart from positions."""
     settings = {s.name: s for s in SEARCHES}["beam 4, paper"].settings
@@ -291,7 +291,7 @@ def test_samples_are_drawn_by_their_probability():
     assert (counted > 30).sum() >= 3
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("changes, most", [
     ({"top_k": 1}, 1), ({"top_k": 3}, 3), ({"top_p": 1e-9}, 1),
     ({"temperature": 1e-3}, 1)])
@@ -372,7 +372,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_caught_and_named(engine, fault):
     lines, name, step, words = FAULTS[fault]
@@ -395,7 +395,7 @@ NEIGHBOURS = {
 }
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     """Padding is attended to where any neighbour has none."""
     settings = GenerationConfig(eos_id=END, max_tokens=MOST)
@@ -466,7 +466,7 @@ def test_the_unfinished_stand_in_where_nothing_finished(engine):
     assert fallback[0] == ([2, 0, 0], pytest.approx(math.log(0.1)))
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_forced_and_suppressed_tokens(engine_of_each_form, method):
     """None is renormalised, and what is forced adds nothing."""
@@ -511,7 +511,7 @@ def test_w_candidates_stay_whatever_ends():
             beam=4, eos_id=6, more_eos_ids=more).candidates == count
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_any_of_several_ids_ends(engine_of_each_form, method):
     """Padding stands behind the first, and none comes too soon."""
@@ -558,7 +558,7 @@ def test_w_hypotheses_go_on_where_most_words_end(engine):
         {1}, {4}, {4}]
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("method", ("greedy", "sample"))
 def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     found = engine_of_each_form.generate(
@@ -569,7 +569,7 @@ def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     assert np.isneginf(found["scores"]).all()
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2))
 def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
@@ -584,7 +584,7 @@ def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
         assert len(set(parts)) == len(parts)
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2, 3))
 def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
@@ -613,7 +613,7 @@ def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
     assert wanted and met > len(tokens)
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("cached", (False, True))
 def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     engine = engine_of_each_form
@@ -625,7 +625,7 @@ def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     assert (np.where(written, log_p.argmax(-1), 0) == tokens[:, 1:]).all()
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("cached", (False, True))
 def test_padding_that_may_be_generated_is_read(engine_of_each_form, cached):
     """Of few tokens that are left, padding is often the likeliest."""

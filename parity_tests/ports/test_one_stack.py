@@ -65,7 +65,7 @@ def greedily(model, engine, prompt):
     return tokens[len(prompt):]
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("padding", [False, True])
 def test_a_decoder_continues_its_prompt(engine_of_each_form, cached, padding):

@@ -49,7 +49,7 @@ def untraced(port, preset):
 
 # What a trace sees
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @presets
 def test_tracing_changes_no_number(port, preset):
     """Bit by bit the same output with and without a trace."""
@@ -59,7 +59,7 @@ def test_tracing_changes_no_number(port, preset):
     np.testing.assert_array_equal(found, traced)
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_port_sees_what_the_reference_keeps(port, preset):
     """The same set of names, each with the same shape."""

@@ -85,7 +85,7 @@ def opened(site, browser):
         one.context.close()
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 def test_all_that_a_search_finds_is_there(site):
     folder, found = site
     made = pages.Site(found)
@@ -119,7 +119,7 @@ def sideways(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("name", KINDS)
 def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(opened, name):
     one = opened(f"{name}.html")

@@ -59,7 +59,7 @@ def everyone():
     return [name for name in NEEDS if name not in OURS]
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_as_recorded(name):
     """Each row, and its effect: nonzero, hidden just where it says so."""

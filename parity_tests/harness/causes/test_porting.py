@@ -39,7 +39,7 @@ def test_planted(planted):
     assert outcome.verdict == RIGHT, outcome.told
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("family, name", [
     ("Llama to torch", "θ 500000"), ("Llama to torch", "equal"),
     ("BERT to torch", "query and key exchanged"),

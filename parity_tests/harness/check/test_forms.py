@@ -121,6 +121,7 @@ def test_wide_models_match_in_the_fast_form(name):
 
 
 @pytest.mark.parametrize("name", HERE)
+@pytest.mark.long(3)
 def test_the_fast_form_is_no_readable_one(name):
     """What it does not leave to the readable form is made of its own."""
     readable, fast = (ports.engine(name, form) for form in ports.FORMS)

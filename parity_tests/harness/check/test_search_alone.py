@@ -22,7 +22,7 @@ def test_a_cache_changes_nothing(method):
     assert wrong(method) == []
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 @pytest.mark.parametrize("old, new, told", [
     ("cache.reorder(parents)", "pass", {True}),
     ("read, last = tokens[:, :-1]", "read, last = 0 * tokens[:, :-1]",

@@ -78,7 +78,7 @@ def test_what_a_mode_adds_is_seen(engine):
     assert found.error == pytest.approx(1e-11, rel=1e-3)
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("engine, mode", [
     ("torch", "aot_eager"), ("torch", "export"), ("torch", "ONNX Runtime"),
     ("keras", "tf.function"), ("keras", "XLA"), ("keras", "SavedModel"),

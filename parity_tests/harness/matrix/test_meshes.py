@@ -83,7 +83,7 @@ def test_torch_matches_on_two(work, mode, processes):
     assert found.verdict == MATCH, found
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("work", ["forward", "gradients"])
 def test_jax_matches_on_four(work, processes):
     found = cell(processes, JAX, work)
