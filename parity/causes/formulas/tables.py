@@ -102,15 +102,16 @@ def sinusoid_settings(rows, limit, values):
         limit: how far off they may be.
         values: setting -> the values to be tried.
     """
-    matches = []
-    if rows.ndim != 2 or min(rows.shape) < 2:
+    if rows.ndim != 2 or min(rows.shape) < 2 or not (
+            np.abs(rows).max() <= 1 + limit):
         return None
-    for choice in itertools.product(*values.values()):
-        settings = dict(zip(values, choice))
-        table = sinusoids(settings, *rows.shape)
-        if np.abs(table - rows).max() <= limit:
-            matches.append(settings)
-    return matches[0] if len(matches) == 1 else None
+    choices = [dict(zip(values, choice))
+               for choice in itertools.product(*values.values())]
+    for length in 2, len(rows):  # the first rows say what is not
+        choices = [settings for settings in choices if np.abs(
+            sinusoids(settings, length, rows.shape[1]) - rows[:length]
+        ).max() <= limit]
+    return choices[0] if len(choices) == 1 else None
 
 
 class Positions(Family):
