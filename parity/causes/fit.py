@@ -60,6 +60,10 @@ FAMILIES = [Norm(), LINEAR, Embedding(), CONVOLUTION, ATTENTION,
             Positions(), RotaryTable()]
 
 
+#: How many products of an input are kept.
+PRODUCTS = 8
+
+
 @dataclasses.dataclass
 class Seen:
     """One application of a module, all in float64.
@@ -76,11 +80,25 @@ class Seen:
     others: dict
     output: np.ndarray
     tables: dict = dataclasses.field(default_factory=dict)
+    _products: dict = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def x(self):
         """The first floating input."""
         return next(iter(self.floats.values()))
+
+    def product(self, x, kernel):
+        """x @ kernel of an input, or a view of one; computed once.
+
+        Many settings are tried with the same parameters.
+        """
+        place, _ = x.__array_interface__["data"]
+        key = place, x.shape, x.strides, id(kernel)
+        if key not in self._products:
+            if len(self._products) >= PRODUCTS:
+                self._products.clear()
+            self._products[key] = kernel, x @ kernel  # the id stays its own
+        return self._products[key][1]
 
 
 @dataclasses.dataclass

@@ -343,7 +343,8 @@ class Attention(Family):
         parts = []
         inputs = self.inputs(seen, settings)
         for x, name in zip(inputs, NAMED):
-            y = x if parameters[name] is None else x @ parameters[name]
+            y = x if parameters[name] is None else seen.product(
+                x, parameters[name])
             if settings.get(f"{name} bias") == "used":
                 y = y + parameters[f"{name} bias"]
             parts.append(y)
