@@ -263,6 +263,22 @@ def native_masks(engine):
         yield "several", masks.shape == (3, 4, 50) and 0.5 < masks.mean() < 0.9
 
 
+def native_steps(engine):
+    """Training with them: other values in every step, none the named ones."""
+    config = at_test_size(PRESETS["lesson"]).replace(dropout=0.4)
+    batch = cases.padded_batch(config)
+    losses = []
+    for masks in "native", "named":
+        model = engine.build("transformer", config, golden.shipped("lesson"))
+        trainer = engine.trainer(model, TrainingConfig(
+            schedule="constant", learning_rate=1e-12, masks=masks))
+        losses += [float(engine.train_step(
+            trainer, batch.source[None], batch.target[None])["loss"])
+            for _ in range(2)]
+    yield "losses", np.abs(np.subtract.outer(losses, losses)
+                           )[np.triu_indices(4, 1)].min() > 1e-6
+
+
 def resumed(engine):
     """A run that is saved and resumed goes on as if it had not been."""
     config = at_test_size(PRESETS["lesson"])
@@ -352,8 +368,8 @@ def of_kind(value, dtype):
 
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, rounded_weights,
-    native_masks, refusals, resumed, kinds, steps_of_searches, choices,
-    one_token, surroundings)} | extremes.ASKED | search_alone.ASKED
+    native_masks, native_steps, refusals, resumed, kinds, steps_of_searches,
+    choices, one_token, surroundings)} | extremes.ASKED | search_alone.ASKED
 
 
 def answers(bench, name):

@@ -41,6 +41,9 @@ ROWS = ").reshape(-1))\n"
 EDITS = (
     *(("attention.py", "torch.finfo(scores.dtype).min", lowest, "scores")
       for lowest in ("-1e4", "-1e9", "-3e38")),
+    ("train.py", 'masks == "native"', 'masks == "framework"', "native steps"),
+    ("train.py", "        return draw(key,",
+     "        torch.manual_seed(0)\n        return draw(key,", "native steps"),
     ("encoder.py", "self.self_attention(y, y, mask,",
      "self.self_attention(y, y, mask[:, :, -1:],", "masks"),
     ("decoder.py", "self.self_attention(y, y, mask,",
@@ -162,7 +165,8 @@ EDITS = (
 def hunt():
     usable("torch")
     one = Hunt("torch")
-    for name in (IMPORT, *extremes.ASKED, "search alone, beam"):
+    for name in (IMPORT, *extremes.ASKED, "search alone, beam",
+                 "native steps"):
         one.ready(name)
     yield one
     one.close()
