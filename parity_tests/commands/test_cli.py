@@ -48,6 +48,7 @@ def test_json_report(port, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
+@pytest.mark.long(3)
 def test_a_screen_or_two(port):
     """A line a model, a line a component; each with the port's errors."""
     done = check(port)
@@ -64,6 +65,7 @@ def test_a_screen_or_two(port):
     assert "verdict: match" in done.output
 
 
+@pytest.mark.long(3)
 def test_a_row_a_step(port):
     """Name, shape, error, limit and verdict stand on one line."""
     done = check(port, "--steps")

@@ -40,6 +40,7 @@ def configured(preset, rate=RATE):
     return cases.test_size(preset).replace(dropout=rate)
 
 
+@pytest.mark.long(3)
 def test_masks_are_bit_equal_in_every_port(port):
     """Place by place, all drawn together or one by one."""
     shapes = places(configured("vaswani2017_base"), 4, 11, 9)

@@ -60,6 +60,7 @@ def test_the_weights_need_53_bits():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.long(3)
 def test_every_step_is_float64(engine, preset):
     """By its dtype, and by its last 29 bits, which a float32 lacks.
 

@@ -199,6 +199,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
         assert found["scores"][0, i] == pytest.approx(score, rel=1e-12)
 
 
+@pytest.mark.long(3)
 def test_fewer_targets_than_the_beam_is_wide(engine):
     """What is left over has a score of -∞."""
     settings = GenerationConfig(method="beam", beam=30, max_tokens=1,
@@ -261,6 +262,7 @@ def test_padding_of_the_source_changes_nothing(engine):
     np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-12)
 
 
+@pytest.mark.long(3)
 def test_samples_follow_from_the_row_not_the_place(engine):
     settings = GenerationConfig(
         method="sample", eos_id=END, max_tokens=MOST, seed=9)
@@ -436,6 +438,7 @@ def answers(engine, model, **changes):
         found["tokens"][0], found["scores"][0])]
 
 
+@pytest.mark.long(3)
 def test_only_the_first_w_may_finish(engine):
     """An eos in third place of a beam of two, and one at the last place."""
     with told(engine, {3: 0.5, 4: 0.3, 2: 0.2}, {3: 0.6, 2: 0.4}) as model:

@@ -212,6 +212,7 @@ def close(found, truth):
 
 @pytest.mark.parametrize("port", ["jax"], indirect=True)
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
+@pytest.mark.long(3)
 def test_jax_compiled_is_eager(port, preset):
     """Every step under jit, in the same order."""
     eager = steps("jax", preset)
@@ -223,6 +224,7 @@ def test_jax_compiled_is_eager(port, preset):
 
 @pytest.mark.parametrize("port", ["keras"], indirect=True)
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
+@pytest.mark.long(3)
 def test_keras_in_a_graph_is_eager(port, preset):
     """Every step, recorded while tf.function traces, and returned by it."""
     import keras

@@ -112,6 +112,7 @@ def test_a_mean_over_batches_would_be_another():
     assert abs((losses[1] + losses[2]) / 2 / losses[0] - 1) > 1e-3
 
 
+@pytest.mark.long(3)
 def test_padding_alone_moves_nothing(engine):
     config = small()
     model, run = trainer(engine, config)

@@ -145,6 +145,7 @@ def test_names_are_the_catalogues(name, names):
     ((1, 0, 2), [("query and key", "swapped", "query and key swapped")]),
     ("feature", [("query", "in b grouped by feature",
                   "query's heads grouped by feature")])])
+@pytest.mark.long(3)
 def test_projections_of_one_array(order, expected):
     """In another order, or with one's heads cut otherwise."""
     usable("torch")

@@ -18,6 +18,7 @@ def wrong(method):
 
 
 @pytest.mark.parametrize("method", CHOICES["method"])
+@pytest.mark.long(3)
 def test_a_cache_changes_nothing(method):
     assert wrong(method) == []
 

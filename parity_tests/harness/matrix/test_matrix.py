@@ -60,6 +60,7 @@ def test_every_mode_matches(engine, dtype, work):
 
 
 @PORTS
+@pytest.mark.long(3)
 def test_what_a_mode_adds_is_seen(engine):
     """A compiler that is off by 1e-11 in one value diverges."""
     modes = ports.modes(engine.NAME).MODES
