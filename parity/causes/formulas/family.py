@@ -13,8 +13,9 @@ LOWER = ("float32", "bfloat16", "float16")
 
 
 def exact(array):
-    """An array in float64, if it is floating."""
-    return array.astype(np.float64) if is_float(array) else array
+    """An array in float64, if it is floating; itself if it is so already."""
+    return (np.asarray(array).astype(np.float64, copy=False)
+            if is_float(array) else array)
 
 
 def rounded(array, dtype):
