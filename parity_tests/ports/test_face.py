@@ -24,6 +24,11 @@ def test_every_answer_is_right(port, name):
     assert wrong(port, name) == []
 
 
+@pytest.mark.long(6)
+def test_native_dropout_differs_in_every_step(engine_of_each_form):
+    assert all(right for _, right in face.native_steps(engine_of_each_form))
+
+
 def test_a_wrong_answer_is_told(port, monkeypatch):
     product = port.matmul
     monkeypatch.setattr(port, "matmul", lambda *inputs: product(*inputs) + 1)
