@@ -88,9 +88,15 @@ class Seen:
         return next(iter(self.floats.values()))
 
     def product(self, x, kernel):
-        """x @ kernel of an input, or a view of one; computed once.
+        """x @ kernel, computed once: many settings have the same parameters.
 
-        Many settings are tried with the same parameters.
+        Args:
+            x: one of ``floats``, or a view of one, [... in]; no new array,
+                for it is known by where it lies.
+            kernel: [in out].
+
+        Returns:
+            [... out], which nobody may write to.
         """
         place, _ = x.__array_interface__["data"]
         key = place, x.shape, x.strides, id(kernel)

@@ -212,7 +212,7 @@ def settings_from(arguments, name, task):
 def follow(run, steps, every, averaging):
     """Train with a progress bar, test, and say what was found."""
     from parity.render import curves as drawing
-    from parity.render.overview import listed
+    from parity.numerics.words import listed
     from parity.runs import doubt, training
     out, err = terminal.console(), terminal.console(stderr=True)
     if run.settings.training.masks == "native":

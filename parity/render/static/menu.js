@@ -3,7 +3,6 @@ const named = () => {
   try { return decodeURIComponent(location.hash.slice(1)); } catch { return ""; }
 };
 
-// The menu where the screen is narrow, and the place in it where one reads.
 // Text whose long names stand on one line; wider ones are broken behind a dot.
 const breakable = (node, text) => {
   node.replaceChildren(...text.split(/(\w+(?:\.\w+){2,}[,.:]?)/).map((part, i) => {
@@ -27,6 +26,7 @@ const reachable = () => {
 reachable();
 addEventListener("resize", reachable);
 
+// The menu where the screen is narrow, and the place in it where one reads.
 (() => {
   document.documentElement.classList.add("scripted");
   const menu = document.getElementById("menu");
