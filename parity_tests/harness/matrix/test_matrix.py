@@ -1,6 +1,7 @@
 """The matrix: each cell says what was measured, or why nothing was."""
 
 import json
+import mmap
 import os
 import pathlib
 import re
@@ -360,8 +361,11 @@ def test_repeats_and_costs_are_measured():
 
     def predictor_of(inputs):
         def predict():
-            room = np.ones((len(inputs[0]), 2**15))
-            return (room[:, :3] + len(inputs[0])) * (1 + next(asked) * 1e-3)
+            # Its own pages: the C library may keep what it was given back.
+            room = np.frombuffer(mmap.mmap(-1, len(inputs[0]) * 2**18))
+            room[:] = 1.0
+            return (room.reshape(-1, 2**15)[:, :3] + len(inputs[0])) * (
+                1 + next(asked) * 1e-3)
         return predict
 
     found = repeats.measured(
@@ -370,4 +374,5 @@ def test_repeats_and_costs_are_measured():
     assert found["alone"] == pytest.approx(1 - 2 * 1.001 / 3, rel=1e-6)
     assert found["threads"] is None and found["large"] > 0
     rows = 2 * repeats.BATCHES
-    assert rows * 2**18 <= found["memory"] < 2 * rows * 2**18
+    # Linux counts pages in lots, and may be a few behind.
+    assert .9 * rows * 2**18 < found["memory"] < 2 * rows * 2**18
