@@ -34,10 +34,11 @@ def one_of(value, allowed, what):
     if isinstance(value, str) and value in allowed:
         return value
     near = _meant(value, list(allowed)) if isinstance(value, str) else ""
-    near = near and f" (did you mean {near}?)"
+    wrong = f"is unknown (did you mean {near}?)" if near else "is unknown"
+    if not near and str(what).startswith("port") and value in REFERENCE:
+        wrong = "is the reference, with which every port is compared"
     raise InputError(
-        f"{what} {value!r} is unknown{near}; choose one of "
-        f"{', '.join(allowed)}.")
+        f"{what} {value!r} {wrong}; choose one of {', '.join(allowed)}.")
 
 
 def is_whole(value):
@@ -50,11 +51,15 @@ def is_real(value):
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+#: What the reference is called, which is no port.
+REFERENCE = "numpy", "np", "reference", "reference_numpy"
+
 #: What others call a word of ours.
 CALLED = {
+    **dict.fromkeys(REFERENCE, "numpy"),
     "pytorch": "torch", "tensorflow": "keras", "tf": "keras", "flax": "jax",
-    "nnx": "jax", "np": "numpy", "gpu": "cuda", "metal": "mps", "fp64":
-    "float64", "double": "float64", "fp32": "float32", "float": "float32",
+    "nnx": "jax", "gpu": "cuda", "metal": "mps", "fp64": "float64",
+    "double": "float64", "fp32": "float32", "float": "float32",
     "single": "float32", "fp16": "float16", "half": "float16",
     "bf16": "bfloat16", "f64": "float64", "f32": "float32"}
 

@@ -1,16 +1,26 @@
 """``parity``, and ``python -m parity``."""
 
+import os
 import sys
 
 from parity import clash
 
 
 def main():
-    """Run the command line, unless another's package is in its way."""
-    if words := clash():
+    """Run the command line, unless something here is in its way."""
+    if words := _nowhere() or clash():
         sys.exit(_refused(words))
     from parity.cli import app
     app(prog_name="parity")
+
+
+def _nowhere():
+    """In a sentence, that the folder it runs in was removed; or ""."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "this folder was removed, or moved; go to one that exists."
+    return ""
 
 
 def _refused(words):

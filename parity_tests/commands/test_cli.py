@@ -15,6 +15,7 @@ from parity import ports
 from parity.cli import app
 from parity.commands import doctor
 from parity.render.terminal import counted
+from parity_tests.support.places import ROOT
 
 KEYS = {"preset", "case", "name", "port", "form", "mode", "dtype", "device",
         "mesh", "backend", "shape", "error", "limit", "verdict"}
@@ -185,6 +186,17 @@ def test_arguments_that_are_not_utf8():
         assert b"Traceback" not in found.stderr
 
 
+def test_a_folder_that_was_removed(tmp_path):
+    (tmp_path / "gone").mkdir()
+    gone = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", sys.executable]
+    found = subprocess.run(
+        [*gone, "-m", "parity", "doctor"], cwd=tmp_path / "gone",
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True)
+    assert found.returncode == 2 and not found.stdout
+    assert b"this folder was removed" in found.stderr
+    assert found.stderr.count(b"\n") == 1
+
+
 def test_the_command_alone_shows_what_to_try():
     found = CliRunner().invoke(app, [])
     assert found.exit_code == 0 and found.stdout.count("\n") < 12
@@ -212,6 +224,15 @@ def test_did_you_mean(given, meant):
     found = CliRunner().invoke(app, ["check", *given.split()])
     assert found.exit_code == 2
     assert f"(did you mean {meant}?)" in found.stderr
+
+
+@pytest.mark.parametrize("words", [
+    "check --port numpy", "check --require torch,numpy", "faults --port np",
+    "mutate --port reference"])
+def test_the_reference_is_no_port(words):
+    found = CliRunner().invoke(app, words.split())
+    assert found.exit_code == 2
+    assert "is the reference, with which every port is" in found.stderr
 
 
 def test_doctor(monkeypatch):
