@@ -233,11 +233,25 @@ def check_ordinary(path):
             f"{str(path)!r} is a pipe or a device; give an ordinary file.")
 
 
-def check_writable(path):
-    """Raise InputError before the work if a report cannot be written."""
-    if path is None:
-        return
-    path = pathlib.Path(os.path.realpath(path))
+def check_writable(*paths, read=()):
+    """Raise InputError before the work if a report cannot be written.
+
+    Args:
+        paths: where the command will write; None is nowhere.
+        read: files that it reads, over which nothing is written.
+    """
+    taken = set(map(os.path.realpath, filter(None, read)))
+    for path in filter(None, paths):
+        real = os.path.realpath(path)
+        if real in taken:
+            raise InputError(
+                f"{str(path)!r} is another file of this command; give each "
+                "file a name of its own.")
+        taken.add(real)
+        _check_writable(pathlib.Path(real))
+
+
+def _check_writable(path):
     if path.exists() and not path.is_file() or not path.parent.is_dir():
         raise InputError(
             f"{str(path)!r} cannot be written; give a file in a folder that "

@@ -59,9 +59,7 @@ def bench(
     with told_plainly():
         ports = split_words(
             port or ["all"], ("numpy", *known_ports()), "port")
-        check_writable(json_file)
-        check_writable(html)
-        check_writable(plot)
+        check_writable(json_file, html, plot)
         if plot and plot.suffix not in PICTURES:
             raise InputError(
                 f"{plot} is no picture that can be drawn; name it "

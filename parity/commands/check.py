@@ -109,8 +109,7 @@ def check(
             device or ["cpu"], checking.DEVICES, "device")
         required = ports.split_words(require, known, "port") if require else []
         one_of(form, ports.FORMS, "form")
-        check_writable(json_file)
-        check_writable(html_file)
+        check_writable(json_file, html_file)
         if seeds:
             alone("--seeds goes with --port, --dtype, --require and --json",
                   given, mesh)

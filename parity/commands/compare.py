@@ -119,8 +119,7 @@ def compare(
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
-        for path in (write_map, html, json_file):
-            check_writable(path)
+        check_writable(write_map, html, json_file)
         folder = evidence_page.made(evidence) if evidence else None
         if a.resolve() == b.resolve() and not is_script(a):
             raise InputError(

@@ -70,7 +70,7 @@ def _find(a, b, out, reverse, leave_out):
         raise InputError(
             "a mapping is written to a file; name it with --out, such as "
             "--out mapping.toml.")
-    check_writable(out)
+    check_writable(out, read=[a, b])
     models = called(a), called(b)
     with running(f"{a} or {b}"):
         found = find.find(*models, leave_out)
@@ -92,7 +92,7 @@ def _apply(apply_file, a, b, out, reverse, leave_out):
         raise InputError(
             "nothing would come of it: give --out FILE for the weights, or "
             "both models as SCRIPT.py:FUNCTION, which are then run.")
-    check_writable(out)
+    check_writable(out, read=[apply_file, a, b])
     mapping = mapping_file.read(apply_file)
 
     def opened(target):

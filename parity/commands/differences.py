@@ -46,8 +46,7 @@ def differences(
         if between is not None:
             rows = registry.between(
                 rows, [side.strip() for side in between.split(",")])
-        check_writable(json_file)
-        check_writable(markdown)
+        check_writable(json_file, markdown)
         if not (run or json_file or markdown):
             print_recorded(terminal.console(), rows)
             return

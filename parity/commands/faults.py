@@ -35,8 +35,7 @@ def faults(
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
         topics = page.topics(catalogue.faults())
         selection = ports.split_words(topic or ["all"], topics, "topic")
-        check_writable(json_file)
-        check_writable(markdown)
+        check_writable(json_file, markdown)
         engines = {name: ports.engine(name) for name in names}
         absent = [e for e in engines.values()
                   if isinstance(e, ports.NotChecked)]

@@ -79,9 +79,7 @@ def matrix(
         if mode is not None:
             wanted = dataclasses.replace(wanted, modes=tuple(words(
                 mode, run.modes_of(wanted), "mode", spaces=False)))
-        check_writable(json_file)
-        check_writable(markdown)
-        check_writable(html)
+        check_writable(json_file, markdown, html)
         exit_if_missing(words(require, known[1:], "port") if require else [])
         earlier = [stored.read(file) for file in add or ()]
         for one in earlier:

@@ -40,8 +40,7 @@ def quality(
         port_names = names_of(port)
         for name in names or ():
             one_of(name, golden.MODELS, "model")
-        check_writable(json_file)
-        check_writable(markdown)
+        check_writable(json_file, markdown)
         out, found = terminal.console(), []
         with terminal.telling() as tell:
             for name in names or golden.MODELS:

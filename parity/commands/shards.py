@@ -33,8 +33,7 @@ def shards(
     with told_plainly():
         meshes = dict.fromkeys(mesh_words(mesh_axes(words))
                                for words in mesh or in_place.MESHES)
-        check_writable(json_file)
-        check_writable(markdown)
+        check_writable(json_file, markdown)
         out, found = terminal.console(), {}
         with terminal.progress(out) as progress:
             task = progress.add_task("starting")

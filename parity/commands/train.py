@@ -100,13 +100,14 @@ def train(
         "dtype": dtype}.items() if value is not None}
     with told_plainly():
         one_of(port, ("numpy", *ports.known_ports()), "port")
-        check_writable(json_file)
         if (task is None) == (data is None):
             raise InputError(
                 "nothing says what to train on; give one of a task, such as "
                 "dates, and --data FILE.")
         folder = out or pathlib.Path("runs") / (
             f"{task or pathlib.Path(data).stem}-{port}")
+        check_writable(json_file, read=[data, *(
+            folder / name for name in training.OWN)])
         there = (folder / training.CHECKPOINT).exists()
         if resume and not there:
             raise InputError(
@@ -297,8 +298,7 @@ def curves(
             raise InputError(
                 f"{str(out)!r} is no picture that can be drawn; end it in "
                 f"{', '.join(PICTURES)}.")
-        check_writable(out)
-        check_writable(table)
+        check_writable(out, table)
         read = drawing.read(folders)
         drawing.draw(read, out)
         print(f"drew {out}")

@@ -83,9 +83,8 @@ def translate(
     with told_plainly():
         names_of(port)
         one_of(dtype, ("float64", "float32"), "dtype")
-        if str(json_file) != "-":
-            check_writable(json_file)
-        check_writable(attention)
+        check_writable(
+            attention, json_file if str(json_file) != "-" else None)
         if attention and attention.suffix not in PICTURES:
             raise InputError(
                 f"{str(attention)!r} is no picture that can be drawn; end it "
@@ -142,7 +141,7 @@ def tokenizer(
     """Train a tokenizer from text."""
     from contract.tokenizer import Tokenizer
     with told_plainly():
-        check_writable(out)
+        check_writable(out, read=files)
         texts = [line for path in files for line in _lines(path)]
         if not any(text.strip() for text in texts):
             raise InputError("there is no text; give a file that has some.")

@@ -27,7 +27,7 @@ def vectors(
         known = ports.known_ports()
         names = ports.split_words(port or ["all"], known, "port")
         required = ports.split_words(require, known, "port") if require else []
-        check_writable(json_file)
+        check_writable(json_file, read=paths)
         exit_if_missing(required)
         out = terminal.console()
         with terminal.progress(out) as progress:

@@ -41,15 +41,33 @@ class Averaging:
                 if step < run.step and not self.path(step).is_file()]
         if count > 1 and lost:
             raise InputError(
-                f"--average {count} needs the weights of step {lost[0]}, and "
-                "the run was begun without --average; choose fewer, or train "
-                "further with --steps.")
+                f"--average {count} needs the weights of step {lost[0]}, "
+                "which were not kept; choose fewer, or train further with "
+                "--steps.")
+        for step in self.steps if count > 1 else ():
+            if step < run.step:
+                self.arrays(step)  # found now, not after the last step
         if run.step:
             self.keep()
 
     def path(self, step):
         """The file of a step's weights."""
         return self.run.folder / f"weights-{step}.safetensors"
+
+    def arrays(self, step):
+        """A step's weights by name.
+
+        Raises:
+            InputError: its file is gone, damaged or of another step.
+        """
+        path, config = self.path(step), self.run.settings.config
+        arrays, metadata = weights.load(path)
+        weights.check(arrays, weights.schema(config), str(path))
+        if weights.described(metadata).get("step") != step:
+            raise InputError(
+                f"{str(path)!r} is not of step {step}; put back the file that "
+                "the run wrote, or average fewer.")
+        return arrays
 
     def keep(self):
         """Write the run's weights, if they are of a step to be averaged."""
@@ -68,18 +86,17 @@ class Averaging:
         if len(self.steps) == 1:
             return run.model
         config, dtype = run.settings.config, run.settings.dtype
-        return run.engine.build("transformer", config, mean(
-            [self.path(step) for step in self.steps], config, dtype),
+        return run.engine.build(
+            "transformer", config, mean(map(self.arrays, self.steps), dtype),
             dtype, run.device)
 
 
-def mean(paths, config, dtype):
-    """The mean of files of a model's weights, summed in float64: by name."""
-    total = {}
-    for path in paths:
-        arrays, _ = weights.load(path)
-        weights.check(arrays, weights.schema(config), str(path))
+def mean(models, dtype):
+    """The mean of models' weights, {name: array} each, summed in float64."""
+    total, count = {}, 0
+    for arrays in models:
+        count += 1
         for name, array in arrays.items():
             total[name] = total.get(name, 0.0) + array.astype(np.float64)
-    return {name: (array / len(paths)).astype(dtype)
+    return {name: (array / count).astype(dtype)
             for name, array in total.items()}

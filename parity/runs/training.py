@@ -25,6 +25,9 @@ from contract.training import TrainingConfig
 CHECKPOINT, TOKENIZER = "checkpoint.safetensors", "tokenizer.json"
 WEIGHTS, CURVE, PICTURE = "weights.safetensors", "curve.tsv", "curve.png"
 
+#: The files of a run.
+OWN = CHECKPOINT, TOKENIZER, WEIGHTS, CURVE, PICTURE
+
 #: Sequences are padded to a multiple of this, for few different lengths.
 MULTIPLE = 8
 

@@ -266,6 +266,35 @@ def test_the_last_checkpoints_are_averaged(tmp_path):
     assert lost.exit_code == 2 and "step 5" in lost.output
 
 
+def test_weights_of_another_step_are_not_averaged(tmp_path):
+    _, words = pairs_run(tmp_path, "--steps", 4, "--average", 2)
+    words, run = (*words, "--steps", 6, "--every", 2, "--average", 3), (
+        tmp_path / "run")
+    kept, whole = run / "weights-2.safetensors", (
+        run / "weights-2.safetensors").read_bytes()
+    curve = (run / training.CURVE).read_bytes()
+    for content, said in (
+            ((run / "weights-4.safetensors").read_bytes(), "not of step 2"),
+            (whole[:-1] + bytes([whole[-1] ^ 1]), "is damaged"),
+            (b"", "is damaged")):
+        kept.write_bytes(content)
+        done = command(*words)
+        assert done.exit_code == 2 and said in " ".join(done.output.split())
+        assert (run / training.CURVE).read_bytes() == curve  # no step was made
+    kept.write_bytes(whole)
+    assert command(*words).exit_code == 0
+
+
+def test_a_report_is_not_written_over_the_data_or_the_run(tmp_path):
+    data, words = pairs_run(tmp_path)
+    run = tmp_path / "run"
+    for path in (data, run / training.CHECKPOINT, run / training.WEIGHTS):
+        before = path.read_bytes()
+        done = command(*words, "--json", path)
+        assert done.exit_code == 2 and "a name of its own" in done.output
+        assert path.read_bytes() == before
+
+
 def test_stopped_by_ctrl_c(tmp_path, monkeypatch):
     def stop(self):
         if self.step == 3:

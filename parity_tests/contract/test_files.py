@@ -137,6 +137,16 @@ def test_what_is_no_ordinary_file_is_refused(tmp_path, path):
         files.write_whole(tmp_path / path, "text")
 
 
+def test_no_file_is_written_over_another(tmp_path):
+    for path in ("a", "./a", f"../{tmp_path.name}/a"):
+        for words in ({"read": [tmp_path / "a", None]}, {}):
+            with pytest.raises(InputError, match="another file of this"):
+                files.check_writable(
+                    tmp_path / path, None, *(() if words else [tmp_path / "a"]),
+                    **words)
+    files.check_writable(tmp_path / "a", tmp_path / "b", read=[tmp_path])
+
+
 def test_a_link_stays_one(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     files.write_whole(tmp_path / "link", "text")
