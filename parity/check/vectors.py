@@ -8,6 +8,7 @@ in every port.
 """
 
 import json
+import os
 import pathlib
 import time
 
@@ -32,6 +33,9 @@ from parity.ports import NotChecked
 STEPS = 10
 TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
 
+#: How many folders are searched; a disk has hundreds of thousands.
+MOST = 1000
+
 
 def find(paths):
     """Every vector file among the paths and in the folders there.
@@ -41,12 +45,7 @@ def find(paths):
     files = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
-            try:
-                inside = sorted(path.rglob("*.safetensors"))
-            except OSError as error:
-                raise InputError(
-                    f"the folder {str(path)!r} cannot be searched ({error}); "
-                    "give a folder of vector files.") from None
+            inside = _inside(path)
             if not inside:
                 raise InputError(
                     f"the folder {str(path)!r} holds no .safetensors file; "
@@ -57,6 +56,19 @@ def find(paths):
         else:
             files.append(path)
     return files
+
+
+def _inside(folder):
+    """Every .safetensors file in a folder and the folders there, sorted."""
+    files = []
+    for count, (place, _, names) in enumerate(os.walk(folder)):
+        if count == MOST:
+            raise InputError(
+                f"the folder {str(folder)!r} holds more than {MOST} others; "
+                "give a folder of vector files.")
+        files += [pathlib.Path(place, name) for name in names
+                  if name.endswith(".safetensors")]
+    return sorted(files)
 
 
 class Vector:

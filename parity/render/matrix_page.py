@@ -1,5 +1,6 @@
 """The matrix as a page in Markdown."""
 
+from contract.errors import amount
 from contract.files import write_whole
 from parity.check import cases
 from parity.matrix import meshes, tiers
@@ -166,7 +167,8 @@ def where_words(matrix):
         counts[words] = counts.get(words, 0) + 1
     return "\n\n".join([
         f"Preset `{matrix.preset}` at the size of a test. {summary(matrix)}.",
-        *(f"{count} cells: {words}" for words, count in counts.items())])
+        *(f"{amount(count, 'cell')}: {words}"
+          for words, count in counts.items())])
 
 
 def place_words(place):

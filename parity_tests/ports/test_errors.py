@@ -145,6 +145,15 @@ def test_unreadable_vectors(tmp_path, content):
     assert not report.exists()
 
 
+def test_a_whole_disk_is_not_searched_for_vectors(tmp_path, monkeypatch):
+    monkeypatch.setattr("parity.check.vectors.MOST", 3)
+    for i in range(2):
+        (tmp_path / f"{i}").mkdir()
+    assert told(run("vectors", tmp_path), "no .safetensors file")
+    (tmp_path / "2").mkdir()
+    assert told(run("vectors", tmp_path), "holds more than 3 others")
+
+
 def test_usage_errors_exit_with_2():
     for words in (["check", "--no-such-option"], ["no-such-command"],
                   ["vectors"]):
