@@ -82,6 +82,8 @@ def tried(hunt, mutants, results, some=False):
             for mutant in mutants:
                 if known := results.known(mutant):
                     results.add(known)
+            if not waiting:
+                return
             if some or len(waiting) < FEW:
                 for result in hunt.few(waiting, tell):
                     results.add(result)
