@@ -86,6 +86,9 @@ def compare(
     dtype: Annotated[Optional[str], typer.Option(
         help="What b must have been computed in, where a is in higher "
         f"precision: {', '.join(DTYPES)}.")] = None,
+    layers: Annotated[Optional[str], typer.Option(
+        metavar="START:STOP", help="Compare these layers of a alone, counted "
+        "from 0 as they run: 0:4, then 4:8, and so on to the end.")] = None,
     everything: Annotated[bool, typer.Option(
         "--all", help="Show what matches too.")] = False,
     allow_same: Annotated[bool, typer.Option(
@@ -129,6 +132,10 @@ def compare(
             raise InputError(
                 f"--replace runs b on, and {str(b)!r} is no SCRIPT.py:FUNCTION "
                 "but a dump; give the script that it was made by.")
+        if replace and layers is not None:
+            raise InputError(
+                "--replace runs whole models on, and --layers leaves out some "
+                "of them; give one of the two.")
         first, second = traced(a), traced(b)
         check_comparable(first, second, dtype, allow_same)
         names = (mapping_file.read(map_file, first, second) if map_file
@@ -136,13 +143,14 @@ def compare(
         if write_map:
             mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype,
-                              allow_same=allow_same)
+                              allow_same=allow_same, layers=layers)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
         screens.print_comparison(terminal.console(), comparison, everything)
         if folder:
             command = ["parity", "compare", str(a), str(b)]
-            for name, value in (("--map", map_file), ("--dtype", dtype)):
+            for name, value in (("--map", map_file), ("--dtype", dtype),
+                                ("--layers", layers)):
                 command += [name, str(value)] if value else []
             command += ["--allow-same"] * allow_same + ["--replace"] * replace
             evidence_page.write(facts(

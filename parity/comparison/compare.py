@@ -18,6 +18,7 @@ from contract.errors import InputError, one_of
 from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
+from parity.comparison.layers import chosen
 from parity.comparison.outputs import differing, not_compared
 from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
@@ -34,7 +35,7 @@ from parity.tracing.trace import MODULE, WHOLE, Trace, is_float
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of
 def compare(a, b, names=None, limit=None, dtype=None, local=None,
-            allow_same=False):
+            allow_same=False, layers=None):
     """Compare two traces, with a as the truth.
 
     Args:
@@ -46,13 +47,16 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
             may be in higher precision than b.
         local: whether to compute local errors too; by default if b is live.
         allow_same: allow to compare a run with itself.
+        layers: "START:STOP", of a's layers those that are compared, counted
+            from 0 as they run; pairs are sought in the whole models.
 
     Returns:
         A Comparison.
 
     Raises:
         InputError: the two are the same run, of different precision, or had
-            different inputs; or a map's layout does not fit.
+            different inputs; a map's layout does not fit; or there are no such
+            layers.
     """
     for side, each in (("a", a), ("b", b)):
         if not isinstance(each, Trace):
@@ -76,6 +80,7 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
             "trace the model again, or leave them out.")
     local = b.live if local is None else local
     check_comparable(a, b, dtype, allow_same)
+    part = None if layers is None else chosen(layers, a)
     suggested = names is None
     names = suggest(a, b) if suggested else names
     notes = [*check_inputs(a, b, names), *names.notes,
@@ -84,12 +89,19 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
     comparing = _Comparing(a, b, limit, dtype, expects)
     notes += comparing.tie(names.parameters)
     rows = [row for pair in names.parameters
+            if part is None or pair.a in part.parameters
             for row in comparing.parameter(pair)]
     for pair in names.steps:
-        rows += comparing.step(pair, local)
+        if part is None or pair.a in part.steps:
+            rows += comparing.step(pair, local)
+    if part and not rows:
+        raise InputError(
+            f"no step or parameter of {part} of a has a partner in b; give "
+            "other layers, or a map.")
     rows.sort(key=lambda row: row.order)
     return Comparison(rows, names, notes, describe(a), describe(b), local,
-                      (a.content_hash, b.content_hash), comparing.left_out)
+                      (a.content_hash, b.content_hash), comparing.left_out,
+                      layers=part)
 
 
 class _Comparing:

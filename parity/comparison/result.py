@@ -6,6 +6,7 @@ No framework is imported here, and nothing is rendered.
 import dataclasses
 import math
 
+from parity.comparison.layers import Layers
 from parity.matching.pairs import NameMap
 from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE, MATCH, WORST, ZERO
@@ -111,6 +112,8 @@ class Comparison:
         explanations: the result of causes.explain.explain, if it was called.
         replaced: [step of a, step of b, name] of each output of b in whose
             place a's was put, by causes.replacing.replace.
+        layers: the comparison.layers.Layers that were compared, or None for
+            the whole models.
     """
 
     rows: list
@@ -123,6 +126,7 @@ class Comparison:
     left_out: list
     explanations: list = dataclasses.field(default_factory=list)
     replaced: list = dataclasses.field(default_factory=list)
+    layers: Layers | None = None
 
     @property
     def compared(self):
@@ -149,7 +153,8 @@ class Comparison:
         """MATCH, DIVERGENCE, FLOAT32, NOTHING, or INCOMPLETE.
 
         INCOMPLETE: all that was compared matches, but the models' outputs were
-        not among it, not wholly, or were zero everywhere.
+        not among it, not wholly, or were zero everywhere; or not all layers
+        were.
         """
         if any(row.diverges for row in self.rows):
             return (FLOAT32 if all(row.rounding for row in self.rows
@@ -160,7 +165,13 @@ class Comparison:
         ends = [row for row in self.rows if row.part == OUTPUT
                 and row.a == WHOLE and row.b == WHOLE
                 and row.verdict == MATCH]
-        return MATCH if ends and not self.left_out else INCOMPLETE
+        return (MATCH if ends and not self.left_out and not self._partial
+                else INCOMPLETE)
+
+    @property
+    def _partial(self):
+        """Whether layers were left out."""
+        return self.layers is not None and not self.layers.whole
 
     @property
     def status(self):
@@ -184,6 +195,7 @@ class Comparison:
             "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
             "left_out": self.left_out, "replaced": self.replaced,
+            "layers": None if self.layers is None else str(self.layers),
             "only_a": self.names.only_a, "only_b": self.names.only_b,
             "rows": [plain(row) for row in self.rows],
         }
@@ -201,6 +213,8 @@ class Comparison:
         if verdict == NOTHING:
             return ("Nothing was compared: no pair of arrays has any numbers "
                     "but zeros.")
+        if verdict == INCOMPLETE and self._partial:
+            return f"{self._all}. {self.layers.rest()}"
         if verdict == INCOMPLETE and self.left_out:
             return (f"{self._all}, but not all "
                     f"of the models' outputs were compared: {self._left_out}.")
@@ -210,9 +224,10 @@ class Comparison:
         if verdict == MATCH:
             return (f"{self._all}, including "
                     f"the models' outputs{self._rearranged}.")
+        rest = f" {self.layers.rest()}" if self._partial else ""
         if verdict == FLOAT32:
-            return self._in_float32()
-        return _sentence(first, self.rows)
+            return self._in_float32() + rest
+        return _sentence(first, self.rows) + rest
 
     @property
     def _all(self):
@@ -242,7 +257,7 @@ class Comparison:
         names = [*places] if len(places) < 4 else [
             *[*places][:3], f"{len(places) - 3} more"]
         largest = max(row.error for row in self.rows if row.diverges
-                      and row.error is not None)
+                      and row.part != GRADIENT and row.error is not None)
         return (f"The models are equal but for float32 inside {listed(names)}: "
                 f"the largest error is {number(largest)}." + (
                     f" Not compared of their outputs: {self._left_out}."
@@ -269,7 +284,8 @@ def _sentence(first, rows):
         words = "the"
     text = f"The first divergence is {words} {where}"
     text += (f" ({first.b} in b)" if first.b != first.a else "") + f": {error}."
-    if first.part == INPUT and first.a != WHOLE:
+    if first.part == INPUT and first.a != WHOLE and any(
+            row.part == OUTPUT and row.order < first.order for row in rows):
         text += (" Every step compared before it matches, so the models "
                  "differ between those steps and this input.")
     wrong = [row.a for row in rows if row.part == PARAMETER and row.diverges]
