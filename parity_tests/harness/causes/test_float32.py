@@ -461,12 +461,30 @@ class TestHuggingFace:
         assert self.compared(
             "llama", LLAMA, num_hidden_layers=12).verdict == FLOAT32
 
-    def test_of_gradients_it_is_said_that_nothing_is_shown(self):
-        comparison = self.compared("llama", LLAMA, gradients=lambda output: (
+    @pytest.mark.parametrize("family, change", [
+        ("llama", LLAMA), pytest.param("t5", T5, marks=pytest.mark.long)])
+    def test_gradients_differ_by_float32_as_well(self, family, change):
+        comparison = self.compared(family, change, gradients=lambda output: (
+            output.logits**2).mean())
+        assert comparison.verdict == FLOAT32
+        assert any(row.part == "gradient" for row in comparison.divergences)
+        assert any("not shown to the bit" in note
+                   for note in comparison.notes)
+
+    @pytest.mark.long
+    def test_a_fault_of_gradients_is_not_rounding(self):
+        """Forward it computes the same; backward it leaves out a part."""
+        def detached(model):
+            LLAMA(model)
+            layer = model.model.layers[0].mlp.down_proj
+            before = layer.forward
+            layer.forward = lambda x: before(
+                0.9999 * x + 1e-4 * x.detach())
+        comparison = self.compared("llama", detached, gradients=lambda output: (
             output.logits**2).mean())
         assert comparison.verdict == DIVERGENCE
         assert comparison.first.part == "gradient"
-        assert any(note.startswith("Every output is equal but for float32")
+        assert any("more than that makes of them" in note
                    for note in comparison.notes)
 
     def test_what_is_left_out_is_said(self, monkeypatch):
