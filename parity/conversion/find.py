@@ -11,7 +11,7 @@ from parity.conversion.entry import Mapping
 from parity.conversion.search import WeightSearch
 from parity.conversion.seen import Computed, distance
 from parity.conversion.sources import Book, is_bias
-from parity.conversion.weights import Live, drawn
+from parity.conversion.weights import Live, drawn, is_sinusoids
 from parity.matching.rearrangement import rearranged
 from parity.matching.steps import suggest
 from parity.tracing.trace import WHOLE, is_float
@@ -85,20 +85,21 @@ def find(a, b, left=()):
             raise InputError(
                 f"{side} has no parameters in floating point, so there is "
                 "nothing to convert; give a model that has.")
-    frozen = {name for live in (a, b) for name in live.names
-              if name not in live.trace.trainable}
+    frozen = {name for live in (a, b) for name, array in live.names.items()
+              if name not in live.trace.trainable or is_sinusoids(array)}
     pairs = suggest(a.trace, b.trace)
     notes = check_inputs(a.trace, b.trace, pairs)
     lasting = [name for name in b.names if name in b.trace.trainable
                or any(array.shape == b.names[name].shape
                       for other, array in a.names.items()
-                      if other not in a.trace.trainable)]
+                      if array.ndim > 1 or other not in a.trace.trainable)]
     sizes = {b.names[name].size for name in lasting
              if b.names[name].ndim > 1 or name not in b.trace.trainable}
     biases = {b.names[name].size for name in lasting if is_bias(name)}
     moved = {name: drawn(name, array) for name, array in a.names.items()
              if name not in left_a and array.size and (
-                 name in a.trace.trainable or array.size in sizes
+                 name in a.trace.trainable and not is_sinusoids(array)
+                 or array.size in sizes
                  or is_bias(name) and array.size in biases)}
     with a.restored(), b.restored():
         a.put(moved)

@@ -9,11 +9,12 @@ from parity.conversion.pieces import is_turn
 from parity.conversion.sources import reordered
 
 #: How many choices are looked at, of parts of a combination too.
-MOST = 6000
+MOST = 30_000
 
-#: What a combination costs more of which the layouts differ in kind, and one
+#: What a combination costs more of which the layouts differ in kind, of which
+#: those of equal shapes do at all, one whose parts are not in order, and one
 #: with a bias of another module, or part, than its weight's.
-MIXED, UNFIT = 0.5, 3
+MIXED, UNLIKE, TURNED, UNFIT = 0.5, 0.3, 0.1, 3
 
 #: What a beginning of a combination costs less for each choice in it.
 WHOLE_FIRST = 0.5
@@ -97,8 +98,12 @@ class Options:
         def more(chosen, whole):
             if self._twice(chosen, whole):
                 return None
-            return MIXED * any(sort_of(whole.kind) != sort_of(other.kind)
-                               for other in chosen)
+            return MIXED * any(
+                sort_of(whole.kind) != sort_of(other.kind)
+                for other in chosen) + UNLIKE * any(
+                whole.shapes == other.shapes and whole.kinds != other.kinds
+                for other in chosen) + TURNED * any(
+                whole.parts < other.parts for other in chosen)
         for chosen in cheapest(lists, more):
             yield {each.path: whole.option
                    for each, whole in zip(choices, chosen)}
@@ -107,8 +112,11 @@ class Options:
         """An option with its cost, as cheapest takes it."""
         main = max(option, key=lambda source: self.arrays[
             source.entry.b].ndim)
-        return Priced(option, sum(source.cost for source in option),
-                      main.kind, marks(option))
+        return Priced(
+            option, sum(source.cost for source in option), main.kind,
+            marks(option), [source.kind for source in option],
+            [self.arrays[source.entry.b].shape for source in option],
+            main.parts)
 
     def in_pairs(self, choices):
         """Yield combinations in which two modules' features are reordered."""
@@ -150,12 +158,16 @@ def features(name, ndim, end):
 
 @dataclasses.dataclass(frozen=True)
 class Priced:
-    """An option, what it costs and uses, and the kind of its first layout."""
+    """An option, what it costs and uses, the kind of its first layout and of
+    each, the shapes that it makes and the parts that its first is of."""
 
     option: tuple
     cost: float
     kind: tuple
     marks: set
+    kinds: list
+    shapes: list
+    parts: list
 
 
 def cheapest(lists, more):

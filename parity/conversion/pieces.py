@@ -109,7 +109,7 @@ def joins(arrays, target, wide):
         cuts = tuple(functools.partial(last_slice, end - each, end)
                      for each, end in zip(lengths, ends))
         for i, layouts in enumerate(alike_layouts(arrays, pieces)):
-            yield layouts, f"concatenate {axis}", SAME, 0.3 * i, cuts
+            yield layouts, f"concatenate {axis}", SAME, 0.1 * i, cuts
             if len(set(lengths)) > 1 or not wide:
                 continue
             for heads in range(2, min(MOST_HEADS, lengths[0] - 1) + 1):
@@ -120,7 +120,7 @@ def joins(arrays, target, wide):
                 yield ([then(layout, f"reshape {words(split)}")
                         for layout in layouts], f"stack {axis + 1}",
                        f"reshape {words(target)}",
-                       1.5 + 0.3 * i + 0.01 * heads, tuple(
+                       1.5 + 0.1 * i + 0.01 * heads, tuple(
                            functools.partial(last_heads, heads, which,
                                              len(arrays))
                            for which in range(1, len(arrays) + 1)))

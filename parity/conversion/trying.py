@@ -123,8 +123,6 @@ class Trying:
             worst = max(errors, default=math.inf)
             if worst < math.inf:
                 return Score(0, worst, rounding(main))
-        if source.cuts:
-            return None
         return self.score(out)
 
     def _matters(self, name, again):

@@ -8,6 +8,9 @@ import numpy as np
 
 from parity.tracing.trace import WHOLE, is_float, trace, tracing_of
 
+#: How far a sine in float32 may be off.
+NEAR_SINE = 1e-5
+
 
 @dataclasses.dataclass
 class Live:
@@ -81,6 +84,21 @@ def owners(run, names):
         found[name] = min(exact or map(around, paths),
                           key=lambda path: order.get(path, 0))
     return found
+
+
+def is_sinusoids(table):
+    """Whether every column of a table [T D] is a sine, as of positions.
+
+    Such a table is computed, not learned: each column x has x[t+1] + x[t-1] =
+    2 cos(ω) x[t] with an ω of its own.
+    """
+    if table.ndim != 2 or len(table) < 4 or np.ptp(table, 0).max() < 0.5:
+        return False
+    x = table.astype(np.float64)
+    around, here = x[2:] + x[:-2], x[1:-1]
+    factor = (around * here).sum(0) / np.maximum((here ** 2).sum(0), 1e-30)
+    return bool(np.abs(factor).max() <= 2 + NEAR_SINE and np.abs(
+        around - factor * here).max() <= NEAR_SINE)
 
 
 def drawn(name, array):

@@ -6,9 +6,10 @@ import torch
 from torch import nn
 
 from contract.errors import InputError
+from contract.sinusoids import halves_table, interleaved_table
 from parity.conversion.apply import apply
 from parity.conversion.find import find
-from parity.conversion.weights import Live
+from parity.conversion.weights import Live, is_sinusoids
 from parity_tests.harness.conversion.models import (
     FourLayers, Bare, Blocks, Multi, Packed, X, torch_model)
 
@@ -90,6 +91,16 @@ def test_rows_before_the_first_place():
     assert found.complete
     entry = next(e for e in found.mapping.entries if e.b == "places.weight")
     assert entry.pieces[0].layout == "slice 2 11 along 0"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("make", [interleaved_table, halves_table])
+def test_sines_are_told_from_what_is_learned(make, dtype):
+    table = make(12, 8).astype(dtype)
+    assert is_sinusoids(table) and not is_sinusoids(table[:3])
+    drawn = np.random.default_rng(0).normal(size=table.shape)
+    for other in (drawn, 0 * table, 0 * table + 1, table + 1e-3 * drawn):
+        assert not is_sinusoids(other)
 
 
 def test_a_padded_vocabulary_is_not_cut():
