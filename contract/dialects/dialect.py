@@ -116,6 +116,11 @@ class Dialect:
             value = (tuple(theirs.get(each) for each in key)
                      if isinstance(key, tuple) else theirs.get(key))
             if value is None:
+                usual = self.defaults.get(key)
+                if usual is not None and means != "pad_id":
+                    raise InputError(
+                        f"{key} is null; give its value, or leave it out, "
+                        f"which is {usual!r}.")
                 continue
             for field, word in meaning(key, value, means).items():
                 if given.setdefault(field, (key, word))[1] != word:
@@ -156,8 +161,8 @@ class Dialect:
                     described |= zip(key, words[0] if words else ())
                 elif words:
                     described[key] = words[0]
-            else:
-                described[key] = getattr(config, names_of(means)[0])
+            elif (value := getattr(config, names_of(means)[0])) is not None:
+                described[key] = value
         again = self.config(described)
         for field, value in config.as_dict().items():
             if getattr(again, field) != value and field not in UNTOLD:
@@ -216,7 +221,7 @@ class Dialect:
             taken = [left.pop(name) for name in names_of(theirs)]
             try:
                 made = how.read(config, *taken)
-            except ValueError:
+            except (ValueError, IndexError, TypeError):  # NumPy's, of axes
                 raise InputError(
                     f"the array {names_of(theirs)[0]!r} has shape "
                     f"{list(taken[0].shape)}, which does not fit the layout "

@@ -5,9 +5,18 @@ from contract.dialects.rows import (
     SAME, Entry, fused, fused_biases, linear, norm)
 from contract.dialects.searches import HUGGING_FACE
 from contract.dialects.words import ACTIVATIONS
+from contract.errors import is_whole
 
 _OURS, _THEIRS = "decoder.layers.{i}", "transformer.h.{i}"
 _THREE = ("query", "key", "value")
+
+
+def _inner(fields, described, arrays):
+    """The inner width is four times the outer one where none is given."""
+    if is_whole(fields["d_model"]):
+        fields.setdefault("d_ff", 4 * fields["d_model"])
+    return fields
+
 
 GPT2 = Dialect(
     name="gpt2",
@@ -45,8 +54,7 @@ GPT2 = Dialect(
     only={"model_type": "gpt2", "scale_attn_weights": True,
           "scale_attn_by_inverse_layer_idx": False,
           "add_cross_attention": False, "tie_word_embeddings": True},
-    adjust=lambda fields, described, arrays: {
-        "d_ff": 4 * fields["d_model"], **fields},
+    adjust=_inner,
     search=HUGGING_FACE,
     model_types=("gpt2",),
     sign=r"(transformer\.)?h\.0\.attn\.c_attn\.weight",

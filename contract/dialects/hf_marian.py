@@ -22,9 +22,9 @@ def _positions(fields, described, arrays):
     fields = unbiased(fields, described, arrays)
     tables = [array for name, array in arrays.items()
               if name.removeprefix("model.") in _TABLES.values()]
-    sines = in_float32(halves_table(fields["max_length"], fields["d_model"])
-                       ) if tables else None
-    if all(np.array_equal(table, sines) for table in tables):
+    size = fields["max_length"], fields["d_model"]
+    if all(table.shape == size and np.array_equal(
+            table, in_float32(halves_table(*size))) for table in tables):
         return fields
     return {**fields, "positions": "learned", "position_rounding": "none"}
 

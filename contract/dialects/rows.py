@@ -10,6 +10,8 @@ import typing
 
 import numpy as np
 
+from contract.errors import InputError
+
 
 @dataclasses.dataclass(frozen=True)
 class How:
@@ -40,7 +42,7 @@ SAME = How("same", lambda c, x: x, lambda c, x: x)
 TRANSPOSED = How("transposed", lambda c, x: x.T, lambda c, x: x.T)
 
 #: A row of its own, [1 V].
-ROW = How("row", lambda c, x: x[0], lambda c, x: x[None])
+ROW = How("row", lambda c, x: x.reshape(x.shape[1:]), lambda c, x: x[None])
 
 #: A matrix for each head, [H D K]; ours has head after head in its columns.
 HEADS = How(
@@ -145,6 +147,20 @@ def numbered(row, i):
             return tuple(map(put, side))
         return side.replace("{i}", str(i)).replace("{i+1}", str(i + 1))
     return Entry(put(row.ours), put(row.theirs), row.how)
+
+
+def shape_of(arrays, name, axes):
+    """The shape of an array that tells sizes of a model.
+
+    Raises:
+        InputError: it is not there, or has not so many axes.
+    """
+    if name not in arrays or arrays[name].ndim != axes:
+        kind = ("number", "vector", "matrix")[axes]
+        raise InputError(
+            f"the file has no {kind} {name!r}, which tells a size of the "
+            "model; fetch it again.")
+    return arrays[name].shape
 
 
 def count_layers(arrays, prefix):

@@ -2,7 +2,7 @@
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
-    Entry, count_layers, fused, fused_biases, layer, linear, norm)
+    Entry, count_layers, fused, fused_biases, layer, linear, norm, shape_of)
 
 _FEED_FORWARD = {"inner": "linear1", "outer": "linear2"}
 
@@ -30,8 +30,8 @@ def _layer(stack, attentions):
 def _sizes(fields, described, arrays):
     """The sizes from the shapes of arrays, but for the number of heads."""
     if "encoder.layers.0.linear1.weight" in arrays:
-        inner = arrays["encoder.layers.0.linear1.weight"]
-        fields |= {"d_ff": inner.shape[0], "d_model": inner.shape[1]}
+        d_ff, d_model = shape_of(arrays, "encoder.layers.0.linear1.weight", 2)
+        fields |= {"d_ff": d_ff, "d_model": d_model}
         for stack in ("encoder", "decoder"):
             fields[f"n_{stack}_layers"] = count_layers(
                 arrays, f"{stack}.layers.")

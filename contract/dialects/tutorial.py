@@ -5,7 +5,7 @@ ANNalog, a published model of molecules, is built from it.
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
-    SAME, Entry, count_layers, layer, linear)
+    SAME, Entry, count_layers, layer, linear, shape_of)
 
 _NAMES = ("fc_q", "fc_k", "fc_v", "fc_o")
 _FEED_FORWARD = {"inner": "positionwise_feedforward.fc_1",
@@ -16,13 +16,15 @@ def _sizes(fields, described, arrays):
     """The sizes, which no file tells, from the shapes of arrays."""
     if "encoder.tok_embedding.weight" not in arrays:
         return fields
-    source, target = (arrays[f"{stack}.tok_embedding.weight"].shape
+    source, target = (shape_of(arrays, f"{stack}.tok_embedding.weight", 2)
                       for stack in ("encoder", "decoder"))
-    inner = arrays["encoder.layers.0.positionwise_feedforward.fc_1.bias"]
+    inner = shape_of(
+        arrays, "encoder.layers.0.positionwise_feedforward.fc_1.bias", 1)
+    positions = shape_of(arrays, "encoder.pos_embedding.weight", 2)
     return fields | {
         "source_vocab": source[0], "target_vocab": target[0],
-        "d_model": source[1], "d_ff": len(inner),
-        "max_length": len(arrays["encoder.pos_embedding.weight"]),
+        "d_model": source[1], "d_ff": inner[0],
+        "max_length": positions[0],
         "n_encoder_layers": count_layers(arrays, "encoder.layers."),
         "n_decoder_layers": count_layers(arrays, "decoder.layers.")}
 

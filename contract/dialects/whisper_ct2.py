@@ -2,7 +2,7 @@
 
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
-    SAME, TRANSPOSED, Entry, fused, fused_biases)
+    SAME, TRANSPOSED, Entry, fused, fused_biases, shape_of)
 from contract.dialects.whisper import WHISPER
 
 
@@ -56,19 +56,22 @@ def _sizes(fields, described, arrays):
     """The sizes, which the file tells by shapes and by its heads."""
     if "decoder/num_heads" not in arrays:
         return fields
-    frames, width = arrays["encoder/position_encodings/encodings"].shape
+    frames, width = shape_of(
+        arrays, "encoder/position_encodings/encodings", 2)
+    shape_of(arrays, "decoder/num_heads", 0)
     count = {stack: len({name.split("/")[1] for name in arrays
                          if name.startswith(f"{stack}/layer_")
                          and not name.startswith(f"{stack}/layer_norm")})
              for stack in ("encoder", "decoder")}
     return fields | {
         "d_model": width, "n_heads": int(arrays["decoder/num_heads"]),
-        "d_ff": len(arrays["encoder/layer_0/ffn/linear_0/bias"]),
+        "d_ff": shape_of(arrays, "encoder/layer_0/ffn/linear_0/bias", 1)[0],
         "n_encoder_layers": count["encoder"],
         "n_decoder_layers": count["decoder"], "source_max_length": frames,
         "source_vocab": frames,
-        "target_vocab": len(arrays["decoder/embeddings/weight"]),
-        "max_length": len(arrays["decoder/position_encodings/encodings"])}
+        "target_vocab": shape_of(arrays, "decoder/embeddings/weight", 2)[0],
+        "max_length": shape_of(
+            arrays, "decoder/position_encodings/encodings", 2)[0]}
 
 
 WHISPER_CT2 = Dialect(

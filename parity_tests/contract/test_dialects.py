@@ -88,6 +88,29 @@ def test_what_a_system_has_no_word_for_is_named(system):
             norm="std", output="log_probs", n_encoder_layers=4))
 
 
+def test_null_is_no_size(system):
+    """What a description leaves out is usual; what is null is asked for."""
+    for key, means in system.keys.items():
+        if system.defaults.get(key) is not None and means != "pad_id":
+            with pytest.raises(InputError, match=f"{key} is null"):
+                system.config({key: None})
+
+
+@pytest.mark.parametrize("value", [{}, [], "wide", None, -1, 10**9])
+def test_sizes_that_are_none(value):
+    """Nothing is computed from them before they are checked."""
+    table = {"model.encoder.embed_positions.weight": np.zeros((4, 4), "f4")}
+    for name, key in (("gpt2", "n_embd"), ("t5", "num_layers"),
+                      ("hf_marian", "max_position_embeddings"),
+                      ("hf_marian", "d_model")):
+        try:
+            SYSTEMS[name].config({key: value}, table)
+        except InputError as error:
+            assert key in str(error) or repr(value) in str(error)
+        else:
+            assert value == 10**9
+
+
 def test_unknown_words_are_named(system):
     for key, means in system.keys.items():
         if isinstance(means, dict):

@@ -84,6 +84,32 @@ def test_what_was_imported_and_then_damaged(system, data):
         shutil.rmtree(out, ignore_errors=True)
 
 
+#: What stands for an array of a model and has other axes, or none at all.
+SHAPES = {"gone": None, "number": (), "vector": (1,), "empty": (0,), "matrix":
+          (3, 5), "three axes": (2, 3, 4), "wide": (0, 10**9)}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_arrays_of_others(system, shape):
+    """Each array in turn has another shape: refused, with a sentence."""
+    name, folder = system
+    dialect, checkpoint = SYSTEMS[name], read(folder)
+    described = dict.fromkeys(dialect.asked, 2) | dialect.told(checkpoint)
+    for array in checkpoint.arrays:
+        arrays = dict(checkpoint.arrays)
+        if SHAPES[shape] is None:
+            del arrays[array]
+        else:
+            arrays[array] = np.zeros(SHAPES[shape], np.float32)
+
+        def taken():
+            config = dialect.config(described, arrays)
+            weights.check_layers(config, len(arrays), str(folder))
+            weights.check(dialect.read(arrays, config), dialect.wanted(config))
+            assert array == "final_logits_bias" and shape == "gone"
+        read_or_refused(taken)
+
+
 @tries(30)
 @given(st.data())
 @pytest.mark.parametrize("kind", FORMATS)
