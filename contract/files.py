@@ -125,7 +125,7 @@ def new_folder(path, replace=False):
     ``path`` must then not exist, or be an empty folder; or with ``replace`` be
     a folder, which is exchanged for the new one at once and removed.
     """
-    path = pathlib.Path(path).absolute()
+    name, path = str(path), pathlib.Path(path).absolute()
     with _unfinished(path, tempfile.mkdtemp) as temporary:
         try:
             yield temporary
@@ -134,6 +134,9 @@ def new_folder(path, replace=False):
                 exchange(temporary, path)
             else:
                 os.replace(temporary, path)
+        except InputError as error:  # of a file inside, by the name it gets
+            raise InputError(
+                str(error).replace(str(temporary), name)) from None
         finally:
             _remove(temporary)
 

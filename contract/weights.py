@@ -368,7 +368,11 @@ def load(path):
             arrays, state = {}, _sum_of(described(metadata))
             for name, array in _read_ahead(file):
                 arrays[name], state = array, _added(state, name, array)
-    except FileNotFoundError:
+    except FileNotFoundError:  # safetensors' word for all it cannot open
+        if os.path.exists(path):
+            raise InputError(
+                f"{str(path)!r} may not be read; ask its owner for the right "
+                "to.") from None
         raise InputError(
             f"there is no file {str(path)!r}; check the path."
         ) from None

@@ -42,7 +42,7 @@ def read(
             return
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
         modules = _modules(serve)
-        modules.pages.refuse(out.resolve())
+        modules.pages.refuse(out)
         if serve:
             modules.serving.refuse(tcp_port)
         start = time.perf_counter()

@@ -6,6 +6,7 @@ has beside this file. A checkout makes its pages anew.
 
 import io
 import json
+import os
 import pathlib
 import sys
 import zipfile
@@ -25,7 +26,16 @@ TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def refuse(folder):
-    """Raise InputError unless a folder is new, empty or such a site."""
+    """Raise InputError unless a folder is new, empty or such a site.
+
+    And where it cannot be made, since pages take minutes.
+    """
+    folder = pathlib.Path(folder).resolve()
+    place = next(filter(os.path.exists, folder.parents), folder)
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+        raise InputError(
+            f"{str(place)!r} is no folder that can be written to; choose "
+            "another.")
     if not folder.exists():
         return
     if not folder.is_dir():

@@ -185,6 +185,25 @@ def test_every_flipped_bit_is_found_or_harmless(tmp_path):
     assert found > 1600
 
 
+def test_a_file_that_may_not_be_read(tmp_path, monkeypatch):
+    weights.save(tmp_path / "a", {"x": np.ones(2)})
+
+    def refused(path, framework):
+        raise FileNotFoundError
+    monkeypatch.setattr(weights, "safe_open", refused)
+    with pytest.raises(InputError, match="may not be read"):
+        weights.load(tmp_path / "a")
+
+
+def test_a_full_disk_is_told_by_the_name_that_was_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with full(1000), pytest.raises(InputError) as told:
+        with files.new_folder("out") as folder:
+            files.write_whole(folder / "a", "x" * 10_000)
+    assert "'out/a' cannot be written" in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
 def test_files_without_a_checksum_are_read(tmp_path):
     from safetensors.numpy import save_file
     for metadata in (None, {"format": "pt"}, {"parity": '{"preset": "x"}'},

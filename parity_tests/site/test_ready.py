@@ -50,6 +50,19 @@ def test_another_folder_is_left_alone(archive, tmp_path):
     assert list(written(tmp_path / "out")) == ["thesis.txt"]
 
 
+def test_a_folder_that_cannot_be_made_is_found_before(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="no folder that can be written to"):
+        ready.refuse(tmp_path / "file" / "site")
+    ready.refuse(tmp_path / "new" / "site")
+    with pytest.raises(InputError, match="something else"):
+        ready.refuse("/")
+    monkeypatch.setattr(ready.os, "access", lambda path, how: False)
+    found = CliRunner().invoke(app, ["read", "--out", str(tmp_path / "site")])
+    assert found.exit_code == 2 and "choose another" in found.stderr
+    assert not (tmp_path / "site").exists()
+
+
 def crafted(archive, files):
     with zipfile.ZipFile(archive, "w") as made:
         for name, data in files.items():
