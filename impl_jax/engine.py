@@ -61,7 +61,7 @@ def devices():
 
 def to_native(value, device):
     """An array as JAX's own copy, same dtype."""
-    return jnp.array(value, device=jax.devices(device)[0])
+    return jax.device_put(np.array(value), jax.devices(device)[0])
 
 
 def to_numpy(array):

@@ -124,8 +124,9 @@ def to_native(value, device):
 def to_numpy(tensor):
     """A tensor as an array of the same dtype."""
     # keras: on TensorFlow a bfloat16 scalar fails, so it goes as a vector.
-    flat = ops.convert_to_numpy(ops.reshape(tensor, (-1,)))
-    return flat.reshape(tuple(tensor.shape))
+    if not len(tensor.shape):
+        return ops.convert_to_numpy(ops.reshape(tensor, (1,))).reshape(())
+    return ops.convert_to_numpy(tensor)
 
 
 def _call_once(module, config):

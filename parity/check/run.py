@@ -157,14 +157,14 @@ class Check(Parts):
         if self.engines:
             yield from self._canaries()
             self._note_fallbacks()
-        for part, threads in self._parts():
-            with threadpool_limits(threads):
+        for part in self._parts():
+            with threadpool_limits(1):
                 next(part)
-            waiting.append((part, threads))
+            waiting.append(part)
             if len(waiting) > self.ahead:
-                yield from self._compared(*waiting.popleft())
+                yield from self._compared(waiting.popleft())
         while waiting:
-            yield from self._compared(*waiting.popleft())
+            yield from self._compared(waiting.popleft())
         self.report.seconds = time.perf_counter() - self.began
 
     def _note_fallbacks(self):
@@ -185,11 +185,11 @@ class Check(Parts):
                 NotFused(name, words, tuple(those))
                 for words, those in models.items()]
 
-    def _compared(self, part, threads):
+    def _compared(self, part):
         """Yield the groups of a part that has asked the ports."""
         # Small products gain nothing from a second thread, and the
         # libraries' threads would wait for one another.
-        with threadpool_limits(threads):
+        with threadpool_limits(1):
             groups = list(part)
         for rows in filter(None, groups):
             self.report.rows += rows
@@ -200,7 +200,7 @@ class Check(Parts):
             yield rows
 
     def _parts(self):
-        """Yield (part, how many threads it computes with; None for all).
+        """Yield the parts of the run.
 
         A part is a generator: before its first yield it asks the ports, and
         then it yields a list of Rows a device.
@@ -215,35 +215,32 @@ class Check(Parts):
                     cases.padded_batch(config, target=cases.SOURCE)))
             for dtype in self.dtypes:
                 possible = [case for case in every if dtype in case.tiers]
-                yield self._cases(preset, config, weights, dtype, possible), 1
+                yield self._cases(preset, config, weights, dtype, possible)
                 if self.gradients and dtype in tolerances.DTYPES[:2]:
-                    yield self._gradients(preset, config, weights, dtype), 1
+                    yield self._gradients(preset, config, weights, dtype)
                 if self.generate:
                     yield self._searches(
                         preset, config, weights, dtype,
                         cases.padded_batch(config).source,
                         generation.some_searches(1, 2, SHORT),
-                        (cases.BATCH,), self.form), 1
+                        (cases.BATCH,), self.form)
             if self.train:
                 yield self._training(
                     preset, training_runs.usual(config, self.train),
-                    weights, self.form), 1
+                    weights, self.form)
         if self.wide and "float64" in self.dtypes:
             for model in (*wide.models(), *long.models()):
                 yield self._cases(model.name, model.config, model.weights(),
-                                  "float64", list(model.cases())), 1
+                                  "float64", list(model.cases()))
         if self.wide:
             if self.form == "readable":
-                yield self._engines(), 1
+                yield self._engines()
             for form in self._forms():
-                for part in self._searched_models(form):
-                    yield part, 1
+                yield from self._searched_models(form)
             yield from self._trainings()
         if self.full_size and FULL_SIZE in self.presets:
-            for part in self._trained():
-                yield part, 1
-            for part in self._full_size():
-                yield part, 1 if self.ahead else None
+            yield from self._trained()
+            yield from self._full_size()
 
     def _forms(self):
         """The forms whose searches and training runs the wide check has."""
@@ -283,7 +280,7 @@ class Check(Parts):
             for run in training_runs.varied():
                 if run.dtype in self.dtypes:
                     yield self._training(
-                        training_runs.TITLE, run, None, form), 1
+                        training_runs.TITLE, run, None, form)
 
     def _trained(self):
         """Yield the parts of the shipped model, on dates it never saw.
