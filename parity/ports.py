@@ -24,6 +24,10 @@ NEEDS = {
     "jax": {"jax": "0.10", "flax": "0.12.8"},
 }
 
+#: How far a port gives way to those that work beside it and take longer: the
+#: niceness of its process.
+GIVES_WAY = {"torch": 6, "jax": 3}
+
 #: The form to read and the one made for speed -> its prefix in a port's folder.
 FORMS = {"readable": "", "fast": "fast."}
 

@@ -248,6 +248,8 @@ def serve(name, pipe, environment):
         environment: variables that its framework is to see.
     """
     os.environ.update(environment)
+    with contextlib.suppress(AttributeError, OSError):  # not every system's
+        os.nice(ports.GIVES_WAY.get(name, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the asker ends it
     broken = engine = None
     try:
