@@ -27,7 +27,7 @@ def check(port, *words, **environment):
         "float64", "--no-full-size", *map(str, words)], env=environment)
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 def test_json_report(port, tmp_path):
     done = check(port, "--json", tmp_path / "r.json")
     assert done.exit_code == 0
@@ -49,7 +49,7 @@ def test_json_report(port, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 def test_a_screen_or_two(port):
     """A line a model, a line a component; each with the port's errors."""
     done = check(port)
@@ -66,7 +66,7 @@ def test_a_screen_or_two(port):
     assert "verdict: match" in done.output
 
 
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 def test_a_row_a_step(port):
     """Name, shape, error, limit and verdict stand on one line."""
     done = check(port, "--steps")
@@ -80,6 +80,7 @@ def test_a_row_a_step(port):
     assert " compared, all match; " in done.output
 
 
+@pytest.mark.long(4)
 def test_plain_output_has_no_escapes():
     """Nothing moves and nothing is coloured where nobody watches."""
     done = subprocess.run(
@@ -91,6 +92,7 @@ def test_plain_output_has_no_escapes():
     assert done.stderr == ""
 
 
+@pytest.mark.long(4)
 def test_no_color_is_obeyed_on_a_terminal():
     shown = {}
     for no_color in ("", "1"):

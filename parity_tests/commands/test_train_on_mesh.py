@@ -107,6 +107,7 @@ def test_numpy_has_no_mesh(command):
     assert done.exit_code == 2 and "engine for meshes" in done.output
 
 
+@pytest.mark.long(4)
 def test_a_worker_that_is_killed_in_a_step_costs_no_checkpoint(
         command, tmp_path, monkeypatch):
     """The others end within seconds, with a sentence; the run goes on."""

@@ -85,7 +85,7 @@ def opened(site, browser):
         one.context.close()
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_all_that_a_search_finds_is_there(site):
     folder, found = site
     made = pages.Site(found)
@@ -104,6 +104,7 @@ def test_all_that_a_search_finds_is_there(site):
     assert sum(kind == "step" for kind, *_ in entries) == steps > 40
 
 
+@pytest.mark.long(4)
 def test_faults_show_first_where_the_catalogue_says(site, broken):
     assert broken.answers == [site[1].pairs[text] for text in values.MAPS]
     for one in broken.faults:
@@ -119,7 +120,7 @@ def sideways(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 @pytest.mark.parametrize("name", KINDS)
 def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(opened, name):
     one = opened(f"{name}.html")

@@ -61,7 +61,7 @@ def test_every_mode_matches(engine, dtype, work):
 
 
 @PORTS
-@pytest.mark.long(3)
+@pytest.mark.long(6)
 def test_what_a_mode_adds_is_seen(engine):
     """A compiler that is off by 1e-11 in one value diverges."""
     modes = ports.modes(engine.NAME).MODES
@@ -80,7 +80,7 @@ def test_what_a_mode_adds_is_seen(engine):
     assert found.error == pytest.approx(1e-11, rel=1e-3)
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("engine, mode", [
     ("torch", "aot_eager"), ("torch", "export"), ("torch", "ONNX Runtime"),
     ("keras", "tf.function"), ("keras", "XLA"), ("keras", "SavedModel"),

@@ -83,7 +83,7 @@ def test_torch_matches_on_two(work, mode, processes):
     assert found.verdict == MATCH, found
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("work", ["forward", "gradients"])
 def test_jax_matches_on_four(work, processes):
     found = cell(processes, JAX, work)
@@ -170,6 +170,7 @@ def test_tied_weights_are_divided(mode, mesh, processes):
         assert found.verdict == MATCH, found
 
 
+@pytest.mark.long(6)
 def test_a_rank_of_another_config_is_named(processes):
     target = Target("torch", mode="FSDP2", mesh=TWO)
     reply = processes("torch", TWO).ask(
@@ -284,6 +285,7 @@ def number(bench, rank):
     return rank.number
 
 
+@pytest.mark.long(6)
 def test_a_rank_that_ends_or_is_silent_ends_all():
     """Within seconds, in a sentence; and the next question is answered."""
     processes = MeshProcesses(

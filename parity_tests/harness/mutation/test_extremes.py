@@ -180,7 +180,7 @@ def edited(text, file, old, new):
                   start, start + len(old), new, source.statement(place))
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 @pytest.mark.parametrize("file, old, new, name", EDITS)
 def test_what_got_past_once_is_noticed(hunt, file, old, new, name):
     mutant = edited(hunt.texts[file], file, old, new)
