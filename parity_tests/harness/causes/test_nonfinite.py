@@ -152,6 +152,15 @@ def test_a_softmax_of_a_fully_masked_row():
     assert "∞ - ∞: softmax of a row that is fully masked" in text
 
 
+def test_an_infinity_that_is_handed_on_is_given_to_no_operation():
+    """Where all of a step's input is -∞, its output is no division by 0."""
+    def handing_on(torch, made):
+        made.norm = torch.nn.Identity()
+    found = explained(model(handing_on), model(
+        handing_on, lambda t, x: t.log(0 * x.abs())))
+    assert found and all("not identified" in text for text in found)
+
+
 def test_a_parameter_that_holds_it():
     def spoil(torch, made):
         made.out.bias[2] = torch.nan
