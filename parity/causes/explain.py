@@ -208,12 +208,13 @@ class Explaining:
                        for each, trace, array in zip(
                            expressions, (self.a, self.b), arrays)]
         if None in expressions:
-            if part == INPUT and self.core(pair, row, steps, arrays):
+            near = []
+            if part == INPUT and self.core(pair, row, steps, arrays, near):
                 return True
-            self.known = [
+            self.known = [*near, *(
                 f"It is {in_words(each)} in {side}." if each else
                 f"How it is made in {side} is not known."
-                for side, each in zip("ab", expressions)]
+                for side, each in zip("ab", expressions))]
             return False
         difference = self.joins.difference(
             *expressions, steps[0], model_limits(arrays[1].dtype.name)[1])
@@ -298,8 +299,11 @@ class Explaining:
                 return True
         return False
 
-    def core(self, pair, row, steps, arrays):
-        """Explain what attention made of projections seen before."""
+    def core(self, pair, row, steps, arrays, near):
+        """Explain what attention made of projections seen before.
+
+        Sentences on what is near are put into ``near``.
+        """
         sides = []
         for trace, step, array in zip((self.a, self.b), steps, arrays):
             side = core_side(trace, step, array)
@@ -312,6 +316,7 @@ class Explaining:
             other[name], mine[name]) <= sides[1].limit for name in mine)
         search = StepSearch(pair, *sides, fresh)
         explanations = search.find([CORE])
+        near += search.near
         if explanations and not self.holder(row):
             self.findings.add(explanations)
         if search.same:

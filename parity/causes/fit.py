@@ -34,6 +34,9 @@ LARGE = 1 << 15
 #: Scales of the further inputs; in lower precision large ones only blur.
 SCALES, NEAR_SCALES = (0.02, 12.0), (0.05, 2.0)
 
+#: By how much a replay must be nearer than the difference it accounts for.
+CLEARLY = 20.0
+
 
 def activations():
     """{name: function}, of sound ones and of causes."""
@@ -267,9 +270,10 @@ def fits(family, side, base=None, narrow=None):
         narrow: what is computed in float32 inside, if anything is.
 
     Returns:
-        The Fits, and the least error of what was tried.
+        The Fits, and the nearest of what was tried: settings that others
+        change are nearer only if they are clearly so. None without any.
     """
-    matches, most, least = [], 2, math.inf
+    matches, most, nearest = [], 2, None
     if side.seen[0].output.size > LARGE:
         most = 1
     for parameters in family.readings(side):
@@ -287,16 +291,20 @@ def fits(family, side, base=None, narrow=None):
             here = []
             for names, settings in variants(start, fields, count):
                 error = misfit(family, side, parameters, settings, 1.0)
-                least = min(least, error * side.limit)
+                each = Fit(family, parameters, settings, error * side.limit,
+                           names)
+                if nearest is None or each.error * (
+                        CLEARLY if len(names) > len(nearest.changed) else 1
+                        ) < nearest.error:
+                    nearest = each
                 if error <= 1:
-                    here.append(Fit(family, parameters, settings,
-                                    error * side.limit, names))
+                    here.append(each)
             if here:
                 if matches and count < len(matches[0].changed):
                     matches = []
                 matches += here
                 break
-    return matches, least
+    return matches, nearest
 
 
 # How two Fits differ

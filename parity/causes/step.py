@@ -8,7 +8,7 @@ from parity.causes.cause import PRECISION
 from parity.causes.explanation import (
     Explanation, give_names, in_words, in_words_apart, sentence_of)
 from parity.causes.fit import (
-    FAMILIES, changes, fields_of, fits, misfit)
+    CLEARLY, FAMILIES, changes, fields_of, fits, misfit)
 from parity.causes.formulas.family import rounded
 from parity.causes.formulas.narrow import NARROW, ROUGH, UNIT
 from parity.causes.hint import MOST_SEARCHED, Hint, held
@@ -17,9 +17,6 @@ from parity.numerics.dtypes import EPS
 from parity.numerics.words import listed, number
 from parity.tracing.trace import is_float
 
-#: By how much a replay must be nearer than the difference it accounts for.
-CLEARLY = 20.0
-
 
 class StepSearch:
     """Two sides of a step, and what was proved of them.
@@ -27,6 +24,7 @@ class StepSearch:
     Attributes:
         fresh: whether the two differ here, and not by their inputs alone.
         known: sentences on what was tried.
+        near: those on what came near, and is not proved.
         same: whether both sides do the same with the same numbers.
         fits: a Fit of each side, where both have one.
         inside: whether a, and b, computes in float32 inside.
@@ -35,7 +33,8 @@ class StepSearch:
     def __init__(self, pair, side_a, side_b, fresh=True):
         self.fresh, self.exact_fits = fresh, {}
         self.pair, self.sides = pair, (side_a, side_b)
-        self.known, self.same, self.inside = [], False, (False, False)
+        self.known, self.near = [], []
+        self.same, self.inside = False, (False, False)
         self.fits = None
 
     def find(self, families=FAMILIES):
@@ -57,6 +56,8 @@ class StepSearch:
                     f"a's numbers are those of {read.family.name} with "
                     f"{settings}; no such module with another setting that is "
                     "tried gives b's numbers.")
+                self.near = [*self.nearest(read)]
+                self.known += self.near
                 return []
         self.fits = pairs[0]
         explanations = self.of_pairs(pairs)
@@ -106,14 +107,35 @@ class StepSearch:
         """Fits of a side, and whether they have float32 inside."""
         side, exactly = self.sides[which], self.exactly(
             family, which, settings)
-        _, least = self.exact_fits[family.name, which, str(settings)]
-        if exactly or side.dtype != "float64" or least > ROUGH:
+        _, nearest = self.exact_fits[family.name, which, str(settings)]
+        if exactly or side.dtype != "float64" or (
+                nearest is None or nearest.error > ROUGH):
             return exactly, False
         for narrow in family.narrow:
             matches, _ = fits(family, side, settings, narrow)
             if matches:
                 return matches, True
         return [], False
+
+    def nearest(self, mine):
+        """Yield what comes clearly nearer to b's numbers than a's settings.
+
+        It is not proved, and so no cause.
+        """
+        _, near = self.exact_fits[mine.family.name, 1, str(mine.settings)]
+        if near is None or not near.changed or near.error > ROUGH:
+            return
+        side, family = self.sides[1], near.family
+        settings = near.settings | {
+            name: mine.settings[name] for name in near.changed
+            if name in mine.settings}
+        without = misfit(family, side, near.parameters, settings)
+        if without * side.limit < CLEARLY * near.error:
+            return
+        words = listed([f"{name} {in_words(near.settings[name])}"
+                        for name in near.changed])
+        yield (f"Nearest in b: {words}, {number(near.error)} away, unproved; "
+               f"a's own are {number(without * side.limit)} away.")
 
     def of_pairs(self, pairs):
         """The Explanations of pairs of Fits that all give the numbers."""
