@@ -33,11 +33,11 @@ def layers(arrays, names, prefix):
         for i in range(2) for mine, name in names.items()}
 
 
-def of_bert():
+def of_bert(seed=0):
     """BERT's encoder, its inputs and its arrays by an encoder's names."""
-    model = made("bert").bert
+    model = made("bert", seed).bert
     arrays = numbers(model)
-    given = inputs("bert")
+    given = inputs("bert", seed)
     named = layers(arrays, BERT, "encoder.layer") | {
         "norm0": tuple(arrays[f"embeddings.LayerNorm.{leaf}"]
                        for leaf in ("weight", "bias"))} | {
@@ -48,7 +48,7 @@ def of_bert():
     return model, (ids, mask), (ids.numpy(), mask.numpy() > 0), named
 
 
-def of_nn():
+def of_nn(seed=0):
     """PyTorch's own encoder, likewise."""
     import torch
     from torch import nn
@@ -56,7 +56,7 @@ def of_nn():
     model = nn.TransformerEncoder(nn.TransformerEncoderLayer(
         W, H, F, 0.0, batch_first=True), 2, enable_nested_tensor=False)
     model = model.double().eval()
-    draw = np.random.default_rng(2)
+    draw = np.random.default_rng(2 + seed)
     with torch.no_grad():
         for array in model.parameters():
             array.copy_(torch.from_numpy(draw.normal(
@@ -72,10 +72,10 @@ def of_nn():
     return model, (torch.from_numpy(x),), (x,), named
 
 
-def of_llama():
+def of_llama(seed=0):
     """Llama, likewise."""
-    model = made("llama")
-    ids = inputs("llama")["input_ids"]
+    model = made("llama", seed)
+    ids = inputs("llama", seed)["input_ids"]
     return model, (ids,), (ids.numpy(),), numbers(model)
 
 
@@ -89,7 +89,7 @@ def llama_of(name, arrays, wrong):
     return llama(kit(name), arrays, 2, wrong)
 
 
-def ported(of, port, name, wrong, change, planted):
+def ported(of, port, name, wrong, change, planted, seed=0):
     """An original and its port, each with its inputs.
 
     Args:
@@ -99,8 +99,9 @@ def ported(of, port, name, wrong, change, planted):
         wrong: fields that it has otherwise.
         change: what is done to its arrays.
         planted: the Planted, of which nothing is asked.
+        seed: of what is drawn.
     """
-    model, given, theirs, arrays = of()
+    model, given, theirs, arrays = of(seed)
     arrays = {path: [*each] if isinstance(each, tuple) else each
               for path, each in arrays.items()}
     if change:
@@ -247,19 +248,21 @@ def of_llamas():
            "emb|layers.0 ")
 
 
+def twice(name, wrong, change, planted, seed=0):
+    """An encoder of a framework twice, of which the second is wrong."""
+    (a, *rest), (b, *_) = (ported(
+        of_nn, encoder_of, name, {"act": "gelu", "eps": 1e-5} | each, how,
+        planted, seed)[1] for each, how in (({}, None), (wrong, change)))
+    return (a, *rest), (b, *rest)
+
+
 def within():
     """Faults of an encoder against the same in one framework."""
-    right = {"act": "gelu", "eps": 1e-5}
     for name in KITS:
-        def both(wrong, change, planted, name=name):
-            (a, *rest), (b, *_) = (ported(
-                of_nn, encoder_of, name, right | each, how, planted)[1]
-                for each, how in (({}, None), (wrong, change)))
-            return (a, *rest), (b, *rest)
         for what, causes, wrong, change, at in of_encoders(
                 "gelu", "1e-05"):
             yield Planted(name, what, causes, at=at, models=functools.partial(
-                both, wrong, change))
+                twice, name, wrong, change))
 
 
 def across():

@@ -2,6 +2,7 @@
 
 from benchmarks.porting.across import across, within
 from benchmarks.porting.encoders import encoders
+from benchmarks.porting.equal import equal
 from benchmarks.porting.kernels import kernels, whisper
 from benchmarks.porting.llama import llama
 from benchmarks.porting.newer import newer
@@ -12,4 +13,5 @@ from benchmarks.porting.t5 import gpt2, t5
 def faults():
     """A list of Planted."""
     return [*llama(), *t5(), *encoders(), *gpt2(), *small(),
-            *whisper(), *kernels(), *newer(), *within(), *across()]
+            *whisper(), *kernels(), *newer(), *within(), *across(),
+            *equal()]

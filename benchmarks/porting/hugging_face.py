@@ -70,7 +70,7 @@ CONFIGS = {"bert": "BertConfig", "gpt2": "GPT2Config", "t5": "T5Config",
            "qwen2_moe": "Qwen2MoeConfig", "qwen3_moe": "Qwen3MoeConfig"}
 
 
-def made(family, **config):
+def made(family, seed=0, **config):
     """A model in float64 with drawn weights, the same for equal shapes."""
     import torch
     import transformers
@@ -81,7 +81,8 @@ def made(family, **config):
             **settings, attn_implementation="eager")).double().eval()
     with torch.no_grad():
         for name, array in model.named_parameters():
-            draw = np.random.default_rng(sum(map(ord, name)))
+            draw = np.random.default_rng(
+                sum(map(ord, name)) + 100_000 * seed)
             if "embed_positions" in name and family == "marian":
                 continue
             array.copy_(torch.from_numpy(draw.normal(
@@ -90,10 +91,10 @@ def made(family, **config):
     return model
 
 
-def inputs(family):
+def inputs(family, seed=0):
     """Token ids, of which two are padding, and their mask; Whisper's sound."""
     import torch
-    draw = np.random.default_rng(1)
+    draw = np.random.default_rng(1 + seed)
     if family == "vit":
         return {"pixel_values": torch.from_numpy(
             draw.normal(size=(2, 3, 12, 12)))}
@@ -111,11 +112,11 @@ def inputs(family):
     return given if family == "bert" else given | {"use_cache": False}
 
 
-def copies(planted):
+def copies(planted, seed=0):
     """Both models of a Planted, each with its inputs by name."""
-    a = made(planted.family, **planted.both)
+    a = made(planted.family, seed, **planted.both)
     b = made(planted.family, **planted.both | planted.config)
     b.load_state_dict({name: array for name, array in a.state_dict().items()
                        if name in b.state_dict()}, strict=False)
-    given = inputs(planted.family)
+    given = inputs(planted.family, seed)
     return (a, (), given), (b, (), given)
