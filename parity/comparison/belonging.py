@@ -76,9 +76,22 @@ def check_inputs(a, b, names):
         if words := parting(left[0][name], left[1][name]):
             raise _different(name, name, words)
     if not checked:
+        _check_sizes(a.inputs, b.inputs)
         return ["no input of a could be paired with one of b, so it was not "
                 "checked that both had the same inputs."]
     return []
+
+
+def _check_sizes(mine, other):
+    """Raise InputError where each has one floating input, of other sizes."""
+    floats = [[(name, array) for name, array in side.items()
+               if is_float(array)] for side in (mine, other)]
+    if [*map(len, floats)] != [1, 1]:
+        return
+    (one, first), (two, second) = (side[0] for side in floats)
+    if first.size != second.size:
+        raise _different(one, two, (
+            f"shape {[*first.shape]} in a, {[*second.shape]} in b"))
 
 
 def _different(one, two, words):

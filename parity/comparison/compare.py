@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, amount, one_of
 from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
@@ -363,8 +363,10 @@ def _notes(a, b, names, dtype):
         unpaired = getattr(names, f"only_{side}")
         for what in ("steps", "parameters"):
             if unpaired.get(what):
-                yield (f"{len(unpaired[what])} {what} of {side} have no "
-                       "partner and were not compared.")
+                count = len(unpaired[what])
+                verbs = ("has", "was") if count == 1 else ("have", "were")
+                yield (f"{amount(count, what[:-1])} of {side} {verbs[0]} no "
+                       f"partner and {verbs[1]} not compared.")
     if (dtype or a.dtype) not in ("float64", ""):
         yield (f"{dtype or a.dtype} cannot tell a small fault from rounding; "
                "trace both in float64 to prove that they agree.")

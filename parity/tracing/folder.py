@@ -132,8 +132,8 @@ def _manifest(folder):
             "parity dump made.")
     if manifest["schema"] != SCHEMA:
         raise InputError(
-            f"{str(path)!r} is of schema {manifest['schema']!r} and this "
-            f"program reads {SCHEMA}; make the dump again.")
+            f"{str(path)!r} is of schema {repr(manifest['schema'])[:40]} and "
+            f"this program reads {SCHEMA}; make the dump again.")
     if manifest.get("sha256") != _own_hash(manifest):
         raise InputError(
             f"{str(path)!r} was edited or damaged: its hash is not the one "
@@ -282,6 +282,6 @@ def load(folder):
             origin=str(folder.resolve()))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"the dump {str(folder)!r} is not consistent ({error!r}); make it "
-            "again.") from None
+            f"the dump {str(folder)!r} is not consistent "
+            f"({repr(error)[:80]}); make it again.") from None
     return trace

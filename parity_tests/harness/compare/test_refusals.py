@@ -39,6 +39,14 @@ def test_different_inputs(layer):
         compare(a, b)
 
 
+def test_inputs_of_other_sizes(layer):
+    """Not only those of one size are the models' inputs."""
+    a = traced(layer, "torch")
+    b = traced(nnx_layer(weights_of(layer)), "jax", X[:1])
+    with pytest.raises(InputError, match=r"differ, shape \[.*\] in a, \["):
+        compare(a, b)
+
+
 def test_different_precision(layer):
     weights = weights_of(layer)
     a = traced(nnx_layer(weights), "jax")
