@@ -34,9 +34,9 @@ class Averaging:
         self.steps = [*before[max(0, len(before) - count + 1):], last]
         if len(self.steps) < count:
             raise InputError(
-                f"--average {count} needs {count} checkpoints, and with one "
-                f"every {amount(every, 'step')} there are {len(self.steps)} "
-                f"up to step {last}; choose fewer, or a smaller --every.")
+                f"--average {count} needs {count} checkpoints, and a run up "
+                f"to step {last} with one every {amount(every, 'step')} has "
+                f"{len(self.steps)}; choose fewer, or a smaller --every.")
         lost = [step for step in self.steps
                 if step < run.step and not self.path(step).is_file()]
         if count > 1 and lost:
