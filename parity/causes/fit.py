@@ -323,7 +323,8 @@ def changes(first, second, sides):
                 second.settings | {name: value}, second.parameters))
     differences += family.also(first, second, sides)
     roles = [name for name, array in second.parameters.items()
-             if not isinstance(array, int)]
+             if not isinstance(array, int)
+             and not isinstance(first.parameters.get(name), int)]
     moved, exchanged = exchanges(first, second, roles)
     differences += exchanged
     for name in roles:

@@ -89,6 +89,16 @@ def attending(nn, scale, off):
 
 
 @pytest.mark.long
+def test_a_scale_where_one_model_alone_names_its_heads(nn):
+    models = [attending(nn, scale, 0).double() for scale in (0.5, 8**-0.5)]
+    models[0].n_heads = 2
+    a, b = (trace(model, drawn(2, 5, 8)) for model in models)
+    comparison = compare(a, b)
+    each, = explain(comparison, a, b)
+    assert (each.cause, each.in_b) == ("scale", "1/√d_model")
+
+
+@pytest.mark.long
 def test_a_scale(nn):
     text = told((attending(nn, 0.5, 0), attending(nn, 8**-0.5, OFF)),
                 drawn(2, 5, 8))
