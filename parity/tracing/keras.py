@@ -229,11 +229,22 @@ def calls_seen(model, recorder):
     def __call__(self, *args, **keywords):
         return recorder.call(
             self, lambda *a, **k: before(self, *a, **k), args, keywords)
-    kind.__call__ = __call__
+
+    # keras: a layer without a build() is called once more to be built, and
+    # NumPy's arrays have values then as well.
+    building = kind._maybe_build
+
+    def _maybe_build(self, *args):
+        active, recorder.active = recorder.active, False
+        try:
+            return building(self, *args)
+        finally:
+            recorder.active = active
+    kind.__call__, kind._maybe_build = __call__, _maybe_build
     try:
         yield
     finally:
-        kind.__call__ = before
+        kind.__call__, kind._maybe_build = before, building
 
 
 @contextlib.contextmanager

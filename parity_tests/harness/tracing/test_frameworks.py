@@ -234,3 +234,24 @@ def test_our_own_models_have_their_taps(port):
         step.path for step in found.steps}
     with pytest.raises(InputError, match="is a value inside"):
         found.rerun("encoder.output()", {})
+
+
+def test_a_keras_model_that_builds_itself_is_recorded_once():
+    """It is called twice at first, and NumPy's ids have values in both."""
+    usable("keras")
+    import keras
+
+    class Built(keras.Model):
+        """A table and a projection, which are made with the model."""
+
+        def __init__(self):
+            super().__init__()
+            self.table = keras.layers.Embedding(5, 4)
+            self.last = keras.layers.Dense(3)
+
+        def call(self, ids):
+            """Numbers for each id."""
+            return self.last(self.table(ids))
+    model, ids = Built(), np.array([[1, 2]])
+    paths = [[step.path for step in trace(model, ids).steps] for _ in "ab"]
+    assert paths == 2 * [["table", "last", WHOLE]]
