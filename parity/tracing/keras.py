@@ -226,20 +226,22 @@ def calls_seen(model, recorder):
     kind = keras.layers.Layer
     before = kind.__call__
 
+    # keras: a layer without a build() is called once more to be built, and
+    # NumPy's arrays have values then as well.
+    building, built = kind._maybe_build, []
+
     def __call__(self, *args, **keywords):
+        if built:
+            return before(self, *args, **keywords)
         return recorder.call(
             self, lambda *a, **k: before(self, *a, **k), args, keywords)
 
-    # keras: a layer without a build() is called once more to be built, and
-    # NumPy's arrays have values then as well.
-    building = kind._maybe_build
-
     def _maybe_build(self, *args):
-        active, recorder.active = recorder.active, False
+        built.append(self)
         try:
             return building(self, *args)
         finally:
-            recorder.active = active
+            built.pop()
     kind.__call__, kind._maybe_build = __call__, _maybe_build
     try:
         yield
