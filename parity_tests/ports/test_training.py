@@ -28,7 +28,7 @@ def trainer(engine, config, settings=TRAINING, dtype="float64"):
     return model, engine.trainer(model, settings)
 
 
-@pytest.mark.long
+@pytest.mark.long(2000)  # minutes each
 @pytest.mark.parametrize("preset", ["lesson", "complete", "vaswani2017_base"])
 def test_a_hundred_steps_are_the_same(port, preset):
     """With dropout, smoothing, schedule, clipping and accumulation."""

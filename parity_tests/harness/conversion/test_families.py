@@ -136,3 +136,39 @@ def nnx_attention(name):
 def test_attention_into_nnx_and_back_under_any_name(name, other):
     agrees(attention(name), nnx_attention(other))
     agrees(nnx_attention(other), attention(name))
+
+
+def test_a_layer_into_keras_and_back():
+    """Keras builds a layer by a call, which is no call of the model's."""
+    usable("keras")
+    import keras
+    import torch
+
+    class Ours(torch.nn.Module):
+        """A norm and two maps."""
+
+        def __init__(self):
+            super().__init__()
+            self.norm, self.first = torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)
+            self.second = torch.nn.Linear(8, 8)
+            self.double().eval()
+
+        def forward(self, x):
+            return x + self.second(torch.relu(self.first(self.norm(x))))
+
+    class Theirs(keras.layers.Layer):
+        """The same, without a build()."""
+
+        def __init__(self):
+            super().__init__(dtype="float64")
+            self.scaled = keras.layers.LayerNormalization(
+                epsilon=1e-5, dtype="float64")
+            self.inner = keras.layers.Dense(8, "relu", dtype="float64")
+            self.outer = keras.layers.Dense(8, dtype="float64")
+
+        def call(self, x):
+            return x + self.outer(self.inner(self.scaled(x)))
+
+    theirs = Theirs()
+    theirs(X)
+    agrees((Ours(), (torch.from_numpy(X),), {}), (theirs, (X,), {}))

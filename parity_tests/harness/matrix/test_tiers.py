@@ -145,7 +145,7 @@ def test_the_works_of_a_tier():
     assert all(set(cells.WORKS[work]) >= set(MIXED) for work in tiers.COMPARED)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @EVERY
 def test_a_step_has_one_batch_and_each_model_its_own_loss(engine):
     """Two batches are refused; a second model is not taken for the first."""

@@ -34,7 +34,7 @@ def test_a_dialect_is_what_its_original_computes(name, seed):
 
 
 @pytest.mark.parametrize("port", ["keras", "jax"])
-@pytest.mark.long(6)
+@pytest.mark.long(24)
 def test_every_port_is_proved(port, tmp_path):
     findings, left_out = run.proved(
         ["torch_nn"], [0], ["numpy", usable(port).NAME])
