@@ -125,17 +125,19 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None, least=0.0):
                               f"{wrong} of {expected.size} elements differ")
         return Difference(0.0, 0.0, MATCH)
     with np.errstate(over="ignore"):
-        actual = actual.astype(np.float64)
-    expected = expected.astype(np.float64)
+        actual = np.asarray(actual, np.float64)
+    expected = np.asarray(expected, np.float64)
     finite = np.isfinite(expected)
-    if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
-        return _different(limit, "NaN or infinity in other places")
-    if not np.isfinite(actual[finite]).all():
+    if not finite.all():
+        if not np.array_equal(
+                actual[~finite], expected[~finite], equal_nan=True):
+            return _different(limit, "NaN or infinity in other places")
+        actual = np.where(finite, actual, 0)
+        expected = np.where(finite, expected, 0)
+    if not np.isfinite(actual).all():
         return _different(limit, "NaN or infinity where the truth is finite")
     if not finite.any():
         return _different(limit, "no finite element to compare")
-    actual = np.where(finite, actual, 0)
-    expected = np.where(finite, expected, 0)
     if zero_scale is not None:
         return _compare_zero(actual, expected, limit, zero_scale)
     if not expected.any() and not least:
