@@ -10,7 +10,8 @@ from parity.comparison.result import INCOMPLETE, INPUT
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.tracing.trace import WHOLE, trace
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip(
+    "torch", reason="not checked: torch is not installed")
 
 LAYERS = 5
 
