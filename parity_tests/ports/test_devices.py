@@ -51,3 +51,14 @@ def test_a_tensor_elsewhere_is_refused(torch_engine, monkeypatch, stacks):
     monkeypatch.setattr(engine, "on", lambda device: engine.torch.device("cpu"))
     with pytest.raises(RuntimeError, match="device"):
         engine.predict(there, *model.main)
+
+
+def test_jax_compiles_nothing_to_take_an_array(caplog):
+    """It would for each new shape, and a model has dozens."""
+    engine = engines.usable("jax")
+    import jax
+    with jax.log_compiles():
+        taken = engine.to_native(np.ones((3, 19, 23)), "cpu")
+        assert "ompil" not in caplog.text
+        taken + taken  # which does, so that the log is seen to tell it
+    assert "ompil" in caplog.text
