@@ -104,7 +104,7 @@ def parameters():
     """How many numbers the model's weights are."""
     import math
 
-    from contract.weights import schema
+    from contract.schema import schema
     return sum(map(math.prod, schema(workload.config()).values()))
 
 

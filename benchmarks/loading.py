@@ -21,7 +21,7 @@ import numpy as np
 from contract.checkpoints import safetensors_file
 from contract.checkpoints.folder import read
 from contract.dialects.bart import BART
-from contract.weights import schema
+from contract.schema import schema
 
 WAYS = ("ours", "safetensors.numpy", "safetensors.torch", "transformers")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from contract import random, weights
 from contract.errors import InputError
+from contract.schema import schema
 
 
 def key(trainer):
@@ -63,9 +64,9 @@ def resumed(engine, path, config, training, dtype, device="cpu"):
 
 def of_model(found, config, path, dtype):
     """The weights in a checkpoint's arrays; its moments are checked too."""
-    schema = weights.schema(config)
+    shapes = schema(config)
     for kind in ("m.", "v."):
-        weights.check(weights.part(found, kind), schema, str(path))
+        weights.check(weights.part(found, kind), shapes, str(path))
     model = weights.part(found, "weights.")
-    weights.check(model, schema, str(path))
+    weights.check(model, shapes, str(path))
     return {name: array.astype(dtype) for name, array in model.items()}

@@ -8,7 +8,7 @@ from flax import nnx
 
 from contract import checks
 from contract.trace import tap
-from contract.weights import BIASED
+from contract.schema import BIASED
 from impl_jax.dropout import Dropout
 from impl_jax.relative import RELATIVES, NoRelative
 from impl_jax.rotary import ROTARIES, NoRotary

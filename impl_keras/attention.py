@@ -9,7 +9,7 @@ from keras import ops
 
 from contract import checks
 from contract.trace import tap
-from contract.weights import BIASED
+from contract.schema import BIASED
 from impl_keras.dropout import Dropout
 from impl_keras.relative import RELATIVES, NoRelative
 from impl_keras.rotary import ROTARIES, NoRotary

@@ -7,7 +7,7 @@ from torch import nn
 
 from contract import checks
 from contract.trace import tap
-from contract.weights import BIASED
+from contract.schema import BIASED
 from impl_torch.dropout import Dropout
 from impl_torch.relative import RELATIVES, NoRelative
 from impl_torch.rotary import ROTARIES, NoRotary

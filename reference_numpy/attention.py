@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from contract import checks
-from contract.weights import BIASED
+from contract.schema import BIASED
 from reference_numpy.dropout import Dropout
 from reference_numpy.linear import LINEARS, LinearWithoutBias, under
 from reference_numpy.relative import RELATIVES, NoRelative

@@ -6,10 +6,10 @@ import typing
 
 import numpy as np
 
-from contract import weights
 from contract.config import TransformerConfig
 from contract.dialects.rows import names_of, numbered
 from contract.errors import InputError, one_of
+from contract.schema import schema
 
 #: The components that have a whole model's names of weights.
 WHOLE = ("transformer", "stacks", "frames")
@@ -175,7 +175,7 @@ class Dialect:
 
     def wanted(self, config):
         """The weights that a file of it has: {our name: shape}."""
-        shapes = weights.schema(config)
+        shapes = schema(config)
         if self.component == "stacks":
             return {name: shape for name, shape in shapes.items()
                     if name.startswith(("encoder.", "decoder."))}
@@ -188,7 +188,7 @@ class Dialect:
 
         Rows of weights that such a model lacks are left out.
         """
-        known = weights.schema(config) if self.component in WHOLE else None
+        known = schema(config) if self.component in WHOLE else None
         for row in (self.rows(config) if callable(self.rows) else self.rows):
             count = 1
             if "{i}" in names_of(row.ours)[0]:

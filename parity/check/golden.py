@@ -16,6 +16,7 @@ import numpy as np
 from contract import weights
 from contract.config import PRESETS, TransformerConfig
 from contract.files import write_whole
+from contract.schema import schema
 from contract.shipped import (
     SUMS, WEIGHTS, digest, list_sums, sound, sums)
 from contract.tokenizer import Tokenizer, read_pairs
@@ -41,7 +42,7 @@ README = """\
 # Weights
 
 One small random weight file for each preset, at test size, in float64, under
-the canonical names (`contract/weights.py`), and in `golden/` the NumPy
+the canonical names (`contract/schema.py`), and in `golden/` the NumPy
 reference's outputs on a padded batch: the batch as `in.*`, the outputs as
 `out.*`. No scale is 1 and no bias is 0, so that leaving one out changes the
 outputs. `SHA256SUMS` has the hashes.
@@ -94,10 +95,10 @@ def trained(folder=FOLDER):
     """
     arrays, metadata = weights.load(sound(f"{TRAINED}.safetensors", folder))
     config = TransformerConfig(**weights.described(metadata)["config"])
-    weights.check(arrays, weights.schema(config), TRAINED)
+    weights.check(arrays, schema(config), TRAINED)
     tokenizer = Tokenizer.load(sound(f"{TRAINED}.tokenizer.json", folder))
     pairs = list(zip(*read_pairs(sound(f"{TRAINED}.tsv", folder))))
-    return (config, {name: arrays[name] for name in weights.schema(config)},
+    return (config, {name: arrays[name] for name in schema(config)},
             tokenizer, pairs)
 
 

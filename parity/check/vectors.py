@@ -18,6 +18,7 @@ from contract import weights
 from contract.components import WHOLE
 from contract.dialects import table
 from contract.errors import InputError
+from contract.schema import PROJECTIONS
 from contract.training import TrainingConfig
 from contract.weights import finite, part
 from parity import ports
@@ -127,7 +128,7 @@ class Vector:
     def _complete(self, arrays):
         """Give a multi-head attention without biases biases of zero."""
         if self.table.component == "multi_head_attention":
-            for name in weights.PROJECTIONS:
+            for name in PROJECTIONS:
                 arrays.setdefault(
                     f"{name}.bias", np.zeros(self.config.d_model))
         return arrays

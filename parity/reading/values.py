@@ -17,7 +17,7 @@ from contract import weights as files
 from contract.batch import Batch
 from contract.errors import InputError
 from contract.training import TrainingConfig
-from contract.weights import schema
+from contract.schema import schema
 from parity import ports
 from parity.check import golden
 from parity.check.run import LONGEST, Truth, compare_steps

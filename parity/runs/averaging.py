@@ -8,6 +8,7 @@ import numpy as np
 
 from contract import weights
 from contract.errors import InputError, amount
+from contract.schema import schema
 
 
 class Averaging:
@@ -62,7 +63,7 @@ class Averaging:
         """
         path, config = self.path(step), self.run.settings.config
         arrays, metadata = weights.load(path)
-        weights.check(arrays, weights.schema(config), str(path))
+        weights.check(arrays, schema(config), str(path))
         if weights.described(metadata).get("step") != step:
             raise InputError(
                 f"{str(path)!r} is not of step {step}; put back the file that "

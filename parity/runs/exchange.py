@@ -22,6 +22,7 @@ from contract.errors import InputError, one_of
 from contract.files import new_folder, told, write_json
 from contract.generation import GenerationConfig
 from contract.memory import check_memory
+from contract.schema import schema
 from contract.tokenizer import Tokenizer
 
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
@@ -185,7 +186,7 @@ def kept(folder):
             "that parity import made, or weights of parity train.") from None
     weights.check_layers(config, len(arrays), str(path))
     weights.check(arrays, dialect.wanted(config) if dialect
-                  else weights.schema(config), str(path))
+                  else schema(config), str(path))
     aside = path.with_name(APART)
     apart = _verified(aside)[0] if dialect and aside.is_file() else {}
     return config, arrays, apart, description

@@ -19,6 +19,7 @@ from contract.errors import InputError, one_of
 from contract.files import (
     SUFFIX, check_ordinary, check_room, locked, told, write_whole)
 from contract.generation import GenerationConfig
+from contract.schema import schema
 from contract.tokenizer import Tokenizer
 from contract.training import TrainingConfig
 
@@ -179,8 +180,8 @@ class Run:
         Args:
             averaged: of how many checkpoints the weights are kept as well.
         """
-        schema = weights.schema(self.settings.config)
-        size = sum(map(math.prod, schema.values())) * (
+        shapes = schema(self.settings.config)
+        size = sum(map(math.prod, shapes.values())) * (
             np.dtype(self.settings.dtype).itemsize)
         older = (self.folder / CHECKPOINT).exists()
         check_room(self.folder, size * (

@@ -17,6 +17,7 @@ from contract.config import TransformerConfig
 from contract.errors import InputError, amount, is_real
 from contract.generation import an_id_beside
 from contract.memory import check_memory
+from contract.schema import schema
 from contract.tokenizer import Tokenizer
 from parity import ports
 from parity.numerics.comparator import MATCH, compare
@@ -67,7 +68,7 @@ class Model:
                 f"{str(path)!r} does not say which model it is; choose "
                 "weights that parity train wrote.") from None
         weights.check_layers(config, len(arrays), str(path))
-        weights.check(arrays, weights.schema(config), str(path))
+        weights.check(arrays, schema(config), str(path))
         foreign = description.get("framed") is True
         if tokenizer_path is None and foreign and pieces.stored(path.parent):
             tokenizer_path = path.parent
@@ -95,7 +96,7 @@ class Model:
                 f"{border!r}, which is no probability; choose weights that "
                 "parity train wrote.")
         return cls(str(path), config,
-                   {name: arrays[name] for name in weights.schema(config)},
+                   {name: arrays[name] for name in schema(config)},
                    tokenizer, border)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from contract import random, weights
 from contract.config import PRESETS, at_test_size
+from contract.schema import schema
 from parity.numerics.comparator import relative_error
 from parity_tests.support.engines import usable
 
@@ -66,7 +67,7 @@ def test_uniform_is_uniform():
 
 
 def test_names_have_keys_of_their_own():
-    names = list(weights.schema(PRESETS["vaswani2017_big"].replace(tied=False)))
+    names = list(schema(PRESETS["vaswani2017_big"].replace(tied=False)))
     assert len({zlib.crc32(name.encode()) for name in names}) == len(names)
 
 

@@ -8,6 +8,7 @@ import pytest
 from contract import weights
 from contract.config import PRESETS
 from contract.errors import InputError
+from contract.schema import schema
 from parity.check import cases, golden
 
 
@@ -39,7 +40,7 @@ def test_kernels_stand_as_the_paper_writes_them(engine):
 
 def test_tied_weights_stand_once():
     config = cases.test_size("vaswani2017_base")
-    names = weights.schema(config)
+    names = schema(config)
     assert "source_embedding.table" in names
     assert not any(name.startswith(("target_embedding", "projection"))
                    for name in names)
@@ -47,7 +48,7 @@ def test_tied_weights_stand_once():
 
 def test_schema_counts_the_paper_model():
     """Parameters of the base model with one table of 37 000 rows."""
-    shapes = weights.schema(PRESETS["vaswani2017_base"])
+    shapes = schema(PRESETS["vaswani2017_base"])
     total = sum(int(np.prod(shape)) for shape in shapes.values())
     d, f = 512, 2048
     attention = 4 * (d * d + d)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from contract import weights
+from contract.schema import schema
 from parity import ports
 from parity.check import cases
 from parity_tests.support.native import (
@@ -134,7 +135,7 @@ def test_transformer(port, residual):
     bare = config.replace(final_norm=False)
     arrays = weights.probe_weights(config)
     without = {name: array for name, array in arrays.items()
-               if name in weights.schema(bare)}
+               if name in schema(bare)}
     found = torch_transformer(config, arrays)
     assert equal(found, stacks(config, arrays))
     assert 0.1 < gap(found, stacks(bare, without)) < 10
@@ -149,7 +150,7 @@ def test_a_surplus_norm_can_hardly_be_seen(port):
     bare = config.replace(final_norm=False)
     arrays = weights.initial_weights(config)
     without = {name: array for name, array in arrays.items()
-               if name in weights.schema(bare)}
+               if name in schema(bare)}
     found = torch_transformer(config, arrays)
     assert 1e-7 < gap(found, stacks(bare, without)) < 1e-4
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from contract.config import CHOICES, TransformerConfig, at_test_size
-from contract.weights import probe_weights, schema
+from contract.schema import schema
+from contract.weights import probe_weights
 from parity.check import cases
 from reference_numpy import engine
 
