@@ -24,7 +24,7 @@ ELSEWHERE = (
         ("x = jnp.ones((2, 2), device=jax.devices(name)[0])", "0 → -1"),
         ("if (x @ x).sum().item() == 8:",
          "(x @ x).sum().item() == 8 → True"),
-        ("return jnp.array(value, device=jax.devices(device)[0])",
+        ("return jax.device_put(np.array(value), jax.devices(device)[0])",
          "0 → -1"),
         ("return draw(to_native(key, model.home), shapes,",
          "to_native(key, model.home) → key"),
