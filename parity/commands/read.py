@@ -41,6 +41,8 @@ def read(
         if not (port or serve or rebuild) and _opened(out):
             return
         names = ports.split_words(port or ["all"], ports.known_ports(), "port")
+        here = [name for name in ports.known_ports()
+                if name in names and not ports.absent(name)]
         modules = _modules(serve)
         modules.pages.refuse(out)
         if serve:
@@ -50,7 +52,7 @@ def read(
               "takes some minutes.", flush=True)
         with (terminal.telling() as tell, modules.threads.one_thread(),
               modules.ahead.compiled_once(),
-              modules.ahead.running(names) as call):
+              modules.ahead.running(here) as call):
             values = modules.values.Values(names, tell)
             sizes = modules.pages.Site(
                 values, live=serve, call=call).write(out, tell)

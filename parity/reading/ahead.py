@@ -1,7 +1,7 @@
-"""What takes long and needs no values of a port, made meanwhile elsewhere.
+"""What takes long and needs none of the pages' values, made elsewhere.
 
 In other processes: lessons, differences that are demonstrated, faults, and
-the fields of each dialect.
+each dialect's model and fields.
 """
 
 import concurrent.futures
@@ -66,6 +66,8 @@ def jobs(port_names, paths=None):
     yield breaking.shipped,
     for path in lessons.paths() if paths is None else paths:
         yield lessons.shown, path, names
+    for name in ("", *SYSTEMS):
+        yield dialects.ran, name, names
     for one in SYSTEMS.values():
         yield dialects.parted, dialects.configured(one)
 
@@ -80,7 +82,7 @@ def running(port_names, paths=None):
     the ``with`` block the processes are ended, whatever they were at.
 
     Args:
-        port_names: the ports that may be used.
+        port_names: the ports that are used, in the order of the pages.
         paths: the lessons; by default all.
     """
     count = min(PROCESSES, (os.cpu_count() or 1) - 1)

@@ -89,7 +89,7 @@ def beside(names):
 def of_dialect(site, dialect):
     """What the page of a dialect shows."""
     config = configured(dialect)
-    run = ran(dialect.name, tuple(site.values.engines))
+    run = site.call(ran, dialect.name, tuple(site.values.ports))
     return {"dialect": dialect, "config": config,
             "svg": site.whole.dialect(dialect),
             "fields": site.call(parted, config),
@@ -109,7 +109,7 @@ def worst(run):
 
 def own(site, run):
     """Yield the steps of a run that the paper's model does not have."""
-    known = ran("", tuple(site.values.engines)).paths
+    known = site.call(ran, "", tuple(site.values.ports)).paths
     for file, rows in site.rows.items():
         for row in rows:
             if row.kind != "step" or row.owner in known:
@@ -143,9 +143,12 @@ def papers():
 
 
 @functools.cache
-def ran(name, columns):
+def ran(name, port_names):
     """The ModelRun of a dialect, or of the paper's model where it is ""."""
-    engines = {column: ports.engine(column) for column in columns}
+    engines = {column: ports.engine(column)
+               for column in ("numpy", *port_names)}
+    for engine in engines.values():
+        engine.set_precision()
     config = configured(SYSTEMS[name]) if name else papers()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

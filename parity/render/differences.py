@@ -119,10 +119,15 @@ def print_verdict(out, demonstrations, versions):
         f"{number} {verdict}" for verdict, number in count.items()))
 
 
+def found_with(versions):
+    """The sentence of a page that says what was run."""
+    return "Found with " + ", ".join(
+        f"{TITLES.get(name, name)} {number}"
+        for name, number in versions.items()) + "."
+
+
 def page(demonstrations, versions):
     """What was found as a page in Markdown."""
-    names = ", ".join(f"{TITLES.get(name, name)} {number}"
-                      for name, number in versions.items())
     lines = [
         "# Known differences", "",
         "What frameworks do differently by default, and what that does to a "
@@ -131,7 +136,7 @@ def page(demonstrations, versions):
            if any(one.missing for one in demonstrations) else "") + "; "
         "`parity differences --markdown FILE` writes this page, and a test "
         "fails when a release answers differently.", "",
-        f"Found with {names}.", "",
+        found_with(versions), "",
         f"Effects are relative L2 distances unless they say otherwise. One "
         f"below {HIDDEN:g} is marked *hidden*: a comparison in float32 may "
         "take it for rounding.", ""]
