@@ -147,7 +147,10 @@ def _response(whole, values, place, sequence):
     the whole it makes what it makes here."""
     pairs, of, left_out = [], {}, {*whole.step(WHOLE).outputs}
     for step in whole.steps:
-        for name, array in values.get(step.path, {}).items():
+        here = values.get(step.path, {})
+        if step.path == WHOLE:
+            here = _alone(step.outputs, here, place, sequence.length)
+        for name, array in here.items():
             mine = step.outputs.get(name)
             if step.path == WHOLE and mine is not None:
                 _check_one(mine, array, sequence.length)
@@ -165,6 +168,19 @@ def _response(whole, values, place, sequence):
         return response, "", []
     return response, first[0], _elsewhere(
         *of[first[:2]], place, sequence.length)
+
+
+def _alone(outputs, here, place, length):
+    """A model's outputs at one place, by the names that the whole's have.
+
+    Many models return an array, and where they keep something a tuple or a
+    dict: of that, the first floating array that has the whole's axes.
+    """
+    if [*outputs] != ["output"] or "output" in here:
+        return here
+    first = next((array for array in here.values() if is_float(array)
+                  and at_place(outputs["output"], array, place, length)), None)
+    return {} if first is None else {"output": first}
 
 
 def _has_places(mine, other, place, length):

@@ -34,6 +34,19 @@ def test_a_sound_cache():
     assert each.way == "places 0 to 5"
 
 
+def test_a_model_that_gives_logits_alone_where_it_keeps_nothing():
+    model, (given, named) = causal(), ids()
+    forward = model.forward
+
+    def alone(input_ids, attention_mask=None, past_key_values=None,
+              use_cache=False):
+        output = forward(input_ids, attention_mask, past_key_values, use_cache)
+        return output if use_cache else output["logits"]
+    model.forward = alone
+    each, = parity.cache(model, *given, **named).responses
+    assert each.verdict in (BITWISE, ROUNDING) and not each.left_out
+
+
 def test_positions_that_begin_anew():
     import torch
     responses = told(places=lambda first, end: torch.arange(end - first))
