@@ -49,7 +49,8 @@ def pair_values(mine, others):
     """Pair the arrays of two steps' inputs, or outputs.
 
     By name, then by values, then by order; only where one shape can be made
-    of the other. Arrays of equal shape are never rearranged.
+    of the other. Arrays of equal shape are never rearranged. A mask of booleans
+    and one of zeros and ones are a pair by their values alone.
 
     Args:
         mine, others: name -> array, a's and b's.
@@ -64,7 +65,8 @@ def pair_values(mine, others):
 
     def layout_of(name, other, need):
         array, there = mine[name], others[other]
-        if kind(array) != kind(there):
+        kinds = {kind(array), kind(there)}
+        if len(kinds) > 1 and not (need and kinds == {"b", "i"}):
             return None, math.inf
         if array.shape == there.shape:
             far = far_apart(there, array)

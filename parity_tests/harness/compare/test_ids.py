@@ -6,6 +6,7 @@ import pytest
 from contract.errors import InputError
 from parity.comparison.compare import compare
 from parity.comparison.ids import parting
+from parity.matching.values import pair_values
 from parity_tests.support.layers import Plain
 
 X = np.ones((1, 3))
@@ -50,3 +51,16 @@ def test_a_comparison_says_it_first(two):
                        "a, 5 in b: a begin token in a; trace both"):
         compare(Plain("torch", {"ids": np.array([[1, 5, 6]])}, {"output": X}),
                 Plain("jax", {"ids": np.array(two)}, {"output": X}))
+
+
+def test_a_mask_of_booleans_is_no_type_of_tokens():
+    """A has 0 and 1, b booleans, and types of tokens besides."""
+    mask = np.array([[1, 1, 0], [1, 1, 1]])
+    mine = {"ids": np.ones((2, 3), int), "attention_mask": mask}
+    others = {"tokens": np.ones((2, 3), int), "types": 0 * mask,
+              "padding_mask": mask > 0}
+    assert {pair.a: pair.b for pair in pair_values(mine, others)} == {
+        "ids": "tokens", "attention_mask": "padding_mask"}
+    del others["padding_mask"]
+    others["kept"] = mask == 0  # not by order alone
+    assert "kept" not in {pair.b for pair in pair_values(mine, others)}
