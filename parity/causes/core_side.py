@@ -1,7 +1,9 @@
 """The attention between three projections and the next step, as a Side.
 
 Many models compute it in functions: a trace has what went in and what came
-out, and around it the modules that hold it, with masks and positions.
+out, and around it the modules that hold it, with masks and positions. Where
+the projections are in heads already, [B T H K], the heads are put beside each
+other.
 """
 
 import dataclasses
@@ -28,6 +30,11 @@ def core_side(trace, step, array):
             projections[words.pop()] = exact(value)
     if len(projections) < 3:
         return None
+    heads = {"num_heads": projections["query"].shape[2]} if (
+        array.ndim == 4) else {}
+    if heads:
+        projections = {name: beside(x) for name, x in projections.items()}
+        array = beside(array)
     holders = [each for each in trace.steps
                if each.began < step.began and each.ended > step.ended
                and each.source == MODULE]
@@ -41,6 +48,7 @@ def core_side(trace, step, array):
                 others = {other: held for other, held in others.items()
                           if other != name and not np.array_equal(held, value)}
                 others[name] = exact(value)
+    settings |= heads
     bare = dataclasses.replace(step, settings=settings, others={
         name: text for each in holders for name, text in each.others.items()})
     seen = Seen(
@@ -48,6 +56,11 @@ def core_side(trace, step, array):
         others, exact(array), tables(trace, step, holders, projections))
     return Side(trace.framework, bare, {}, [seen],
                 model_limits(array.dtype.name)[1], array.dtype.name)
+
+
+def beside(x):
+    """Heads [B T H K] beside each other, [B T H·K]."""
+    return x.reshape(*x.shape[:2], -1)
 
 
 def tables(trace, step, holders, projections):

@@ -104,18 +104,26 @@ class StepSearch:
         return self.exact_fits[key][0]
 
     def fits_inside(self, family, which, settings):
-        """Fits of a side, and whether they have float32 inside."""
+        """Fits of a side, and whether they have float32 inside.
+
+        Of what may be in float32, that with which the fewest settings are
+        others.
+        """
         side, exactly = self.sides[which], self.exactly(
             family, which, settings)
         _, nearest = self.exact_fits[family.name, which, str(settings)]
         if exactly or side.dtype != "float64" or (
                 nearest is None or nearest.error > ROUGH):
             return exactly, False
+        best = []
         for narrow in family.narrow:
             matches, _ = fits(family, side, settings, narrow)
-            if matches:
-                return matches, True
-        return [], False
+            if matches and (not best or len(matches[0].changed) < len(
+                    best[0].changed)):
+                best = matches
+            if best and not best[0].changed:
+                break
+        return best, bool(best)
 
     def nearest(self, mine):
         """Yield what comes clearly nearer to b's numbers than a's settings.

@@ -494,3 +494,40 @@ class TestHuggingFace:
         assert any(note.endswith("was not asked.")
                    for note in comparison.notes)
         assert comparison.verdict == DIVERGENCE
+
+
+def test_heads_that_are_apart_and_a_scale_in_float32(torch):
+    """As Keras' attention has them, beside one whose heads are together."""
+    from torch import nn
+
+    class Heads(nn.Linear):
+        def forward(self, x):
+            return super().forward(x).reshape(*x.shape[:2], 2, 3)
+
+    class Merged(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.reshape(*x.shape[:2], 6))
+
+    class Attention(nn.Module):
+        def __init__(self, project, output, scale):
+            super().__init__()
+            torch.manual_seed(0)
+            self.query, self.key, self.value = (
+                project(6, 6) for _ in range(3))
+            self.output, self.num_heads = output(6, 6), 2
+            self.hidden = [scale]  # told by no setting
+
+        def forward(self, x):
+            q, k, v = (layer(x).reshape(*x.shape[:2], 2, 3).transpose(1, 2)
+                       for layer in (self.query, self.key, self.value))
+            y = ((q @ k.mT * self.hidden[0]).softmax(-1) @ v).transpose(1, 2)
+            return self.output(y if type(self.output) is Merged
+                               else y.reshape(x.shape))
+    x = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 6)))
+    for scale, verdict in ((float(np.float32(3**-0.5)), FLOAT32),
+                           (3**-0.5 * (1 + 3e-8), DIVERGENCE)):
+        traces = [trace(Attention(*each).double().eval(), x) for each in (
+            (nn.Linear, nn.Linear, 3**-0.5), (Heads, Merged, scale))]
+        comparison = compare(*traces)
+        explain(comparison, *traces)
+        assert comparison.verdict == verdict, comparison.explanations
