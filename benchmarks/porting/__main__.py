@@ -31,7 +31,7 @@ def main():
         outcome = outcome_of(planted)
         outcomes.append(outcome)
         placed = outcome.planted.placed(outcome.first)
-        print(f"{planted.family:18}{planted.name:28}{outcome.verdict:15}"
+        print(f"{planted.family:18} {planted.name:28}{outcome.verdict:15}"
               f"{'elsewhere ' if placed is False else ''}"
               f"{outcome.first:40} {outcome.told}", flush=True)
     lines = "\n".join(table(outcomes))
