@@ -59,8 +59,11 @@ def devices():
 
 
 def to_native(value, device):
-    """An array as a tensor of the same dtype."""
+    """An array as a tensor of the same dtype; ids as int32 or int64."""
     value = np.ascontiguousarray(value)
+    # torch: looks up no other whole numbers in a table.
+    if value.dtype.kind in "iu" and value.dtype != np.int32:
+        value = value.astype(np.int64, copy=False)
     if value.dtype == ml_dtypes.bfloat16:
         tensor = torch.from_numpy(value.view(np.int16)).view(torch.bfloat16)
     else:
