@@ -17,7 +17,7 @@ from contract.training import TrainingConfig
 from contract.weights import part, probe_weights
 from parity import ports
 from parity.check import (
-    cases, edges, golden, search_runs, training_runs)
+    cases, edges, golden, search_runs, training_runs, usage)
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
 
@@ -209,7 +209,8 @@ def searches(engine):
     model = engine.build("transformer", config, dict(babbling.weights))
     greedy = babbling.searches[0].settings.replace(cached=True)
     for what, changes in (
-            ("a seed of 63 bits", {"method": "sample", "seed": 2**63 - 1}),
+            ("far rows, a seed of 63 bits",
+             {"method": "sample", "seed": 2**63 - 1}),
             ("low temperature", {"method": "sample", "temperature": 0.1}),
             ("a beam of 17", {"method": "beam", "beam": 17}),
             ("70 tokens", {"max_tokens": 70, "eos_id": 0})):
@@ -234,11 +235,11 @@ def choices(engine):
 
 QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
              depth, places, counts, tables, often, late, searches, choices,
-             *edges.QUESTIONS)
-
+             *edges.QUESTIONS, *usage.READABLE)
 
 #: Those of training: after a step weights are what gradients made them.
-TRAINED = late, edges.steps, edges.resumes, edges.changes
+TRAINED = (late, edges.steps, edges.resumes, edges.changes,
+           *usage.TRAINED)
 
 
 @functools.cache
@@ -248,9 +249,14 @@ def truth(question):
             for what, array in question(ports.engine("numpy"))}
 
 
-def asked(question):
-    """A question of parity.check.face: yields (what, whether it is right)."""
+def asked(question, form="readable"):
+    """A question of parity.check.face: yields (what, whether it is right).
+
+    Of an engine's readable form, or of its fast one.
+    """
     def ask(engine):
+        if form != "readable":
+            engine = ports.engine(engine.NAME, form)
         right = dict(truth(question))
         for what, array in question(engine):
             limit = FLOAT64_GRADIENT if question in TRAINED or what.startswith(
@@ -259,9 +265,17 @@ def asked(question):
             yield what, expected is not None and compare(
                 np.asarray(array), expected, limit).verdict == MATCH
         yield "all of it", not right
-    ask.__doc__ = question.__doc__
+    first = question.__doc__.splitlines()[0].rstrip(".")
+    ask.__doc__ = first if form == "readable" else f"{first}; {form} form"
     return ask
 
 
-ASKED = {f"extreme {question.__name__.replace('_', ' ')}": asked(question)
+def named(question):
+    """A question's name in reports."""
+    return question.__name__.replace("_", " ")
+
+
+ASKED = {f"extreme {named(question)}": asked(question)
          for question in QUESTIONS}
+FAST = {f"fast {named(question)}": asked(question, "fast")
+        for question in usage.FAST}

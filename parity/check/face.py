@@ -369,7 +369,8 @@ def of_kind(value, dtype):
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, rounded_weights,
     native_masks, native_steps, refusals, resumed, kinds, steps_of_searches,
-    choices, one_token, surroundings)} | extremes.ASKED | search_alone.ASKED
+    choices, one_token, surroundings)}
+ASKED |= extremes.ASKED | extremes.FAST | search_alone.ASKED
 
 
 def answers(bench, name):

@@ -146,12 +146,12 @@ class Parts:
                 takes - there.keys() - broken)
             yield rows
 
-    def _engines(self):
+    def _engines(self, names):
         """The part of what engines are asked beside models, on the CPU."""
         there = self.targets.get("cpu", {})
         requests = [(name, {
             port: one.ask(f"engine: {name}", face.answers, name)
-            for port, one in there.items()}) for name in face.ASKED]
+            for port, one in there.items()}) for name in names]
         yield
         rows = []
         for name, futures in requests:

@@ -17,7 +17,8 @@ from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
-    cases, generation, golden, long, search_runs, training_runs, wide,
+    cases, extremes, face, generation, golden, long, search_runs,
+    training_runs, wide,
     workers)
 from parity.check.parts import Parts
 from parity.check.report import (
@@ -233,8 +234,8 @@ class Check(Parts):
                 yield self._cases(model.name, model.config, model.weights(),
                                   "float64", list(model.cases()))
         if self.wide:
-            if self.form == "readable":
-                yield self._engines()
+            yield self._engines(
+                face.ASKED if self.form == "readable" else extremes.FAST)
             for form in self._forms():
                 yield from self._searched_models(form)
             yield from self._trainings()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from parity import ports
 from parity.check import conditions, extremes, face
 from parity.mutation.mutants import Mutant
 from parity.mutation.results import KILLED
@@ -158,6 +159,21 @@ EDITS = (
      "// vocab, which % 2**16 % vocab", "search alone, beam"),
     ("search.py", ROWS, ").reshape(-1).to(torch.uint8).long())\n",
      "search alone, beam"),
+    ("engine.py", OUTPUT, OUTPUT.replace(
+        "model(", "SEARCHES.setdefault(model.config, model)("), "twins"),
+    ("positional.py", "[config.position_rounding]",
+     "[TABLES.setdefault('first', config).position_rounding]", "relatives"),
+    ("engine.py", "convert(weights[name])", "np.reshape(convert(weights["
+     "name]).ravel('K'), parameter.shape)", "orders"),
+    ("engine.py", 'dtype.kind in "iu"', 'dtype.kind in "i"', "ids"),
+    ("engine.py", "    trainer.step = step\n",
+     "    trainer.step += step\n", "reruns"),
+    ("optimizer.py", "(1 - learning_rate * self.training.weight_decay)",
+     "max(0, 1 - learning_rate * self.training.weight_decay)", "decays"),
+    ("sample.py", "/ settings.temperature",
+     "/ max(settings.temperature, 0.01)", "cold"),
+    ("search.py", "torch.isin(token, banned)",
+     "torch.isin(token, banned.to(torch.uint8))", "suppressed"),
 )
 
 
@@ -190,14 +206,26 @@ def test_what_got_past_once_is_noticed(hunt, file, old, new, name):
     assert (found.verdict, found.question) == (KILLED, name)
 
 
+def test_a_fast_form_that_mistakes_a_twin_is_noticed(monkeypatch):
+    port, fast, first = usable("torch"), ports.engine("torch", "fast"), {}
+    predict, generate = fast.predict, fast.generate
+    monkeypatch.setattr(fast, "predict", lambda model, *batch: predict(
+        first.setdefault(model.config, model), *batch), raising=False)
+    monkeypatch.setattr(fast, "generate", lambda model, source, settings,
+                        rows=None: generate(model, source, settings))
+    for name in "twins", "rows":
+        assert not all(right for _, right in extremes.FAST[f"fast {name}"](
+            port)), name
+
+
 @pytest.mark.long
 def test_a_sound_port_answers_as_the_reference(port):
-    for name, ask in extremes.ASKED.items():
+    for name, ask in (extremes.ASKED | extremes.FAST).items():
         assert [what for what, right in ask(port) if not right] == [], name
 
 
 def test_the_questions_are_among_the_conditions():
     listed = {name for group in conditions.GROUPS for name in group.first()}
-    for question in extremes.QUESTIONS:
-        assert question.__doc__.rstrip(".") in listed
+    for ask in (extremes.ASKED | extremes.FAST).values():
+        assert ask.__doc__ in listed
     assert {f"extreme {name}" for *_, name in EDITS} >= set(extremes.ASKED)

@@ -1,0 +1,242 @@
+"""What engines are asked that users do: twins, other ids, resuming again.
+
+As in parity.check.extremes, which lists them: each function yields (what is
+asked, an array) of an engine, and the reference is right.
+"""
+
+import numpy as np
+
+from contract.batch import Batch
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import probe_weights
+from parity.check import cases
+from parity.check.edges import SMALL, WORDS, batch_of, model_of
+
+#: The dtypes that a user's ids may have: unsigned ones know no -1.
+IDS = ("uint8", "uint16", "int32", "int64")
+
+#: A learning rate and a decay whose product is above 1, so that weights change
+#: their sign.
+DECAYED = TrainingConfig(
+    optimizer="adamw", schedule="constant", learning_rate=0.5,
+    weight_decay=3.0)
+
+#: Temperatures at which a draw is of the best, and is not yet.
+COLD = 1e-4, 1e-3, 1e-2
+
+#: The best logits of a row of COLD, apart by less than some.
+NEAR = np.array([0.0, 1e-3, -1e-3, 5e-4, 1.5e-3])
+
+#: After which steps a trainer is resumed, a later and an earlier one.
+AGAIN = 9, 4
+
+#: By what models differ that are built one after the other.
+RELATIVES = (
+    {"position_rounding": "float32"}, {}, {"position_divisor": "half_less_one"},
+    {"position_start": 2}, {"positions": "rotary_halves"},
+    {"positions": "rotary_halves", "rotary_base": 500.0},
+    {"positions": "rotary_interleaved"}, {"attention_scale": "none"},
+    {"begin": "zero"})
+
+#: No key of a head has as many features as d_model / n_heads says, and two
+#: heads share one.
+NARROW = SMALL.replace(
+    d_head=5, n_heads=4, n_kv_heads=2, dropout=0.0)
+
+#: One that takes any row, and one that divides by how much a row varies.
+NORMS = "layer", "std"
+
+#: A batch of as many tokens as the blocks of a loop over blocks.
+LENGTH = 520
+
+
+def twins(engine):
+    """Two models of one config, asked in turn, and two trainers of them."""
+    models = [engine.build("transformer", SMALL, probe_weights(SMALL, seed))
+              for seed in (3, 4)]
+    batch = batch_of("twins", 2, 5)
+    for turn, model in enumerate((*models, models[0])):
+        yield f"output, {turn}", engine.predict(model, *batch)
+        for name, array in engine.generate(
+                model, batch.source, GenerationConfig(max_tokens=3)).items():
+            yield f"{name}, {turn}", array
+    trainers = [engine.trainer(model, TrainingConfig(
+        warmup_steps=3, schedule="constant", learning_rate=rate, seed=rate))
+        for model, rate in zip(models, (1, 2))]
+    for turn in range(2):
+        for place, trainer in enumerate(trainers):
+            for name, array in engine.train_step(
+                    trainer, batch.source[None], batch.target[None]).items():
+                yield f"{name} of {place}, {turn}", array
+    for place, model in enumerate(models):
+        yield f"output of {place}, trained", engine.predict(model, *batch)
+
+
+def relatives(engine):
+    """Models that differ in one field of their config, one after the other."""
+    batch = batch_of("relatives", 2, 5)
+    for changes in RELATIVES:
+        config = SMALL.replace(d_head=4, **changes)
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        yield str(changes), engine.predict(model, *batch)
+
+
+def orders(engine):
+    """Weights and ids that lie in memory by columns, or backwards."""
+    weights = {name: np.asfortranarray(array)
+               for name, array in probe_weights(SMALL, 3).items()}
+    batch = batch_of("orders", 3, 5)
+    given = [np.asfortranarray(array[::-1])[::-1] for array in batch]
+    model = engine.build("transformer", SMALL, weights)
+    yield "output", engine.predict(model, *given)
+    loss, gradients = engine.gradients(model, *given, given[1])
+    yield "loss", loss
+    for name in weights:
+        yield f"gradient {name}", gradients[name]
+
+
+def ids(engine):
+    """Ids of every dtype, in everything that takes them."""
+    model = model_of(engine)
+    batch = batch_of("dtypes", 2, 5)
+    source, target = (array % 200 for array in (batch.source, batch.target))
+    source[0, -2:] = target[0, -1:] = SMALL.pad_id
+    for dtype in IDS:
+        given = Batch.of_ids(
+            source.astype(dtype), target.astype(dtype), SMALL.pad_id)
+        labels = target.astype(dtype)
+        yield f"output of {dtype}", engine.predict(model, *given)
+        loss, gradients = engine.gradients(model, *given, labels)
+        yield f"loss of {dtype}", loss
+        for name in engine.export(model):
+            yield f"gradient {name} of {dtype}", gradients[name]
+        yield f"loss alone of {dtype}", engine.loss(
+            cases.values("logits", 2, 5, 300), labels, SMALL.pad_id, 0.1,
+            "uniform")
+        for name, array in engine.masks(
+                given.source, given.target, SMALL.pad_id).items():
+            yield f"{name} of {dtype}", array
+        for name, array in engine.generate(
+                model, given.source, GenerationConfig(max_tokens=3)).items():
+            yield f"{name} of {dtype}", array
+
+
+def resumed(engine, trainer, step):
+    """Have a trainer go on after a step, with moments that follow from it."""
+    engine.resume(trainer, step, {
+        f"{kind}.{name}": np.abs(cases.values(
+            f"{kind} {name} {step}", *array.shape, scale=0.01))
+        for kind in "mv"
+        for name, array in engine.export(trainer.model).items()})
+
+
+def reruns(engine):
+    """A trainer that has made a step, resumed elsewhere, and once more."""
+    model = model_of(engine)
+    trainer = engine.trainer(model, TrainingConfig(warmup_steps=6, seed=11))
+    batch = batch_of("again", 2, 5)
+    for step in (0, *AGAIN):
+        if step:
+            resumed(engine, trainer, step)
+        for name, array in engine.train_step(
+                trainer, batch.source[None], batch.target[None]).items():
+            yield f"{name} after {step}", array
+    yield from engine.moments(trainer).items()
+    yield from engine.export(model).items()
+
+
+def decays(engine):
+    """A decay that is larger than the weights that it decays."""
+    model = model_of(engine)
+    trainer = engine.trainer(model, DECAYED)
+    resumed(engine, trainer, 1)
+    batch = batch_of("decay", 2, 5)
+    engine.train_step(trainer, batch.source[None], batch.target[None])
+    yield from engine.export(model).items()
+
+
+def narrow(engine):
+    """A cached search where heads are not as wide as d_model says."""
+    weights = probe_weights(NARROW, 3)
+    model = engine.build("transformer", NARROW, weights)
+    source = batch_of("narrow", 3, 5).source
+    for method in ("greedy", "beam", "sample"):
+        for name, array in engine.generate(model, source, GenerationConfig(
+                method=method, max_tokens=4)).items():
+            yield f"{method}, {name}", array
+
+
+def cold(engine):
+    """Draws at low temperatures from tokens that are nearly as likely."""
+    weights = probe_weights(SMALL, 3)
+    last = "decoder.layers.0.feed_forward_residual.norm"
+    for name in (f"{last}.scale", f"{last}.bias"):  # logits are the bias alone
+        weights[name] = np.zeros(SMALL.d_model)
+    weights["projection.bias"] = np.full(WORDS, -50.0)
+    weights["projection.bias"][4:4 + len(NEAR)] = NEAR
+    model = engine.build("transformer", SMALL, weights)
+    source = batch_of("cold", 4, 5).source
+    for temperature in COLD:
+        for name, array in engine.generate(model, source, GenerationConfig(
+                method="sample", temperature=temperature, eos_id=0,
+                max_tokens=9)).items():
+            yield f"{temperature}, {name}", array
+
+
+def suppressed(engine):
+    """Words beyond 255 that would be found, and may not be."""
+    model, source = model_of(engine), batch_of("banned", 3, 5).source
+    free = GenerationConfig(eos_id=0, max_tokens=3)
+    first = np.unique(engine.generate(model, source, free)["tokens"])
+    for method in ("greedy", "beam", "sample"):
+        for rule in ("suppress_tokens", "begin_suppress_tokens"):
+            for name, array in engine.generate(model, source, free.replace(
+                    method=method, **{rule: (*first.tolist(), *range(
+                        256, 290))})).items():
+                yield f"{method}, {rule}, {name}", array
+
+
+def rows(engine):
+    """Draws of rows that are not the first, with a rule."""
+    model, source = model_of(engine), batch_of("rows", 3, 5).source
+    for least in (1, 2):
+        for name, array in engine.generate(
+                model, source, GenerationConfig(
+                    method="sample", min_tokens=least, max_tokens=3),
+                np.array([7, 2, 300])).items():
+            yield f"{least}, {name}", array
+
+
+def paddings(engine):
+    """A step of training of which most is padding, whose id is not 0."""
+    batch = batch_of("padding", 12, 24)
+    for array in (batch.source, batch.target):
+        array[:9, 3:] = NARROW.pad_id
+    for norm in NORMS:
+        config = NARROW.replace(norm=norm)
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        trainer = engine.trainer(model, TrainingConfig(warmup_steps=3))
+        for name, array in {
+                **engine.train_step(
+                    trainer, batch.source[None], batch.target[None]),
+                **engine.moments(trainer), **engine.export(model)}.items():
+            yield f"{norm}, {name}", array
+
+
+def squares(engine):
+    """Training on as many tokens as blocks of keys have, and no dropout."""
+    config = NARROW.replace(max_length=LENGTH)
+    model = engine.build("transformer", config, probe_weights(config, 3))
+    trainer = engine.trainer(model, TrainingConfig(warmup_steps=3))
+    batch = batch_of("square", 1, LENGTH)
+    yield from engine.train_step(
+        trainer, batch.source[None], batch.target[None]).items()
+    yield from engine.moments(trainer).items()
+
+
+#: What is asked of a readable form, and of a fast one, which keeps what it
+#: has compiled; and which of it makes steps of training.
+READABLE = (twins, relatives, orders, ids, reruns, decays, cold, suppressed)
+FAST = twins, cold, narrow, rows, paddings, squares
+TRAINED = twins, reruns, decays, paddings, squares
