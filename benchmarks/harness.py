@@ -20,6 +20,7 @@ from rich.table import Table
 from benchmarks import workload
 from benchmarks.worker import Worker
 from contract import weights
+from contract.errors import amount
 from contract.files import write_json
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
@@ -224,7 +225,7 @@ def megabytes(size):
 def caption(report):
     """What was measured and on what, as lines."""
     yield report["words"]
-    yield (f"{machine(report)}; {report['rounds']} rounds of "
+    yield (f"{machine(report)}; {amount(report['rounds'], 'round')} of "
            f"{report['repeats']}.")
     yield from libraries(report)
 
