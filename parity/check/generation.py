@@ -284,7 +284,8 @@ CAUSES = {
         lambda runs, truth, settings, alone: depends(runs, truth)),
     "only with the cache: keys and values are not those of the hypothesis": (
         "The cache is not reordered with its beam.",
-        lambda runs, truth, settings, alone: alone),
+        lambda runs, truth, settings, alone: alone and (
+            settings.method == "beam" and settings.beam > 1)),
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.generation import CHOICES
+from contract.generation import CHOICES, GenerationConfig
 from parity import ports
 from parity.check import cases, covering, generation, golden, search_runs
 from parity.check.run import SHORT
@@ -189,3 +189,16 @@ def test_the_references_forms_agree(form, model, search):
         engine, built(engine, model), about.source,
         settings_of(model, search), truth(model, search), search_runs.BATCHES)
     assert {d.verdict for d in found.values()} == {MATCH}, found
+
+
+@pytest.mark.parametrize("method, beam, named", [
+    ("beam", 2, True), ("beam", 1, False), ("greedy", 2, False)])
+def test_what_has_one_hypothesis_mixes_none(method, beam, named):
+    """Wrong with the cache alone is a wrong order only where there is one."""
+    tokens, scores = np.array([[[5, 6, 2]]]), np.zeros((1, 1))
+    truth = generation.SearchTruth(tokens, scores, np.arange(1), 1e-12, 0)
+    found = generation.judged(
+        {False: [(tokens, scores)], True: [(tokens + 1, scores)]},
+        GenerationConfig(method=method, beam=beam), truth)
+    assert found["tokens, uncached"].verdict == MATCH
+    assert ("hypothesis" in found["tokens, cached"].reason) == named
