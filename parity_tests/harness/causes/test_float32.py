@@ -496,6 +496,7 @@ class TestHuggingFace:
         assert comparison.verdict == DIVERGENCE
 
 
+@pytest.mark.long(4)
 def test_heads_that_are_apart_and_a_scale_in_float32(torch):
     """As Keras' attention has them, beside one whose heads are together."""
     from torch import nn
