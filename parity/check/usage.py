@@ -184,6 +184,19 @@ def cold(engine):
             yield f"{temperature}, {name}", array
 
 
+def ties(engine):
+    """A beam whose candidates are all as likely, but for one far behind."""
+    weights = probe_weights(SMALL, 3)
+    weights["projection.bias"] = np.eye(WORDS)[WORDS - 9]
+    last = "decoder.layers.0.feed_forward_residual.norm"
+    for name in (f"{last}.scale", f"{last}.bias"):
+        weights[name] = np.zeros(SMALL.d_model)
+    model = engine.build("transformer", SMALL, weights)
+    yield from engine.generate(
+        model, batch_of("ties", 2, 5).source, GenerationConfig(
+            method="beam", beam=9, eos_id=299, max_tokens=3)).items()
+
+
 def suppressed(engine):
     """Words beyond 255 that would be found, and may not be."""
     model, source = model_of(engine), batch_of("banned", 3, 5).source
@@ -238,5 +251,5 @@ def squares(engine):
 #: What is asked of a readable form, and of a fast one, which keeps what it
 #: has compiled; and which of it makes steps of training.
 READABLE = (twins, relatives, orders, ids, reruns, decays, cold, suppressed)
-FAST = twins, cold, narrow, rows, paddings, squares
+FAST = twins, cold, ties, narrow, rows, paddings, squares
 TRAINED = twins, reruns, decays, paddings, squares
