@@ -1,4 +1,4 @@
-"""What engines are asked that users do: twins, other ids, resuming again.
+"""What engines are asked that users do: models alike, ids, resuming again.
 
 As in parity.check.extremes, which lists them: each function yields (what is
 asked, an array) of an engine, and the reference is right.
@@ -7,11 +7,13 @@ asked, an array) of an engine, and the reference is right.
 import numpy as np
 
 from contract.batch import Batch
+from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity.check import cases
 from parity.check.edges import SMALL, WORDS, batch_of, model_of
+from parity.check.refusals import raises
 
 #: The dtypes that a user's ids may have: unsigned ones know no -1.
 IDS = ("uint8", "uint16", "int32", "int64")
@@ -34,7 +36,8 @@ AGAIN = 9, 4
 #: By what models differ that are built one after the other.
 RELATIVES = (
     {"position_rounding": "float32"}, {}, {"position_divisor": "half_less_one"},
-    {"position_start": 2}, {"positions": "rotary_halves"},
+    {"position_start": 2}, {"position_start": 2, "position_padding": True},
+    {"positions": "rotary_halves"},
     {"positions": "rotary_halves", "rotary_base": 500.0},
     {"positions": "rotary_interleaved"}, {"attention_scale": "none"},
     {"begin": "zero"})
@@ -47,7 +50,7 @@ NARROW = SMALL.replace(
 #: One that takes any row, and one that divides by how much a row varies.
 NORMS = "layer", "std"
 
-#: A batch of as many tokens as the blocks of a loop over blocks.
+#: A few tokens more than a block of keys has where attention goes by blocks.
 LENGTH = 520
 
 
@@ -62,7 +65,7 @@ def twins(engine):
                 model, batch.source, GenerationConfig(max_tokens=3)).items():
             yield f"{name}, {turn}", array
     trainers = [engine.trainer(model, TrainingConfig(
-        warmup_steps=3, schedule="constant", learning_rate=rate, seed=rate))
+        schedule="constant", learning_rate=rate, seed=rate))
         for model, rate in zip(models, (1, 2))]
     for turn in range(2):
         for place, trainer in enumerate(trainers):
@@ -74,12 +77,18 @@ def twins(engine):
 
 
 def relatives(engine):
-    """Models that differ in one field of their config, one after the other."""
+    """Models that differ in one field, one after the other, and searches."""
     batch = batch_of("relatives", 2, 5)
+    longest = batch_of("longest", 1, SMALL.max_length)
     for changes in RELATIVES:
         config = SMALL.replace(d_head=4, **changes)
         model = engine.build("transformer", config, probe_weights(config, 3))
-        yield str(changes), engine.predict(model, *batch)
+        for what, given in (("short", batch), ("long", longest)):
+            yield f"{changes}, {what}", engine.predict(model, *given)
+        for name, array in engine.generate(
+                model, batch.source, GenerationConfig(
+                    eos_id=0, max_tokens=4)).items():
+            yield f"{changes}, {name}", array
 
 
 def orders(engine):
@@ -94,6 +103,20 @@ def orders(engine):
     yield "loss", loss
     for name in weights:
         yield f"gradient {name}", gradients[name]
+
+
+def refused(engine):
+    """An id that is in no table, in all that takes ids."""
+    model, batch = model_of(engine), batch_of("refused", 2, 5)
+    batch.source[1, 2] = WORDS
+    trainer = engine.trainer(model, TrainingConfig())
+    for name, call in (
+            ("predict", lambda: engine.predict(model, *batch)),
+            ("generate", lambda: engine.generate(
+                model, batch.source, GenerationConfig(max_tokens=3))),
+            ("train", lambda: engine.train_step(
+                trainer, batch.source[None], batch.target[None]))):
+        yield name, np.array([float(raises(InputError, call))])
 
 
 def ids(engine):
@@ -167,16 +190,21 @@ def narrow(engine):
             yield f"{method}, {name}", array
 
 
-def cold(engine):
-    """Draws at low temperatures from tokens that are nearly as likely."""
+def of_bias(engine, bias):
+    """A model whose logits are the same everywhere: a bias [WORDS]."""
     weights = probe_weights(SMALL, 3)
     last = "decoder.layers.0.feed_forward_residual.norm"
-    for name in (f"{last}.scale", f"{last}.bias"):  # logits are the bias alone
+    for name in (f"{last}.scale", f"{last}.bias"):
         weights[name] = np.zeros(SMALL.d_model)
-    weights["projection.bias"] = np.full(WORDS, -50.0)
-    weights["projection.bias"][4:4 + len(NEAR)] = NEAR
-    model = engine.build("transformer", SMALL, weights)
-    source = batch_of("cold", 4, 5).source
+    return engine.build(
+        "transformer", SMALL, weights | {"projection.bias": bias})
+
+
+def cold(engine):
+    """Draws at low temperatures from tokens that are nearly as likely."""
+    bias = np.full(WORDS, -50.0)
+    bias[4:4 + len(NEAR)] = NEAR
+    model, source = of_bias(engine, bias), batch_of("cold", 4, 5).source
     for temperature in COLD:
         for name, array in engine.generate(model, source, GenerationConfig(
                 method="sample", temperature=temperature, eos_id=0,
@@ -186,15 +214,20 @@ def cold(engine):
 
 def ties(engine):
     """A beam whose candidates are all as likely, but for one far behind."""
-    weights = probe_weights(SMALL, 3)
-    weights["projection.bias"] = np.eye(WORDS)[WORDS - 9]
-    last = "decoder.layers.0.feed_forward_residual.norm"
-    for name in (f"{last}.scale", f"{last}.bias"):
-        weights[name] = np.zeros(SMALL.d_model)
-    model = engine.build("transformer", SMALL, weights)
+    model = of_bias(engine, np.eye(WORDS)[WORDS - 9])
     yield from engine.generate(
         model, batch_of("ties", 2, 5).source, GenerationConfig(
             method="beam", beam=9, eos_id=299, max_tokens=3)).items()
+
+
+def ends(engine):
+    """An end beyond 255, and the word that is 256 before it."""
+    model = of_bias(engine, np.eye(WORDS)[5])
+    source = batch_of("ends", 2, 5).source
+    for method in ("greedy", "beam"):
+        for name, array in engine.generate(model, source, GenerationConfig(
+                method=method, eos_id=261, max_tokens=3)).items():
+            yield f"{method}, {name}", array
 
 
 def suppressed(engine):
@@ -250,6 +283,8 @@ def squares(engine):
 
 #: What is asked of a readable form, and of a fast one, which keeps what it
 #: has compiled; and which of it makes steps of training.
-READABLE = (twins, relatives, orders, ids, reruns, decays, cold, suppressed)
-FAST = twins, cold, ties, narrow, rows, paddings, squares
+READABLE = (twins, relatives, orders, ids, reruns, decays, cold, ends,
+            suppressed)
+FAST = (twins, relatives, refused, cold, ends, ties, narrow, rows, paddings,
+        squares)
 TRAINED = twins, reruns, decays, paddings, squares

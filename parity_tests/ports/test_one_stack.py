@@ -11,8 +11,8 @@ from contract import fast_forms
 from contract.config import TransformerConfig
 from contract.errors import InputError
 from contract.generation import GenerationConfig
-from contract.training import TrainingConfig
 from contract.schema import schema
+from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases

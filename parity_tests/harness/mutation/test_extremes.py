@@ -172,6 +172,8 @@ EDITS = (
      "max(0, 1 - learning_rate * self.training.weight_decay)", "decays"),
     ("sample.py", "/ settings.temperature",
      "/ max(settings.temperature, 0.01)", "cold"),
+    ("search.py", "isin(token, torch.tensor(self.settings.eos_ids))",
+     "isin(token % 256, torch.tensor(self.settings.eos_ids) % 256)", "ends"),
     ("search.py", "torch.isin(token, banned)",
      "torch.isin(token, banned.to(torch.uint8))", "suppressed"),
 )
