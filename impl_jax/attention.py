@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from flax import nnx
 
 from contract import checks
-from contract.trace import tap
 from contract.schema import BIASED
+from contract.trace import tap
 from impl_jax.dropout import Dropout
 from impl_jax.relative import RELATIVES, NoRelative
 from impl_jax.rotary import ROTARIES, NoRotary

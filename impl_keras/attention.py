@@ -8,8 +8,8 @@ import numpy as np
 from keras import ops
 
 from contract import checks
-from contract.trace import tap
 from contract.schema import BIASED
+from contract.trace import tap
 from impl_keras.dropout import Dropout
 from impl_keras.relative import RELATIVES, NoRelative
 from impl_keras.rotary import ROTARIES, NoRotary

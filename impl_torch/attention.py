@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from contract import checks
-from contract.trace import tap
 from contract.schema import BIASED
+from contract.trace import tap
 from impl_torch.dropout import Dropout
 from impl_torch.relative import RELATIVES, NoRelative
 from impl_torch.rotary import ROTARIES, NoRotary

@@ -16,8 +16,8 @@ import numpy as np
 from contract import weights as files
 from contract.batch import Batch
 from contract.errors import InputError
-from contract.training import TrainingConfig
 from contract.schema import schema
+from contract.training import TrainingConfig
 from parity import ports
 from parity.check import golden
 from parity.check.run import LONGEST, Truth, compare_steps
