@@ -99,7 +99,7 @@ def devices():
             x = ops.ones((2, 2))
             y = x @ x
             # keras: TensorFlow may fall back to the CPU without a word.
-            at = str(y.device).lower()
+            at = str(getattr(y, "device", name)).lower()
             if (name in at or theirs in at) and float(ops.sum(y)) == 8:
                 names.append(name)
     return names

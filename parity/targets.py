@@ -14,7 +14,7 @@ from contract.errors import InputError, one_of
 AXES = ("data", "model")
 
 #: What Keras can run on.
-BACKENDS = {"keras": ("tensorflow", "jax", "torch")}
+BACKENDS = {"keras": ("tensorflow", "jax", "torch", "openvino")}
 
 
 #: The ways in which a port runs on a mesh, and the axes that each divides;
@@ -33,16 +33,17 @@ MESH_BACKENDS = {"keras": "jax"}
 #: The modes that divide weights along "data" too.
 SHARDED = ("FSDP2", "FSDP2 + TP")
 
-#: The mode with a runtime of its own.
-ONNX = "ONNX Runtime"
+#: The modes with a runtime of their own.
+ONNX, OPENVINO, LITE_RT = RUNTIMES = "ONNX Runtime", "OpenVINO", "LiteRT"
 
 #: How else each implementation runs a model than as it is, on one device.
 MODES: dict[str, tuple] = {
-    "torch": ("aot_eager", "inductor", "export", ONNX),
-    "keras on tensorflow": ("tf.function", "XLA", "SavedModel"),
+    "torch": ("aot_eager", "inductor", "export", ONNX, OPENVINO, LITE_RT),
+    "keras on tensorflow": ("tf.function", "XLA", "SavedModel", ONNX),
     "keras on jax": ("jit",),
     "keras on torch": ("aot_eager",),
-    "jax": ("jit", "export"),
+    "keras on openvino": (OPENVINO,),
+    "jax": ("jit", "export", ONNX),
 }
 
 #: A number of devices along an axis.

@@ -1,10 +1,14 @@
 """The ways to run a model: as it is, compiled, and exported."""
 
+import functools
+
 import jax
 from flax import nnx
 
+from contract import onnx_session
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
+from impl_jax.targets import onnx
 
 
 def eager(function, inputs):
@@ -23,8 +27,26 @@ def exported(function, inputs):
     return jax.export.deserialize(program.serialize()).call
 
 
+def onnx_runtime(function, inputs):
+    """The function exported to ONNX, and run by ONNX Runtime."""
+    import onnxruntime
+    weights, *inputs = inputs
+    session = onnx_session.Session(onnxruntime, onnx.written(
+        functools.partial(function, weights), inputs, weights[0].dtype))
+
+    def run(weights, *inputs):
+        return session(*inputs)
+
+    run.session = session
+    return run
+
+
+#: The mode with a runtime of its own.
+ONNX = "ONNX Runtime"
+
 #: Mode -> what makes a function of a function and its inputs.
-MODES = {"eager": eager, "jit": compiled, "export": exported}
+MODES = {"eager": eager, "jit": compiled, "export": exported,
+         ONNX: onnx_runtime}
 
 
 def ran(mode, run):
@@ -33,17 +55,23 @@ def ran(mode, run):
         return getattr(run, "_cache_size", lambda: 0)() > 0
     if mode == "export":
         return isinstance(getattr(run, "__self__", None), jax.export.Exported)
+    if mode == ONNX:
+        return hasattr(run, "session") and run.session.count > 0
     return mode == "eager"
 
 
 def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
+    if mode == ONNX:
+        return (onnx_session.missing(["onnxruntime"])
+                or onnx.missing(dtype))
     return ""
 
 
 def missing_gradients(mode):
     """Why a mode has no gradients, in words, or ""."""
-    return ""
+    return ("an exported model has its own copies of the weights"
+            if mode == ONNX else "")
 
 
 def predictor(model, mode, inputs):

@@ -5,10 +5,12 @@ import tempfile
 import keras
 import numpy as np
 
+from contract import onnx_session
 from impl_keras.engine import on, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
 from impl_keras.parameters import leaves
+from impl_keras.targets import onnx
 
 
 def eager(function, inputs, variables):
@@ -46,6 +48,19 @@ def saved_model(function, inputs, variables):
     return run
 
 
+def onnx_runtime(function, inputs, variables):
+    """The function exported to ONNX, and run by ONNX Runtime."""
+    import onnxruntime
+    session = onnx_session.Session(
+        onnxruntime, onnx.written(function, inputs))
+
+    def run(*inputs):
+        return session(*map(to_numpy, inputs))
+
+    run.session = session
+    return run
+
+
 def jit(function, inputs, variables):
     """The function compiled by JAX; its weights are arguments."""
     import jax
@@ -69,11 +84,40 @@ def aot_eager(function, inputs, variables):
     return torch.compile(function, backend="aot_eager", dynamic=False)
 
 
+def openvino(function, inputs, variables):
+    """The function as a graph of OpenVINO's, run on the processor."""
+    import openvino as ov
+    from openvino import opset15
+    parameters = [opset15.parameter(list(value.shape), value.dtype)
+                  for value in map(to_numpy, inputs)]
+    output = function(*(
+        keras.src.backend.openvino.core.OpenVINOKerasTensor(one.output(0))
+        for one in parameters)).output
+    compiled = ov.compile_model(
+        ov.Model([output], parameters), "CPU", {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "EXECUTION_MODE_HINT": "ACCURACY"})
+
+    def run(*inputs):
+        output = compiled([to_numpy(value) for value in inputs])[0]
+        if dtype == "bfloat16":  # NumPy has none: 16 bits of another name
+            return output.view(dtype)
+        return output
+
+    dtype = variables[0].dtype
+    run.compiled = compiled
+    return run
+
+
+#: The modes with a runtime of their own.
+ONNX, OPENVINO = "ONNX Runtime", "OpenVINO"
+
 #: Mode -> what makes a function of a function, its inputs and its variables.
 MODES = {"eager": eager, **{
     "tensorflow": {"tf.function": graph, "XLA": xla,
-                   "SavedModel": saved_model},
+                   "SavedModel": saved_model, ONNX: onnx_runtime},
     "jax": {"jit": jit}, "torch": {"aot_eager": aot_eager},
+    "openvino": {OPENVINO: openvino},
 }.get(keras.backend.backend(), {})}
 
 
@@ -87,6 +131,10 @@ def ran(mode, run):
                 and bool(run._jit_compile) == (mode == "XLA"))
     if mode == "SavedModel":
         return type(getattr(run, "loaded", None)).__name__ == "_UserObject"
+    if mode == ONNX:
+        return hasattr(run, "session") and run.session.count > 0
+    if mode == OPENVINO:
+        return type(getattr(run, "compiled", None)).__name__ == "CompiledModel"
     if mode == "jit":
         return hasattr(run, "compiled") and run.compiled._cache_size() > 0
     if mode == "aot_eager":
@@ -97,14 +145,29 @@ def ran(mode, run):
 
 def missing(mode, dtype):
     """What a mode needs and is not here, in words, or ""."""
-    return ("torch.compile cannot trace Keras' layers on PyTorch, whose cpu:0 "
-            "is to it another device than cpu" if mode == "aot_eager" else "")
+    if mode == "aot_eager":
+        return ("torch.compile cannot trace Keras' layers on PyTorch, whose "
+                "cpu:0 is to it another device than cpu")
+    if mode == ONNX:
+        if dtype == "bfloat16":
+            return "ONNX Runtime has no bfloat16 on processors"
+        return (onnx_session.missing(["onnxruntime"])
+                or onnx.missing(dtype))
+    if keras.backend.backend() == "openvino":
+        if mode == "eager":
+            return ("OpenVINO runs nothing step by step: for each step it "
+                    "compiles all before it")
+        if dtype == "float64":
+            return "OpenVINO computes float64 in float32"
+    return ""
 
 
 def missing_gradients(mode):
     """Why a mode has no gradients, in words, or ""."""
-    if mode == "SavedModel":
-        return "a SavedModel has its own copies of the weights"
+    if mode in ("SavedModel", ONNX):
+        return f"what is exported to {mode} has its own copies of the weights"
+    if keras.backend.backend() == "openvino":
+        return "OpenVINO has no gradients"
     return ""
 
 

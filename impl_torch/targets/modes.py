@@ -1,11 +1,12 @@
 """The ways to run a model: as it is, compiled, and exported."""
 
-import importlib.util
 import io
 
+import numpy as np
 import torch
 from torch._dynamo import utils as dynamo
 
+from contract import onnx_session
 from impl_torch.engine import on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.parameters import leaves
@@ -37,36 +38,59 @@ def exported(model, inputs):
 def onnx_runtime(model, inputs):
     """A model exported to ONNX, and run by ONNX Runtime on the processor."""
     import onnxruntime
-    return Session(onnxruntime.InferenceSession(
-        onnx.to_onnx(model, [to_numpy(value) for value in inputs]),
-        providers=["CPUExecutionProvider"]))
+    session = onnx_session.Session(onnxruntime, onnx.to_onnx(
+        model, [to_numpy(value) for value in inputs]))
+
+    def run(*inputs):
+        return torch.from_numpy(session(*map(to_numpy, inputs)))
+
+    run.session = session
+    return run
 
 
-class Session:
-    """What ONNX Runtime makes of a model, as a function of tensors.
+def openvino(model, inputs):
+    """A model as OpenVINO reads what was exported, run on the processor."""
+    import openvino as ov
+    compiled = ov.compile_model(
+        ov.convert_model(torch.export.export(model, inputs)), "CPU", {
+            "INFERENCE_PRECISION_HINT": "f32",
+            "EXECUTION_MODE_HINT": "ACCURACY"})
 
-    Attributes:
-        count: how often it ran.
-    """
-
-    def __init__(self, session):
-        self.session, self.count = session, 0
-
-    def __call__(self, *inputs):
-        output, = self.session.run(None, {
-            name: to_numpy(value)
-            for name, value in zip(onnx.INPUTS, inputs)})
-        self.count += 1
+    def run(*inputs):
+        output = compiled([to_numpy(value) for value in inputs])[0]
+        if dtype == torch.bfloat16:  # NumPy has none: 16 bits of another name
+            return torch.from_numpy(output.view(np.int16)).view(dtype)
         return torch.from_numpy(output)
 
+    dtype = next(model.parameters()).dtype
+    run.compiled = compiled
+    return run
 
-#: The mode with a runtime of its own.
-ONNX = "ONNX Runtime"
+
+def lite_rt(model, inputs):
+    """A model as LiteRT converts it, run by its interpreter."""
+    import litert_torch
+    with onnx.quiet():
+        converted = litert_torch.convert(model, inputs)
+
+    def run(*inputs):
+        return torch.from_numpy(converted(*(
+            # torch: it narrows ids to int32
+            to_numpy(value if value.dtype == torch.bool else value.int())
+            for value in inputs)))
+
+    run.converted = converted
+    return run
+
+
+#: The modes with a runtime of their own.
+ONNX, OPENVINO, LITE_RT = "ONNX Runtime", "OpenVINO", "LiteRT"
 
 #: Mode -> what makes a function of a function and its inputs.
 MODES = {"eager": eager, "aot_eager": compiled("aot_eager"),
          "inductor": compiled("inductor"), "export": exported,
-         ONNX: onnx_runtime}
+         ONNX: onnx_runtime, OPENVINO: openvino,
+         LITE_RT: lite_rt}
 
 
 def ran(mode, run):
@@ -80,7 +104,11 @@ def ran(mode, run):
         case "export":
             return isinstance(run, torch.fx.GraphModule)
     if mode == ONNX:
-        return isinstance(run, Session) and run.count > 0
+        return hasattr(run, "session") and run.session.count > 0
+    if mode == OPENVINO:
+        return type(getattr(run, "compiled", None)).__name__ == "CompiledModel"
+    if mode == LITE_RT:
+        return type(getattr(run, "converted", None)).__name__ == "LiteRTModel"
     return mode == "eager"
 
 
@@ -93,18 +121,25 @@ def missing(mode, dtype):
         except Exception:
             return "inductor needs a C++ compiler, and there is none"
     if mode == ONNX:
-        if importlib.util.find_spec("onnxruntime") is None:
-            return "onnxruntime is not installed"
         if dtype == "bfloat16":
             return "ONNX Runtime has no bfloat16 on processors"
-        return onnx.missing()
+        return (onnx_session.missing(["onnxruntime"])
+                or onnx.missing(dtype))
+    if mode == OPENVINO:
+        if dtype == "float64":
+            return "OpenVINO computes float64 in float32"
+        return onnx_session.missing(["openvino"])
+    if mode == LITE_RT:
+        if dtype != "float32":
+            return f"LiteRT looks up no embedding in {dtype}"
+        return onnx_session.missing(["litert_torch"])
     return ""
 
 
 def missing_gradients(mode):
     """Why a mode has no gradients, in words, or ""."""
     return ("an exported program has its own copies of the weights"
-            if mode in ("export", ONNX) else "")
+            if mode in ("export", ONNX, OPENVINO, LITE_RT) else "")
 
 
 def predictor(model, mode, inputs):

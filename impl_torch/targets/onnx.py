@@ -1,7 +1,6 @@
 """A Transformer as an ONNX model, by torch's own exporter."""
 
 import contextlib
-import importlib.util
 import io
 import logging
 import warnings
@@ -9,22 +8,20 @@ import warnings
 import numpy as np
 import torch
 
+from contract import onnx_session
+from contract.onnx_session import INPUTS, OUTPUT
 from impl_torch.engine import to_native
 
 #: What the exporter needs beside torch.
 NEEDS = ("onnx", "onnxscript")
 
-#: The names of a model's inputs, and of its only output.
-INPUTS = ("source", "target", "source_mask", "target_mask")
-OUTPUT = "output"
+#: What of a batch may be another than of the one it is traced by.
+FREE = ("rows", "lengths")
 
 
-def missing():
-    """What is not installed, in words, or ""."""
-    for need in NEEDS:
-        if importlib.util.find_spec(need) is None:
-            return f"{need} is not installed"
-    return ""
+def missing(dtype):
+    """What is not here to write a model of a dtype, in words, or ""."""
+    return onnx_session.missing(NEEDS)
 
 
 def to_onnx(model, inputs):

@@ -123,7 +123,8 @@ def export(
         "with the numbers that parity check --artefact OUT holds it to.",
     )] = None,
     port: Annotated[str, typer.Option(
-        metavar="NAME", help="Whose exporter writes it, with --to: torch.",
+        metavar="NAME", help="Whose exporter writes it, with --to: torch, "
+        "keras or jax.",
     )] = "torch",
     dtype: Annotated[str, typer.Option(
         help="In which it computes, with --to: float64, float32 or float16.",

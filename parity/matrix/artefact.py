@@ -11,10 +11,11 @@ import pathlib
 
 import numpy as np
 
-from contract import weights
+from contract import onnx_session, weights
 from contract.checkpoints.folder import read_json
 from contract.errors import InputError, is_whole, one_of
 from contract.files import check_ordinary, new_folder, told, write_json
+from contract.onnx_session import INPUTS
 from parity import ports
 from parity.check import cases
 from parity.check.runners import Reference
@@ -31,13 +32,15 @@ MODEL, VECTORS, FACTS = "model.onnx", "vectors.safetensors", "artefact.json"
 #: The dtypes that NumPy and the runtime both have.
 DTYPES = ("float64", "float32", "float16")
 
-#: The formats, and the port that writes each.
-FORMATS = {"onnx": ("torch",)}
+#: The formats, and the ports that write each.
+FORMATS = {"onnx": ("torch", "keras", "jax")}
 
-#: S and T of the batches: of one it is traced, by the others it is asked.
+#: S and T of the batches: of one it is traced, by the others it is asked. And
+#: which rows of the first they have instead, where lengths are not free, and
+#: where nothing is.
 SIZES = ((cases.SOURCE, cases.TARGET), (4, 6), (1, 1), (2, 5))
-
-INPUTS = ("source", "target", "source_mask", "target_mask")
+ROWS = ((0, 1, 2, 3, 4), (3, 1), (2,), (4, 0, 1, 3, 2, 4))
+ORDERS = ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (3, 0, 3, 0, 1), (2, 2, 4, 1, 1))
 
 
 def write(path, name, port, config, arrays, dtype):
@@ -58,7 +61,7 @@ def write(path, name, port, config, arrays, dtype):
         raise InputError(f"{str(path)!r} is there already; give a new folder.")
     one_of(port, FORMATS["onnx"], "port with --to onnx")
     one_of(dtype, DTYPES, "dtype")
-    if min(config.source_length, config.max_length) < 2:
+    if port == "torch" and min(config.source_length, config.max_length) < 2:
         raise InputError(
             f"{name} reads one token, and what --to onnx writes is traced "
             "with two or more.")
@@ -67,14 +70,14 @@ def write(path, name, port, config, arrays, dtype):
             f"{name} has one stack, and what --to onnx writes has two.")
     engine = ports.ready(port)
     exporter = ports.exporter(port)
-    if reason := exporter.missing():
-        raise InputError(f"{reason}; install 'transformer-parity[onnx]'.")
+    if reason := exporter.missing(dtype):
+        raise InputError(f"{reason}; " + (
+            "install it, or 'transformer-parity[onnx]'."
+            if "installed" in reason else "choose another dtype or port."))
     reference = Reference(config, arrays, dtype)
     vectors, limits = {}, []
-    for number, size in enumerate(SIZES):
-        case = cases.model_case(cases.padded_batch(config, *(
-            min(length, most) for length, most in zip(
-                size, (config.source_length, config.max_length)))))
+    for number, batch in enumerate(batches(config, exporter.FREE)):
+        case = cases.model_case(batch)
         truth = reference.truth(case)
         limits.append(min(float(truth.limit("output", dtype)),
                           tolerances.largest_limit(dtype)))
@@ -92,6 +95,24 @@ def write(path, name, port, config, arrays, dtype):
             "schema": SCHEMA, "format": "onnx", "name": name, "port": port,
             "versions": engine.versions(), "dtype": dtype, "limits": limits,
             "sha256": hashes(content, answers)})
+
+
+def batches(config, free):
+    """The batches of an artefact; by the first it is traced.
+
+    Args:
+        free: what of a batch may be another: "rows", "lengths", or nothing.
+    """
+    def padded(*size):
+        return cases.padded_batch(config, *(
+            min(length, most) for length, most in zip(
+                size, (config.source_length, config.max_length))))
+
+    if "lengths" in free:
+        return [padded(*size) for size in SIZES]
+    whole = padded(*SIZES[0])
+    return [type(whole)(*(array[list(rows)] for array in whole))
+            for rows in (ROWS if "rows" in free else ORDERS)]
 
 
 def hashes(content, answers):
@@ -165,12 +186,10 @@ def replay(path):
     matrix.places[0]["versions"] = {"numpy": np.__version__,
                                 "onnxruntime": onnxruntime.__version__}
     try:
-        session = onnxruntime.InferenceSession(
-            content, providers=["CPUExecutionProvider"])
+        session = onnx_session.Session(onnxruntime, content)
         differences = {
             f"output of batch {number + 1}": compare(
-                session.run(None, {
-                    word: vectors[f"{number}.{word}"] for word in INPUTS})[0],
+                session(*(vectors[f"{number}.{word}"] for word in INPUTS)),
                 vectors[f"{number}.output"], limit, facts["dtype"])
             for number, limit in enumerate(facts["limits"])}
     except Exception as error:  # the runtime's own, such as an unknown operator

@@ -51,13 +51,13 @@ def missing(bench, target, work):
         return f"{bench.engine.NAME} has no device {target.device} here"
     if bench.engine.NAME == "numpy" and target.dtype == "bfloat16":
         return "NumPy computes in no bfloat16; the reference emulates it"
-    if target.mode == "eager":
+    if bench.engine.NAME == "numpy":
         return ""
-    if work == "training":
+    if work == "training" and target.mode != "eager":
         return "training is compared in both forms, and not in this mode"
     theirs = ports.modes(bench.engine.NAME)
     return theirs.missing(target.mode, target.dtype) or (
-        work == "gradients" and theirs.missing_gradients(target.mode)) or ""
+        work != "forward" and theirs.missing_gradients(target.mode)) or ""
 
 
 def measured(bench, target, work, preset):

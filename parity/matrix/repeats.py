@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from parity import shortage
 from parity.numerics.distance import finite_distance
-from parity.targets import ONNX
+from parity.targets import RUNTIMES
 
 #: How often the same is asked, and how many batches cost is measured with.
 TIMES, BATCHES = 10, 60
@@ -33,10 +33,10 @@ def measured(predictor_of, inputs, target):
     predict = predictor_of(inputs)
     first = np.copy(predict())
     threads = alone = None
-    if target.mode != ONNX:  # its exporter traces no batch of one row
+    if target.mode not in RUNTIMES:  # exporters trace no batch of one row
         alone = finite_distance(predictor_of(
             [array[:1] for array in inputs])(), first[:1])
-    if target.implementation in POOLS and target.mode != ONNX:
+    if target.implementation in POOLS and target.mode not in RUNTIMES:
         with threadpool_limits(2):
             threads = finite_distance(predict(), first)
     again = max(finite_distance(predict(), first)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from unittest import mock
 
+import numpy as np
 import pytest
 
 from contract import weights
@@ -14,6 +15,7 @@ from contract.shipped import WEIGHTS
 from contract.weights import probe_weights
 from parity.check import cases
 from parity.matrix import artefact
+from parity.numerics.comparator import MATCH
 from parity_tests.support.commands import invoke
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
@@ -49,6 +51,37 @@ def exported(tmp_path_factory):
                   "--dtype", "float64")
     assert done.exit_code == 0, done.output
     return folder
+
+
+@pytest.mark.long(6)
+@pytest.mark.parametrize("port, need", [
+    ("keras", "tf2onnx"), ("jax", "jax2onnx")])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_every_exporter_is_held(port, need, dtype, tmp_path):
+    """Those that read sizes as numbers are asked for batches of their sizes."""
+    usable(port)
+    for name in (need, "onnxruntime"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"not checked: {name} is not installed")
+    small = tmp_path / "small.safetensors"
+    weights.save(small, probe_weights(SMALL), config=SMALL.as_dict())
+    done = invoke("export", small, tmp_path / "out", "--to", "onnx",
+                  "--port", port, "--dtype", dtype)
+    assert done.exit_code == 0, done.output
+    (cell,) = artefact.replay(tmp_path / "out").cells
+    assert (cell.verdict, cell.compared) == (MATCH, 4), cell.reason
+
+
+@pytest.mark.parametrize("free", [("rows", "lengths"), ("rows",), ()])
+def test_its_batches_have_what_is_free(free):
+    batches = [tuple(batch) for batch in artefact.batches(SMALL, free)]
+    rows, lengths = ({arrays[0].shape[axis] for arrays in batches}
+                     for axis in (0, 1))
+    assert (len(lengths) > 1) == ("lengths" in free)
+    assert (len(rows) > 1) == (free == ("rows",))
+    first, *others = batches
+    assert all(array.shape != one.shape or not np.array_equal(array, one)
+               for other in others for array, one in zip(first[:2], other))
 
 
 @pytest.fixture
@@ -134,7 +167,7 @@ def cut(folder):
       for one in (float("nan"), float("inf"), 0.0, -1.0, 1e-11, 1)),
     (lambda folder: facts(folder, format="tflite"), "is damaged"),
     (lambda folder: facts(folder, name=["a"]), "is damaged"),
-    (lambda folder: facts(folder, port="jax"), "is damaged"),
+    (lambda folder: facts(folder, port="numpy"), "is damaged"),
     (lambda folder: facts(folder, port={}), "is damaged"),
     (other_numbers, "is damaged"),
     (lambda folder: facts(folder, limits=[]), "is damaged"),
@@ -188,7 +221,7 @@ def test_without_the_runtime_it_is_not_checked(exported):
     ([], "give --as DIALECT"),
     (["--as", "bart", "--to", "onnx"], "give --as DIALECT"),
     (["--to", "tflite"], "format"),
-    (["--to", "onnx", "--port", "jax"], "port with --to onnx"),
+    (["--to", "onnx", "--port", "numpy"], "port with --to onnx"),
     (["--to", "onnx", "--dtype", "bfloat16"], "dtype")])
 def test_what_cannot_be_exported_is_refused(words, said, tmp_path):
     done = invoke("export", MODEL, tmp_path / "out", *words)

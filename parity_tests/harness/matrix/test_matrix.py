@@ -83,8 +83,10 @@ def test_what_a_mode_adds_is_seen(engine):
 @pytest.mark.long(16)
 @pytest.mark.parametrize("engine, mode", [
     ("torch", "aot_eager"), ("torch", "export"), ("torch", "ONNX Runtime"),
+    ("torch", "OpenVINO"), ("torch", "LiteRT"),
     ("keras", "tf.function"), ("keras", "XLA"), ("keras", "SavedModel"),
-    ("jax", "jit"), ("jax", "export")], indirect=["engine"])
+    ("keras", "ONNX Runtime"), ("jax", "jit"), ("jax", "export"),
+    ("jax", "ONNX Runtime")], indirect=["engine"])
 def test_what_was_not_compiled_is_seen(engine, mode):
     """The eager model in place of what a mode makes of it matches no mode."""
     modes = ports.modes(engine.NAME).MODES
