@@ -27,14 +27,15 @@ def divided_axis(name):
                  if name.endswith(end)), None)
 
 
-def copies(name, axes, sharded):
+def copies(name, axes, sharded, whole=False):
     """How often all devices together hold each value of a weight.
 
     Args:
         axes: {"data": devices, "model": devices}.
         sharded: whether weights are divided along "data" too.
+        whole: whether they are divided along nothing.
     """
-    divided = divided_axis(name) is not None
+    divided = divided_axis(name) is not None and not whole
     return (1 if sharded else axes["data"]) * (1 if divided else axes["model"])
 
 

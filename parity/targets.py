@@ -17,21 +17,25 @@ AXES = ("data", "model")
 BACKENDS = {"keras": ("tensorflow", "jax", "torch", "openvino")}
 
 
-#: The ways in which a port runs on a mesh, and the axes that each divides;
-#: None for any. JAX has all devices in one process, torch one in each.
+#: The sets of axes along which there are several devices.
+DATA, MODEL, BOTH = {"data"}, {"model"}, {"data", "model"}
+
+#: The ways in which a port runs on a mesh, and what each divides it along.
+#: JAX has all devices in one process, torch one in each.
 MESH_MODES: dict[str, dict] = {
-    "torch": {"DDP": {"data"}, "FSDP2": {"data"}, "TP": {"model"},
-              "FSDP2 + TP": {"data", "model"}},
-    "keras": {"DataParallel": {"data"}, "ModelParallel": None},
-    "jax": {"jit": None},
+    "torch": {"DDP": [DATA], "FSDP2": [DATA], "TP": [MODEL],
+              "FSDP2 + TP": [BOTH]},
+    "keras": {"DataParallel": [DATA], "ModelParallel": [DATA, MODEL, BOTH]},
+    "jax": {"jit": [DATA, MODEL, BOTH], "sequence": [MODEL, BOTH]},
 }
 ONE_PROCESS = ("keras", "jax")
 
 #: What Keras divides arrays on.
 MESH_BACKENDS = {"keras": "jax"}
 
-#: The modes that divide weights along "data" too.
-SHARDED = ("FSDP2", "FSDP2 + TP")
+#: The modes that divide weights along "data" too, and those that divide none,
+#: but along "model" the tokens of a sequence.
+SHARDED, SEQUENCE = ("FSDP2", "FSDP2 + TP"), ("sequence",)
 
 #: The modes with a runtime of their own.
 ONNX, OPENVINO, LITE_RT = RUNTIMES = "ONNX Runtime", "OpenVINO", "LiteRT"
@@ -137,4 +141,4 @@ def mesh_modes(port, axes, backend=None):
         return []
     divided = {name for name, size in axes.items() if size > 1}
     return [mode for mode, those in MESH_MODES.get(port, {}).items()
-            if those in (None, divided)]
+            if divided in those]

@@ -31,10 +31,12 @@ class MeshEngine:
 
     Args:
         axes: {"data": devices, "model": devices}.
-        mode: "jit", the only one.
+        mode: "jit", or "sequence": then weights are whole everywhere, and
+            along "model" the tokens of a sequence are divided, so that each
+            device attends from its own queries to all keys.
 
     Attributes:
-        rows_read: how many rows a device has read last.
+        rows_read, tokens_read: how many a device has read last.
 
     Raises:
         InputError: there are not so many devices.
@@ -44,7 +46,8 @@ class MeshEngine:
     FUSED = {"gradients"}
 
     def __init__(self, axes, mode):
-        self.rows_read, self.parts = 0, {}
+        self.rows_read, self.tokens_read, self.parts = 0, 0, {}
+        self.divides_tokens = mode == "sequence"
         count = axes["data"] * axes["model"]
         there = jax.devices("cpu")
         if len(there) < count:
@@ -65,16 +68,31 @@ class MeshEngine:
     def place(self, name):
         """The sharding of a weight."""
         axis = divided_axis(name)
-        if axis is None:
+        if axis is None or self.divides_tokens:
             return self.on()
         return self.on(*[None] * axis, "model")
 
     def rows(self, arrays, axis=0):
-        """Arrays divided along "data", by one of their axes."""
-        arrays = [jax.device_put(array, self.on(*[None] * axis, "data"))
-                  for array in arrays]
+        """Arrays divided along "data", by one of their axes, and their tokens
+        along "model" if these are divided."""
+        arrays = [jax.device_put(array, self.on(
+            *[None] * axis, "data", *self.tokens(array.shape[axis + 1:])))
+            for array in arrays]
         self.rows_read = arrays[0].addressable_shards[0].data.shape[axis]
+        if len(arrays) > 1:
+            self.tokens_read = arrays[1].addressable_shards[0].data.shape[-1]
         return arrays
+
+    def tokens(self, shape):
+        """How axes after a batch's are divided: the first that is no 1.
+
+        A length that the mesh does not divide is whole everywhere.
+        """
+        place = next((i for i, size in enumerate(shape) if size > 1), 0)
+        if not (self.divides_tokens and shape) or (
+                shape[place] % self.mesh.shape["model"]):
+            return ()
+        return *[None] * place, "model"
 
     def copies(self, model):
         """How often all devices together hold each value of a weight, by name.
@@ -202,10 +220,15 @@ class MeshEngine:
                     moments[f"{kind}.{name}"], self.place(name))
 
     def train_step(self, trainer, sources, targets):
-        """Make one step on A batches; see the reference's engine."""
+        """Make one step on A batches; see the reference's engine.
+
+        Targets have a token more than is read, which no mesh divides too: of
+        these the tokens are whole everywhere.
+        """
         check_pairs(trainer.model.config, sources, targets)
-        loss, norm, learning_rate = trainer.train_step(
-            *self.rows((sources, targets), axis=1))
+        (sources,), targets = self.rows([sources], axis=1), jax.device_put(
+            targets, self.on(None, "data"))
+        loss, norm, learning_rate = trainer.train_step(sources, targets)
         return {"loss": to_numpy(loss), "norm": to_numpy(norm),
                 "rate": np.asarray(learning_rate)}
 

@@ -22,14 +22,14 @@ from parity.check.runners import Runner, compare_steps
 from parity.matrix import measuring, mesh_causes
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, compare
-from parity.targets import SHARDED, mesh_axes
+from parity.targets import SEQUENCE, SHARDED, mesh_axes
 
 #: The meshes of the whole matrix.
 MESHES = ("data=2,model=1", "data=1,model=2", "data=2,model=2",
           "data=4,model=2")
 
-#: Rows of a batch, sizes of vocabularies, and steps of training.
-ROWS, SOURCE_VOCAB, TARGET_VOCAB, STEPS = 8, 40, 48, 20
+#: Rows of a batch, its lengths, sizes of vocabularies, and steps of training.
+ROWS, SOURCE, TARGET, SOURCE_VOCAB, TARGET_VOCAB, STEPS = 8, 12, 8, 40, 48, 20
 
 #: What gradients drop values by.
 KEY = (3, 1415926535)
@@ -51,7 +51,7 @@ def config_of(preset):
 
 def batch_of(config, step=0):
     """Eight pairs: five of padded_batch, three short ones."""
-    first = cases.padded_batch(config)
+    first = cases.padded_batch(config, SOURCE, TARGET)
     pairs = []
     for what, ids, vocab in (("source", first.source, config.source_vocab),
                              ("target", first.target, config.target_vocab)):
@@ -137,7 +137,8 @@ def misplaced(engine, target, model):
     """
     axes, words = mesh_axes(target.mesh), {}
     for name, count in engine.copies(model).items():
-        expected = copies(name, axes, target.mode in SHARDED)
+        expected = copies(name, axes, target.mode in SHARDED,
+                          target.mode in SEQUENCE)
         if count != expected:
             words[name] = (f"all devices together hold it {count:g} times, "
                            f"and not {expected:g}")
@@ -151,11 +152,16 @@ def undivided(engine, target, runner):
 
 
 def unread(engine, target):
-    """Whether a device reads other rows than its own, as undivided's."""
-    rows = ROWS // mesh_axes(target.mesh)["data"]
-    return measuring.divergences({} if engine.rows_read == rows else {
-        "rows": f"a device reads {engine.rows_read} of {ROWS}, and not "
-                f"{rows}"})
+    """Whether a device reads more than its own, as undivided's."""
+    axes, words = mesh_axes(target.mesh), {}
+    parts = {"rows": (engine.rows_read, ROWS, axes["data"])}
+    if target.mode in SEQUENCE:
+        parts["tokens"] = engine.tokens_read, TARGET, axes["model"]
+    for name, (read, of, devices) in parts.items():
+        if read != of // devices:
+            words[name] = (f"a device reads {read} of {of}, and not "
+                           f"{of // devices}")
+    return measuring.divergences(words)
 
 
 def compared_outputs(engine, target, preset, rank):

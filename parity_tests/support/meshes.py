@@ -171,6 +171,8 @@ FAULTS = {
         "undivided": of_engine("place", lambda old, theirs: (
             lambda self, name: self.on())),
         "unread": unread_rows,
+        "whole sequences": of_engine("tokens", lambda old, theirs: (
+            lambda self, shape: ())),
     },
     "keras": {
         "none": contextlib.nullcontext,

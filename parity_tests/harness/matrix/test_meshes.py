@@ -18,6 +18,7 @@ from parity_tests.support.commands import invoke
 
 TWO, HALVES = "data=2,model=1", "data=1,model=2"
 JAX = Target("jax", mode="jit", mesh="data=2,model=2")
+SEQUENCE = dataclasses.replace(JAX, mode="sequence")
 KERAS = Target("keras", mode="ModelParallel", mesh="data=2,model=2",
                backend="jax")
 
@@ -68,7 +69,8 @@ def test_a_mesh_matches(port, mesh, dtype, processes):
     Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
     Target("torch", mode="FSDP2", mesh=TWO),
     Target("torch", mode="TP", mesh=HALVES),
-    JAX, KERAS, dataclasses.replace(KERAS, mode="DataParallel", mesh=TWO),
+    JAX, SEQUENCE,
+    KERAS, dataclasses.replace(KERAS, mode="DataParallel", mesh=TWO),
 ], ids=str)
 def test_a_mesh_trains(target, processes):
     found = cell(processes, target, "training")
@@ -85,8 +87,9 @@ def test_torch_matches_on_two(work, mode, processes):
 
 @pytest.mark.long(8)
 @pytest.mark.parametrize("work", ["forward", "gradients"])
-def test_jax_matches_on_four(work, processes):
-    found = cell(processes, JAX, work)
+@pytest.mark.parametrize("target", [JAX, SEQUENCE], ids=str)
+def test_jax_matches_on_four(target, work, processes):
+    found = cell(processes, target, work)
     assert found.verdict == MATCH, found
 
 
@@ -95,6 +98,7 @@ def test_jax_matches_on_four(work, processes):
     Target("torch", mode="FSDP2", mesh=TWO),
     Target("torch", mode="TP", mesh=HALVES),
     pytest.param(JAX, marks=pytest.mark.long),
+    pytest.param(SEQUENCE, marks=pytest.mark.long),
     pytest.param(KERAS, marks=pytest.mark.long),
     pytest.param(Target("torch", mode="FSDP2 + TP", mesh="data=2,model=2"),
                  marks=pytest.mark.long)], ids=str)
@@ -149,6 +153,8 @@ def test_a_fault_of_one_process_is_named(
     (Target("torch", mode="FSDP2", mesh=TWO), "unsharded", "hold it 2 times"),
     (JAX, "undivided", "hold it 4 times, and not 2"),
     (JAX, "unread", "a device reads 8 of 8, and not 4"),
+    pytest.param(SEQUENCE, "whole sequences",
+                 "a device reads 8 of 8, and not 4", marks=pytest.mark.long(4)),
     pytest.param(KERAS, "undivided", "hold it 4 times, and not 2",
                  marks=pytest.mark.long),
     pytest.param(KERAS, "unread", "a device reads 8 of 8, and not 4",
