@@ -49,7 +49,7 @@ def matrix(
         "it.  [default: one]")] = None,
     add: Annotated[Optional[list[pathlib.Path]], typer.Option(
         metavar="FILE", help="Show the cells of an earlier run's --json too, "
-        "of any machine; repeat it.")] = None,
+        "of any machine, or with --markdown of other presets; repeat it.")] = None,
     require: Require = None,
     json_file: Json = None,
     markdown: Markdown = None,
@@ -81,16 +81,18 @@ def matrix(
                 mode, run.modes_of(wanted), "mode", spaces=False)))
         check_writable(json_file, markdown, html)
         exit_if_missing(words(require, known[1:], "port") if require else [])
-        earlier = [stored.read(file) for file in add or ()]
-        for one in earlier:
-            if one.preset != preset:
-                raise InputError(
-                    f"--add has a matrix of {one.preset}, not of {preset}.")
+        added = [stored.read(file) for file in add or ()]
+        earlier = [one for one in added if one.preset == preset]
+        others = [one for one in added if one.preset != preset]
+        if others and not markdown:
+            raise InputError(
+                f"--add has a matrix of {others[0].preset}, not of {preset}; "
+                "only --markdown shows several.")
         result = shown(preset, wanted, earlier)
         if json_file:
             write_json(json_file, result.as_json())
         if markdown:
-            matrix_page.write(markdown, result)
+            matrix_page.write(markdown, result, others)
         if html:
             tables_page.write_matrix(html, result)
     raise typer.Exit(result.status)

@@ -1,12 +1,17 @@
 """The matrix as a page in Markdown."""
 
+import math
+
 from contract.errors import amount
 from contract.files import write_whole
 from parity.check import cases
 from parity.matrix import meshes, tiers
+from parity.matrix.cells import NOT_CHECKED
 from parity.matrix.measuring import STEPS
 from parity.matrix.repeats import BATCHES
-from parity.numerics.words import number
+from parity.numerics.comparator import DIVERGENCE
+from parity.numerics.dtypes import TIERS
+from parity.numerics.words import listed, number
 from parity.render.markdown import code, plain
 from parity.render.matrix import (
     COLUMNS, ROW, by_row, reasons, rows_of, shown, summary, titles, words_of)
@@ -32,7 +37,7 @@ a dash is *not checked*, and says why below, or is no cell of that row.
 {tiers}
 
 {tier_words}
-
+{systems}
 ## The third tensor
 
 The distance from the truth over that of the NumPy reference in the same dtype:
@@ -66,6 +71,15 @@ compiles.
 ## Not checked
 
 {reasons}
+"""
+
+SYSTEMS = """
+## Every system
+
+The same of every preset: of all that was compared in {dtypes}, the largest
+error as a share of its limit.
+
+{table}
 """
 
 TIER_WORDS = """\
@@ -107,6 +121,34 @@ def markdown_cells(matrix, tiers=False):
         (*ROW, *(COLUMNS[column] for column in columns)),
         [(*words_of(row), *(shown(cells.get(column)) for column in columns))
          for row, cells in rows_of(matrix, columns)])
+
+
+def systems(matrices):
+    """The worst share of each row in each preset's Matrix, in Markdown.
+
+    "" where there is one Matrix alone.
+    """
+    if len(matrices) < 2:
+        return ""
+    rows, dtypes = {}, {}
+    for matrix in matrices:
+        for row, cells in by_row(matrix).items():
+            found = [cell for cell in cells.values() if cell.verdict
+                     != NOT_CHECKED and cell.target.dtype not in TIERS]
+            if found:
+                rows.setdefault(row, {})[matrix.preset] = max(
+                    found, key=lambda cell: math.inf if (
+                        cell.verdict == DIVERGENCE) else cell.share)
+    others = {matrix.preset for matrix in matrices[1:]}
+    rows = {row: cells for row, cells in rows.items()
+            if cells.keys() & others}
+    for matrix in matrices[1:]:
+        dtypes |= dict.fromkeys(cell.target.dtype for cell in matrix.checked)
+    return SYSTEMS.format(dtypes=listed(list(dtypes)), table=markdown_table(
+        (*ROW, *(matrix.preset for matrix in matrices)),
+        [(*words_of(row), *(shown(cells.get(matrix.preset))
+                            for matrix in matrices))
+         for row, cells in rows.items()]))
 
 
 def third(matrix, columns):
@@ -180,8 +222,12 @@ def place_words(place):
         f"{place['platform']}, Python {place['python']}; {versions}.")
 
 
-def write(path, matrix):
-    """Write a matrix as a page in Markdown."""
+def write(path, matrix, others=()):
+    """Write a matrix as a page in Markdown.
+
+    Args:
+        others: Matrices of other presets.
+    """
     there = {(cell.work, cell.target.dtype) for cell in matrix.cells
              if cell.beside is not None}
     compared = [column for column in COLUMNS if column in there]
@@ -192,6 +238,7 @@ def write(path, matrix):
         table=markdown_cells(matrix),
         tiers=markdown_cells(matrix, tiers=True),
         tier_words=TIER_WORDS.format(steps=tiers.STEPS),
+        systems=systems([matrix, *others]),
         third=markdown_table(
             (*ROW, *(COLUMNS[column] for column in compared)),
             third(matrix, compared)),

@@ -17,7 +17,7 @@ from parity.matrix import cells, measuring, repeats, run, stored
 from parity.matrix.processes import PortProcesses
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.render import matrix as tables
-from parity.targets import Target
+from parity.targets import LITE_RT, OPENVINO, Target
 from parity_tests.support.commands import invoke
 
 #: A mode of each port that takes seconds; the others are marked long.
@@ -90,10 +90,12 @@ def test_what_a_mode_adds_is_seen(engine):
 def test_what_was_not_compiled_is_seen(engine, mode):
     """The eager model in place of what a mode makes of it matches no mode."""
     modes = ports.modes(engine.NAME).MODES
-    if (usual := cell(engine, mode)).verdict not in (MATCH, DIVERGENCE):
+    dtype = "float32" if mode in (OPENVINO, LITE_RT) else "float64"
+    usual = cell(engine, mode, dtype=dtype)
+    if usual.verdict not in (MATCH, DIVERGENCE):
         pytest.skip(f"not checked: {usual.reason}")
     with mock.patch.dict(modes, {mode: modes["eager"]}):
-        found = cell(engine, mode)
+        found = cell(engine, mode, dtype=dtype)
     assert found.verdict == DIVERGENCE
     assert found.reason == f"{mode}: it did not run so"
 
@@ -223,6 +225,22 @@ def test_an_earlier_run_is_shown_too(tmp_path):
             if one.target.form == "fast"] == [
         ("float64", 1), ("float32", 0), ("float16", 0)]
     assert page.read_text("utf-8").count("cells: 20") == 1  # one place
+
+
+def test_other_presets_have_a_table(tmp_path):
+    other, page = tmp_path / "1.json", tmp_path / "m.md"
+    words = ["matrix", "--port", "numpy", "--work", "forward",
+             "--dtype", "float64"]
+    assert invoke(*words, "--preset", "notebook", "--json",
+                  other).exit_code == 0
+    done = invoke(*words, "--add", other, "--markdown", page)
+    assert done.exit_code == 0, done.output
+    text = page.read_text("utf-8")
+    assert "| where | lesson | notebook |" in text
+    assert "of all that was compared in float64," in text
+    row = text.partition("| where | lesson | notebook |")[2].splitlines()[2]
+    shares = [float(cell) for cell in row.split("|")[5:7]]
+    assert all(0 < share < 1 for share in shares)
 
 
 @pytest.mark.parametrize("text, said", [
