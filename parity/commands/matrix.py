@@ -49,7 +49,8 @@ def matrix(
         "it.  [default: one]")] = None,
     add: Annotated[Optional[list[pathlib.Path]], typer.Option(
         metavar="FILE", help="Show the cells of an earlier run's --json too, "
-        "of any machine, or with --markdown of other presets; repeat it.")] = None,
+        "of any machine, or, with --markdown, of other presets; repeat it.",
+    )] = None,
     require: Require = None,
     json_file: Json = None,
     markdown: Markdown = None,
