@@ -27,6 +27,8 @@ KIND = "whole"
 
 def missing(tier, device):
     """Why there is no such tier on a device, in words, or ""."""
+    if keras.backend.backend() == "openvino":
+        return "OpenVINO runs nothing step by step, as tiers are compared"
     if tier == "tf32" and device == "cpu":
         return "float32 is multiplied in float32 on processors"
     if tier == "tf32" and keras.backend.backend() != "tensorflow":
