@@ -20,12 +20,13 @@ SCRIPTS = ("menu", "columns", "search", "light", "maps", "heads", "break",
 PIECES = re.compile(r"<(head|script|style|pre|svg|select|option|math)\b.*?</\1>"
                     r"|<[^>]*>|[^<]+", flags=re.DOTALL)
 
-#: Numbers and dates that a browser would break behind a hyphen.
-HYPHENED = re.compile(r"\b(?:\d+(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\d)\b")
+#: Numbers, dates and options that a browser would break behind a hyphen.
+HYPHENED = re.compile(r"\b(?:\d+(?:\.\d+)?e-\d+|\d{4}-\d\d-\d\d)\b"
+                      r"|(?<!\S)--[a-z][a-z-]*")
 
 
 def unbroken(html):
-    """A page on which no number such as 5.7e-03, and no date, is broken."""
+    """A page on which no number as 5.7e-03, date or option is broken."""
     def piece(match):
         if match[0].startswith("<"):
             return match[0]

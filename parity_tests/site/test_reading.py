@@ -342,10 +342,12 @@ def test_what_was_recorded_stands_where_a_port_is_missing(site):
     ("<td>is 5.7e-03 off</td>",
      '<td>is <span class="uncut">5.7e-03</span> off</td>'),
     ("<q>2047-04-19</q>", '<q><span class="uncut">2047-04-19</span></q>'),
+    ("<code>check --allow-raise a--b</code>",
+     '<code>check <span class="uncut">--allow-raise</span> a--b</code>'),
     *[(html, html) for html in (
         '<a title="1e-12">x-1</a>', "<pre>1e-12</pre>", "<p>one-2</p>",
         "<script>if (a < 1e-12) b</script>", "<header>e-12</header>")]])
-def test_a_number_is_kept_whole(html, expected):
+def test_a_number_a_date_and_an_option_are_kept_whole(html, expected):
     assert markup.unbroken(html) == expected
 
 
