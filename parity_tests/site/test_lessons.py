@@ -23,7 +23,7 @@ from parity_tests.support.commands import invoke
 PATHS = lessons.paths()
 
 
-@pytest.mark.long
+@pytest.mark.long(6)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_lesson_runs_in_every_framework_that_is_here(path):
     found = lessons.run(path)
@@ -111,6 +111,32 @@ def test_a_lesson_as_a_notebook(tmp_path):
     done = invoke("lesson", 1, "--notebook", tmp_path / "b.ipynb",
                   "--pictures", tmp_path)
     assert done.exit_code == 2 and "draws its own" in done.output
+
+
+@pytest.mark.long(12)
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_a_notebook_runs_in_a_kernel(path, tmp_path, monkeypatch):
+    """Each code says something there, draws its pictures, and asserts."""
+    for name in "jupytext", "ipykernel":
+        pytest.importorskip(name, reason=f"not checked: {name} is not here")
+    nbclient = pytest.importorskip(
+        "nbclient", reason="not checked: nbclient is not here")
+    import nbformat
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (
+        str(ROOT), os.environ.get("PYTHONPATH")))))
+    file = tmp_path / "lesson.ipynb"
+    lessons.notebook(path, file)
+    made = nbformat.read(file, as_version=4)
+    nbclient.NotebookClient(
+        made, timeout=600, kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}}).execute()
+    codes = [cell for cell in made.cells if cell.cell_type == "code"]
+    assert all(cell.outputs for cell in codes)
+    drawn = sum("image/png" in output.get("data", {})
+                for cell in codes for output in cell.outputs)
+    assert drawn == sum("lessons.picture(" in cell.source for cell in codes)
+    assert not any(output.get("name") == "stderr"
+                   for cell in codes for output in cell.outputs)
 
 
 def test_the_first_cell_of_a_notebook(tmp_path):
