@@ -171,7 +171,7 @@ class Site:
         self.environment.globals.update(
             columns=sources.columns(), files=self.files,
             parts=navigation.parts(self.files, dict(articles.PAGES), [
-                (teaching.address_of(path), lessons.title(path))
+                (teaching.address_of(path), teaching.heading(path))
                 for path in teaching.paths(self)]),
             where=self.whole.small, address=address, live=live, axes=AXES,
             choices=maps.choices(values.config), languages=len(LOCALES),

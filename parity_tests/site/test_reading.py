@@ -115,6 +115,22 @@ def test_a_lesson_is_run_for_its_page(site):
     assert len(there) == len(lessons.paths()) and all(
         name in listed for name in there)
     assert "not checked: jax, it was not asked for" in text
+    assert "<h1>3. One head of attention, by hand</h1>" in text
+    assert text.count("lesson-04-masks.html") == 2  # the menu's, the next
+    assert text.count("4. Masks, and a leak") == 2
+
+
+def test_the_lessons_page_has_the_syllabus(site):
+    """Of each lesson what the course's README says, and what a teacher asks.
+    """
+    text = (site[0] / "lessons.html").read_text(encoding="utf-8")
+    said = re.findall(r"(\d+) minutes\. Before it: (.+)\.\nExercises: .+\.<",
+                      text)
+    assert len(said) == len(lessons.paths())
+    assert said[0] == ("50", "Python, NumPy")
+    assert said[3:5] == [("50", "lesson 3"), ("45", "lessons 3, 4")]
+    assert "For teachers" in text and 'href="slides.html">' in text
+    assert "slides.md)" not in text and ".md\"" not in text
 
 
 @pytest.mark.long
