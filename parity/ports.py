@@ -92,6 +92,14 @@ def absent(name):
     return None
 
 
+def without_steps(name):
+    """NotChecked if what a port runs on shows no single step, or else None."""
+    if backend(name) == "openvino":
+        return NotChecked(name, "OpenVINO runs nothing step by step; parity "
+                                "matrix --backend openvino compares outputs")
+    return None
+
+
 def installed(need):
     """The version of a module as its distribution has it, or ""."""
     for distribution in (need, f"{need}-cpu"):

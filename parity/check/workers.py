@@ -288,7 +288,7 @@ def opened(names, apart, on_work=lambda: None):
     ports_at_work, absent, failures = {}, [], []
     try:
         for name in names:
-            if port := ports.absent(name):
+            if port := ports.absent(name) or ports.without_steps(name):
                 part(port, absent, failures)
             elif apart:
                 ports_at_work[name] = Apart(name, on_work)

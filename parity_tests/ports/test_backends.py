@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from parity_tests.support.commands import invoke
+from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 
 #: The largest error of a Dense in float64, once precision was set and before.
@@ -39,3 +41,12 @@ def test_float64_is_multiplied_in_float64(backend, rounds):
         env=os.environ | {"KERAS_BACKEND": backend, "JAX_ENABLE_X64": "1"},
         cwd=ROOT)
     assert run.stdout.split() == [str(rounds), "True"], run.stderr
+
+
+def test_openvino_has_no_steps_to_check(monkeypatch):
+    """It would compile each of them with all before it, for hours."""
+    usable("keras")
+    monkeypatch.setenv("KERAS_BACKEND", "openvino")
+    done = invoke("check", "--port", "keras", "--preset", "lesson")
+    assert done.exit_code == 4, done.output
+    assert "OpenVINO runs nothing step by step" in done.output
