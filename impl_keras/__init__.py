@@ -1,10 +1,12 @@
 """The Transformer in Keras 3, on TensorFlow unless KERAS_BACKEND says else."""
 
 import contextlib
+import logging
 import os
 
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # keras: errors only
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 
 @contextlib.contextmanager
