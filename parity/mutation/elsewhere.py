@@ -62,7 +62,9 @@ ELSEWHERE = (
          "source, target = to_native(source, device), "
          "to_native(target, device) → pass",
          "to_native(target, device) → target"),
-        ("at = str(y.device).lower()", "y → x"),
+        ('at = str(getattr(y, "device", name)).lower()', "y → x",
+         'str(getattr(y, "device", name)) → getattr(y, "device", name)',
+         '"device" → "device_"', '"device", name → name, "device"'),
         ("with keras.device(DEVICES[device]), warnings.catch_warnings():",
          "keras.device(DEVICES[device]), → "),
         ("with on(device):", "with on(device) → if True"),

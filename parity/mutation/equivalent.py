@@ -92,6 +92,14 @@ EQUIVALENT = (
         ('(embedding.table.input_dim,), "zeros", name="bias")',
          '"zeros" → "ones"')),
     *entries(
+        TORCH, "engine.py", "Ids of 32 bits look up what those of 64 do, and a "
+        "copy has the same values.", proofs.ids_of_any_bits,
+        ('if value.dtype.kind in "iu" and value.dtype != np.int32:',
+         'value.dtype.kind in "iu" and value.dtype != np.int32 → '
+         'value.dtype.kind in "iu"', '"iu" → "iu_"', "int32 → int64"),
+        ("value = value.astype(np.int64, copy=False)", ", copy=False → ",
+         "False → True")),
+    *entries(
         TORCH, "engine.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
         ("with (torch.no_grad(), on(module.home),", "torch.no_grad(), → "),

@@ -115,6 +115,19 @@ def numbers_of_more_bits():
         assert np.array_equal(bits >= word, bits >= np.uint64(word))
 
 
+def ids_of_any_bits():
+    """What PyTorch looks up by ids of 32 bits, of 64, and by a copy of them."""
+    if ports.absent("torch"):
+        return
+    torch = importlib.import_module("torch")
+    table, ids = torch.arange(12.0).reshape(4, 3), np.array([3, 0, 3, 1])
+    for other in (ids.astype(np.int32), ids.copy()):
+        assert torch.equal(
+            torch.nn.functional.embedding(torch.from_numpy(ids), table),
+            torch.nn.functional.embedding(torch.from_numpy(other), table))
+    assert not any(np.dtype(kind).kind == "_" for kind in np.sctypeDict)
+
+
 def highest_is_exact():
     """What torch does when its precision is set."""
     if ports.absent("torch"):
