@@ -100,6 +100,11 @@ EQUIVALENT = (
         ("value = value.astype(np.int64, copy=False)", ", copy=False → ",
          "False → True")),
     *entries(
+        JAX, "engine.py", "Nothing is written into an array that was handed "
+        "on, and the reference keeps it too.", proofs.arrays_are_kept,
+        ("return jax.device_put(np.array(value), jax.devices(device)[0])",
+         "np.array(value) → value")),
+    *entries(
         TORCH, "engine.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
         ("with (torch.no_grad(), on(module.home),", "torch.no_grad(), → "),

@@ -128,6 +128,12 @@ def ids_of_any_bits():
     assert not any(np.dtype(kind).kind == "_" for kind in np.sctypeDict)
 
 
+def arrays_are_kept():
+    """The reference computes from the very array that it is given."""
+    array = np.arange(6.0)
+    assert ports.engine("numpy").to_native(array, "cpu") is array
+
+
 def highest_is_exact():
     """What torch does when its precision is set."""
     if ports.absent("torch"):
