@@ -3,11 +3,13 @@
 import functools
 import gc
 import os
+import random
 import shutil
 import sys
 import tempfile
 import zlib
 
+import numpy as np
 import pytest
 
 from parity import ports
@@ -70,6 +72,15 @@ def pytest_configure(config):
             shutil.rmtree, os.environ[KEPT], ignore_errors=True))
     os.environ |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
                    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Foreign models begin with the same numbers in whichever order."""
+    random.seed(0)
+    np.random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="module", autouse=True)
