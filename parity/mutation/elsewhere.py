@@ -97,7 +97,8 @@ ELSEWHERE = (
         KERAS, "engine.py", NO_BACKEND, proofs.one_backend,
         ('dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"', ANY),
         ("value = np.ascontiguousarray(value)",
-         "np.ascontiguousarray(value) → value")),
+         "np.ascontiguousarray(value) → value",
+         "value = np.ascontiguousarray(value) → pass")),
     *entries(
         KERAS, "rotary.py", "TensorFlow gives an array the dtype of the "
         "tensor beside it.", keras_proofs.an_array_beside_a_tensor,

@@ -60,6 +60,18 @@ HOUSEKEEPING = (
          "np.ascontiguousarray(convert(to_numpy(variable.value))) → "
          "convert(to_numpy(variable.value))")),
     *entries(
+        KERAS, "engine.py", "A warning is told, or not; no number changes.",
+        keras_proofs.a_warning_changes_nothing,
+        ('warnings.filterwarnings("ignore", "You are using a softmax over '
+         'axis")', 'warnings.filterwarnings("ignore", "You are using a '
+         'softmax over axis") → pass', '"You are using a softmax over axis" '
+         '→ "You are using a softmax over axis_"')),
+    *entries(
+        KERAS, "engine.py", "Keras makes a tensor of an array where it takes "
+        "one, of the same dtype.", keras_proofs.arrays_for_tensors,
+        ("return ops.convert_to_tensor(value, value.dtype.name)",
+         "ops.convert_to_tensor(value, value.dtype.name) → value")),
+    *entries(
         KERAS, "parameters.py", "NumPy takes any negative length for the one "
         "to be found.", keras_proofs.any_negative_length,
         ("return array.reshape(len(array), -1)", "-1 → -2"),

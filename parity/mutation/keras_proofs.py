@@ -3,6 +3,7 @@
 
 import importlib
 import os
+import warnings
 
 import numpy as np
 
@@ -88,6 +89,36 @@ def powers_of_two():
         x = library.ops.cast(np.array([2**52 - 1, 5]), "float64")
         one, other = x * np.float32(2.0**-52), x * np.float64(2.0**-52)
         assert one.dtype == other.dtype and np.array_equal(one, other)
+
+
+def a_warning_changes_nothing():
+    """A softmax over one key is 1, with the warning or without it."""
+    if library := keras():
+        x = np.linspace(-3, 3, 7).reshape(7, 1)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            loud = library.ops.convert_to_numpy(library.ops.softmax(x))
+        with ports.engine("keras").on("cpu"):
+            quiet = library.ops.convert_to_numpy(library.ops.softmax(x))
+        assert len(told) == 1 and np.array_equal(loud, quiet)
+
+
+def arrays_for_tensors():
+    """Products, sums and rows of arrays are those of their tensors."""
+    if library := keras():
+        ops, x = library.ops, np.linspace(-1, 1, 12).reshape(3, 4)
+        ids = np.array([[2, 0, 1]], np.int32)
+        for dtype in dtypes.DTYPES:
+            tensor = ops.cast(ops.convert_to_tensor(x), dtype)
+            array, row = ops.convert_to_numpy(tensor), ops.convert_to_tensor
+            for one, other in (
+                    (ops.matmul(array, array.T),
+                     ops.matmul(tensor, ops.transpose(tensor))),
+                    (ops.add(array, array), ops.add(tensor, tensor)),
+                    (ops.take(tensor, ids, 0), ops.take(tensor, row(ids), 0))):
+                assert one.dtype == other.dtype
+                assert np.array_equal(ops.convert_to_numpy(one),
+                                      ops.convert_to_numpy(other))
 
 
 def an_array_beside_a_tensor():
