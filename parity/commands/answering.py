@@ -79,16 +79,15 @@ def chunks(texts, batch):
 def lines(stream):
     """A stream's lines, without their ends.
 
-    Of one that is longer than any text only as much is kept as says so: it
-    may never end.
+    Of one that is longer than any text only as much is kept as says so, and
+    given before its rest is read: it may never end.
     """
     from parity.runs.translation import LONGEST
     most = LONGEST + len(b".\r\n")
     while line := stream.readline(most):
-        kept = line.rstrip(b"\r\n")
+        yield line.rstrip(b"\r\n")
         while len(line) == most and not line.endswith(b"\n"):
             line = stream.readline(most)
-        yield kept
 
 
 class Answers:

@@ -100,6 +100,13 @@ def test_a_line_without_an_end_is_not_kept():
         "it into several.\n")
 
 
+def test_a_line_that_never_ends_is_told():
+    """Its rest is read only when the next line is asked for."""
+    stream = mock.Mock()
+    stream.readline.side_effect = [b"a" * (translation.LONGEST + 3)]
+    assert len(next(lines(stream))) > translation.LONGEST
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
 @pytest.mark.parametrize("more", [-3, -1, 0, 1, 2, 3, translation.LONGEST])
 def test_lines_around_the_longest(end, more):
