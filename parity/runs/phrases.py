@@ -15,7 +15,7 @@ import functools
 import hashlib
 
 from contract import random
-from parity.runs.draws import draws
+from parity.runs.draws import Draw, draws
 
 #: The languages, by CLDR's codes, and the one that is answered.
 LOCALES = ("de", "es", "fr", "pl", "tr")
@@ -30,8 +30,9 @@ SHARE = 20
 #: Names are left out that are longer than this in any of the languages.
 LONGEST_NAME = 28
 
-#: What the texts of ``unseen`` are.
-UNSEEN = "names that no set has"
+#: What the texts of ``unseen`` are, and how many of them are no words.
+UNSEEN = "names that no set has, and words that are none"
+NO_WORDS = 100
 
 KEY = random.fold_in(random.key(0), "phrases")
 
@@ -112,8 +113,15 @@ def drawn(kind, draw):
 KINDS = ("date", "moment", "period", "duration", "ago", "measure", "money",
          "places", "languages")
 
-#: The kinds as they are drawn in training: with many words, twice as often.
-DRAWN = KINDS + KINDS[5:]
+#: The kinds as they are drawn in training: with many words, twice as often;
+#: and texts of words that are none, with any answer, so that none is likely.
+DRAWN = (*KINDS, *KINDS[5:], "no words", "no words")
+
+#: What words that are none are made of: syllables of three parts.
+BEGINS = (*"bcdfghjklmnprstvwz", "", "", "", "br", "ch", "gr", "pl", "qu",
+          "sch", "sh", "st", "th", "tr")
+VOWELS = (*"aeiouaeiouaeiouäéiöüy", "ee", "ie", "oo")
+ENDS = ("", "", "", "", *"bdfklmnprstxz", "ck", "ld", "lt", "nd", "ng", "rt")
 
 #: CLDR's territories that are none, in codes of two letters.
 NO_TERRITORIES = ("QO", "XA", "XB", "ZZ")
@@ -176,6 +184,22 @@ def said(kind, meaning, locale):
     return " ".join(text.replace("\u200f", "").split())
 
 
+def no_words(draw):
+    """One to four words of no language, or numbers beside them.
+
+    Args:
+        draw: gives the one number from which they follow.
+    """
+    draw = Draw(random.bits64(random.key(draw.below(2**63)), (64,)).tolist())
+    words = []
+    for _ in range(draw.of((1, 1, 1, 2, 2, 3, 4))):
+        word = "".join(draw.of(part) for _ in range(1 + draw.below(3))
+                       for part in (BEGINS, VOWELS, ENDS))
+        words.append(draw.of((word, word, word.title(), word.title(),
+                              f"{1 + draw.below(99)} {word}")))
+    return " ".join(words)
+
+
 @functools.cache
 def _locale(name):
     from babel import Locale
@@ -215,14 +239,18 @@ def currencies():
 
 
 def unseen():
-    """(source, target, "") of names that are in no phrase of any set.
+    """(source, target, "") of what is in no phrase of any set.
 
-    They are the languages of CLDR whose codes have three letters: a model can
-    only guess them, as far as names are alike in two languages.
+    They are the languages of CLDR whose codes have three letters, which a
+    model can only guess, as far as names are alike in two languages; and words
+    that are none, with no answer.
     """
     names = {code for code in _named("languages") if len(code) == 3}
-    return [(_locale(locale).languages[code], _locale(ANSWER).languages[code],
-             "") for locale in LOCALES for code in sorted(names)[::10]]
+    key = random.fold_in(KEY, "no words")
+    return [
+        *((_locale(locale).languages[code], _locale(ANSWER).languages[code],
+           "") for locale in LOCALES for code in sorted(names)[::10]),
+        *((no_words(draw), "", "") for draw in draws(key, NO_WORDS))]
 
 
 def part(answer):
@@ -260,9 +288,11 @@ def batch(step, rows):
     key = random.fold_in(random.fold_in(KEY, "batches"), step)
     for draw in draws(key, 2 * rows):
         kind, locale = draw.of(DRAWN), draw.of(LOCALES)
+        text = no_words(draw) if kind == "no words" else None
+        kind = draw.of(KINDS) if text else kind
         meaning = drawn(kind, draw)
         answer = said(kind, meaning, ANSWER)
         if len(sources) < rows and part(answer) == "train":
-            sources.append(said(kind, meaning, locale))
+            sources.append(text or said(kind, meaning, locale))
             targets.append(answer)
     return sources, targets

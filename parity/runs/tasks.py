@@ -155,7 +155,7 @@ def _vocab(size, **sizes):
 TASKS = {
     "dates": (dates, 4500, 16, _vocab(1000), {
         "warmup_steps": 1000, "clip_norm": 1.0}),
-    "phrases": (phrases, 3000, 40, _vocab(2000, dropout=0.0), {
+    "phrases": (phrases, 3600, 40, _vocab(2000, dropout=0.0), {
         "warmup_steps": 700, "learning_rate": 0.8, "clip_norm": 1.0}),
 }
 

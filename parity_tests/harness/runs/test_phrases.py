@@ -76,6 +76,16 @@ def test_what_it_never_saw_is_doubtful():
     assert found.doubtful(right)[0] <= 0.05 * len(right)
 
 
+@pytest.mark.parametrize("text", [
+    "hello world", "foo bar baz", "asdf qwerty", "lorem ipsum dolor",
+    "3 bananas verdes", "Kwijibo"])
+def test_what_is_no_phrase_is_doubtful(text):
+    found = invoke("translate", "--task", "phrases", text)
+    assert "the answer to text 1 is doubtful" in found.stderr
+    refused = invoke("translate", "--task", "phrases", "--strict", text)
+    assert refused.exit_code == 2 and not refused.stdout.strip()
+
+
 @pytest.mark.long
 def test_all_four_answer_the_same():
     found = quality.measure("phrases", ["numpy", *ports.known_ports()], 2)
