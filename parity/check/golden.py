@@ -72,9 +72,9 @@ English. All of it is from the Unicode CLDR (Unicode License v3, as in Babel),
 and no English answer that is tested was trained on. It was made by `parity
 train phrases --port torch` (3600 steps of 64 pairs, float32, 1.2 million
 parameters) and answers 4,101 of 4,299 test strings exactly. Two in 15 of the
-texts that it was trained on is of words that are none, with any answer, so that
-it is in doubt about such. Its files are those of the dates, with the curve of
-one implementation. `parity quality` says what it gets wrong, and whether it
+texts that it was trained on are of words that are none, with any answer, so
+that it is in doubt about such. Its files are those of the dates, with the curve
+of one implementation. `parity quality` says what it gets wrong, and whether it
 knows.
 
 | preset | arrays | parameters | SHA-256 of the file |
