@@ -108,8 +108,12 @@ def learned(dialect, config, grads):
 def random_state(dialect, original, seed):
     """Random values of their arrays, a tied one under one name alone."""
     arrays = {name: array for name, array in original.arrays().items()
-              if name not in dialect.aliases and not dialect.holds_nothing(
-                  name)}
+              if not dialect.holds_nothing(name)}
+    tied = {alias for alias, name in dialect.aliases.items()
+            if alias in arrays and name in arrays
+            and np.array_equal(arrays[alias], arrays[name])}
+    arrays = {name: array for name, array in arrays.items()
+              if name not in tied}
     return sizes.random_arrays(arrays, seed)
 
 

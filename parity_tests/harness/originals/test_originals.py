@@ -8,7 +8,7 @@ import pytest
 
 from contract.dialects.table import SYSTEMS
 from parity.originals import run, searching, sizes
-from parity.originals.proof import KINDS, prove
+from parity.originals.proof import KINDS, prove, random_state
 from parity.render import dialects as tables
 from parity_tests.support.engines import usable
 
@@ -102,6 +102,23 @@ def test_every_port_searches_so(port):
         {"numpy": usable("numpy"), port: usable(port)}, 5, ((3, True, 1.0),)))
     assert {one.port for one in rows} == {"numpy", port}
     assert all(one.matches for one in rows)
+
+
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_a_seed_draws_every_array(name):
+    """Also a projection that is a table of its own in some models."""
+    kind, tied = original(name), set()
+    for seed in range(3):
+        found = []
+        for _ in range(2):
+            dialect = kind.provable(SYSTEMS[name])
+            model = kind(dialect, sizes.described(dialect, seed))
+            model.load(random_state(dialect, model, seed))
+            found.append(model.arrays())
+        assert all(np.array_equal(found[0][array], found[1][array])
+                   for array in found[0])
+        tied.add(dialect.config(sizes.described(dialect, seed)).tied)
+    assert name != "llama" or len(tied) == 2
 
 
 def test_a_wrong_epsilon_is_seen():
