@@ -192,7 +192,7 @@ class Greedy(Search):
 
     def run(self, numbers):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
-        b, settings = self.rows, self.settings
+        b = self.rows
 
         def going_on(written, tokens, scores, finished, state):
             return (written < self.length) & ~ops.all(finished)
