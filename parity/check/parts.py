@@ -13,6 +13,7 @@ from parity.check import (
     cases, face, generation, kinks, lockstep, training_runs, workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
+from parity.check.shelf import Shelf
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference
 
@@ -37,7 +38,7 @@ class Parts:
     targets: dict
     missing: int
     port_names: list
-    shelf: workers.Shelf
+    shelf: Shelf
     form: str
 
     def _expect(self, steps):

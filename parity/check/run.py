@@ -24,6 +24,7 @@ from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
 from parity.check.runners import Reference, Runner, Truth, compare_steps
+from parity.check.shelf import Shelf
 from parity.numerics import canary, rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import FORMS, NotChecked
@@ -82,7 +83,7 @@ class Check(Parts):
         if form == "fast":
             port_names = ["numpy", *port_names]
         self.report, self.port_names = Report(form=form), port_names
-        self.shelf = workers.Shelf(apart)
+        self.shelf = Shelf(apart)
         self.engines = self.report.open(port_names, apart, self._tell)
         self.devices = devices or here(self.report)
         self.report.selection = {
