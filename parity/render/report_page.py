@@ -16,7 +16,7 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.files import write_whole
 from parity import ports
-from parity.check import golden, run, workers
+from parity.check import asked, golden, run, workers
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
@@ -206,7 +206,7 @@ def attention(report):
              for name, array in weights.items()}
     model = workers.ModelSpec("attention", config, "float64", "cpu", exact)
     there = {"numpy": workers.Here(ports.engine("numpy")), **report.engines}
-    replies = {name: port.ask("attention", workers.forward, model, batch)
+    replies = {name: port.ask("attention", asked.forward, model, batch)
                for name, port in there.items()}
     steps, missing = {}, {}
     for name in ("numpy", *ports.known_ports()):
