@@ -16,7 +16,8 @@ from parity.reading import (
     breaking, dialects, errata, lessons, rulings, slides, teaching, tree)
 from parity.reading.curves import of_curves
 from parity.reading.known import of_causes, of_known
-from parity.reading.values import MAPS, ModelRun, reread
+from parity.reading.model_run import ModelRun
+from parity.reading.values import MAPS, reread
 from parity.render import pictures
 from parity.render.maps import figures
 
