@@ -25,7 +25,7 @@ def _unsigned(x):
     return ops.bitwise_and(ops.cast(x, "int64"), np.int64(0xFFFFFFFF))
 
 
-def traced(function):
+def _traced(function):
     """A function that TensorFlow traces once for many calls."""
     if keras.backend.backend() != "tensorflow":
         return function
@@ -33,7 +33,7 @@ def traced(function):
     return tf.function(function, autograph=False, reduce_retracing=True)
 
 
-@traced  # keras: one call in the place of 150
+@_traced  # keras: one call in the place of 150
 def threefry2x32(key, x0, x1):
     """Encrypt counters, two uint32 words each, with 20 rounds."""
     k = (key[0], key[1],
