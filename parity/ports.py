@@ -172,6 +172,11 @@ def modes(name):
     return importlib.import_module(f"{package(name)}.targets.modes")
 
 
+def whole(name):
+    """What compiles a port's models as a whole: its ``targets/whole.py``."""
+    return importlib.import_module(f"{package(name)}.targets.whole")
+
+
 def meshes(name):
     """What runs a port's models on a mesh: its ``targets/mesh.py``."""
     return importlib.import_module(f"{package(name)}.targets.mesh")

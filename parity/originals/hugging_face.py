@@ -85,10 +85,6 @@ class HuggingFace(TorchModel):
         """Our configuration of a search's model."""
         return config
 
-    def completed(self, weights, question):
-        """Our weights of a search's model."""
-        return weights
-
     def search(self, question, words):
         """What ``generate()`` answers: tokens [B W N] and scores [B W].
 

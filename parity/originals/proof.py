@@ -61,15 +61,16 @@ def prove(dialect, original_class, seed, engines):
     original = original_class(dialect, described)
     original.load(random_state(dialect, original, seed))
     arrays = original.arrays()
-    config = dialect.config(described, arrays)
-    weights = dialect.read(arrays, config)
-    question = sizes.question(config, seed)
+    config, question = original.asked(dialect.config(described, arrays), seed)
+    weights = original.completed(dialect.read(arrays, config), question.source)
     answers = original.run(question)
     loss, grads = original.gradients(question)
     stepped_loss = original.step(question, TRAINING)
     stepped = dialect.read(original.arrays(), config)
     probes = probe_weights(config, seed)
-    original.load(dialect.write(probes, config))
+    original.load(dialect.write({
+        name: probes[name] for name in dialect.wanted(config)}, config))
+    probes = original.completed(probes, question.source)
     again = original.run(question)
 
     def found(port, kind, name, actual, expected, limit=FLOAT64_LIMIT,

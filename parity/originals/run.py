@@ -20,17 +20,21 @@ ORIGINALS = {
     "llama": ("transformers", "hugging_face", "HuggingFace"),
     "torch_nn": ("torch", "torch_nn", "TorchNN"),
     "keras_hub": ("keras_hub", "keras_hub", "KerasHub"),
+    "whisper": ("transformers", "whisper", "Whisper"),
+    "tutorial": ("annalog", "tutorial", "Tutorial"),
 }
+
+#: How the others are installed than by the extra peers.
+APART = {"keras_hub": "the extra peers-keras",
+         "annalog": "it by pip install --no-deps annalog"}
 
 #: The same, of dialects whose searches are compared.
 SEARCHED = {
-    **{name: ORIGINALS[name]
-       for name in ("hf_marian", "bart", "gpt2", "t5", "llama")},
-    "whisper": ("transformers", "whisper", "Whisper"),
-}
+    name: ORIGINALS[name]
+    for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper")}
 
 #: The ports that are proved under their compiler, and from which model on.
-COMPILED, EAGER = ("jax",), 2
+COMPILED, EAGER = ("jax",), 1
 
 #: How many models are searched, and the ports in which all searches are made;
 #: in the others two of each model, and four of the first.
@@ -44,8 +48,8 @@ def original(name, originals=ORIGINALS):
         return f"{name} has no library that can run here; it is read alone"
     need, file, kind = originals[name]
     if importlib.util.find_spec(need) is None:
-        return (f"{name} needs {need}: install the extra peers, or "
-                "peers-keras")
+        return (f"{name} needs {need}: install "
+                + APART.get(need, "the extra peers"))
     return getattr(importlib.import_module(f"parity.originals.{file}"), kind)
 
 

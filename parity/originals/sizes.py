@@ -90,6 +90,11 @@ def question(config, seed):
                  target[:, 1:], config.pad_id)
 
 
+def asked(config, seed):
+    """The configuration of a proof's model, and what the model is asked."""
+    return config, question(config, seed)
+
+
 def random_arrays(arrays, seed):
     """Arrays of these shapes that hide nothing: no scale 1, no bias 0."""
     draw = np.random.default_rng([13, seed])

@@ -5,6 +5,8 @@ import typing
 
 import numpy as np
 
+from parity.originals import sizes
+
 
 class TorchModel:
     """An original in float64 on a CPU, without dropout.
@@ -20,6 +22,10 @@ class TorchModel:
 
     #: What a dialect's names begin with and this model's do not.
     bare = ""
+
+    #: What is drawn for a model of a configuration, and our weights of it.
+    asked = staticmethod(sizes.asked)
+    completed = staticmethod(lambda weights, source: weights)
 
     torch: typing.Any
     model: typing.Any

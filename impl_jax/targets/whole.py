@@ -1,0 +1,44 @@
+"""A Transformer's steps, loss and gradients as one compiled program.
+
+It is compiled once for each shape of the weights and inputs, so that it serves
+a model's other weights as well.
+"""
+
+import functools
+
+import jax
+from flax import nnx
+
+from contract.batch import check_inputs
+from contract.trace import tracing
+from impl_jax.engine import export, to_native, to_numpy
+from impl_jax.loss import cross_entropy
+from impl_jax.parameters import paths
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _answers(graph, state, inputs, labels):
+    def loss_of(state):
+        traced = nnx.merge(graph, state)  # nnx: a new object, with new ids
+        config = traced.config
+        with tracing(paths(traced)) as trace:
+            output = traced(*inputs)
+        return cross_entropy(output, labels, config.pad_id,
+                             config.label_smoothing,
+                             config.smoothing), dict(trace.values)
+
+    return jax.value_and_grad(loss_of, has_aux=True)(state)
+
+
+def answers(model, *inputs):
+    """Every step by name, the loss, and its gradient by every weight.
+
+    Args:
+        inputs: source, target, both masks, and labels.
+    """
+    check_inputs(model.config, *inputs[:-1])
+    graph, state = nnx.split(model)
+    *inputs, labels = (to_native(value, model.home) for value in inputs)
+    (loss, steps), gradients = _answers(graph, state, inputs, labels)
+    return ({name: to_numpy(value) for name, value in steps.items()},
+            to_numpy(loss), export(nnx.merge(graph, gradients)))
