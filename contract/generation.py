@@ -8,7 +8,7 @@ from contract.errors import InputError, is_real, is_whole, one_of
 CHOICES = {
     "method": ("greedy", "beam", "sample"),
     "length_rule": ("paper", "hf_true", "hf_false", "hf_never", "none"),
-    "finishing": ("all", "top"),
+    "finishing": ("all", "top", "first"),
     "unfinished": ("compete", "fallback"),
 }
 
@@ -45,8 +45,9 @@ class GenerationConfig:
             or at any length; "none", 1.
         alpha: α.
         finishing: which of a step's best candidates (2W where one id ends) may
-            finish: "all"; or "top", the best W, as in Hugging Face and
-            fairseq.
+            finish: "all"; "top", the best W, as in Hugging Face; or "first",
+            of these as many as W still lacks, as in fairseq, where none takes
+            the place of one that has finished.
         unfinished: what becomes of hypotheses alive at the greatest length:
             "compete", they finish there as they are; "fallback", they are
             the answer where nothing has finished, their log p undivided, as
@@ -178,7 +179,7 @@ class GenerationConfig:
     @property
     def finishers(self):
         """How many of these, the best, may finish."""
-        return self.beam if self.finishing == "top" else self.candidates
+        return self.candidates if self.finishing == "all" else self.beam
 
     def forced(self, written):
         """The id that has to follow ``written`` tokens, or None."""

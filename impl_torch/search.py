@@ -157,11 +157,11 @@ class Beam(Search):
             grown = torch.where(place == written, token[:, :, None],
                                 follow(tokens, parents))
             ends = self.ends(token) | (written == last)
+            may = self.may_finish(ends & (rank < settings.finishers), finished)
             # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, torch.where(
-                    ends & (rank < settings.finishers),
-                    scores / settings.penalty(written), -math.inf), grown)
+                    may, scores / settings.penalty(written), -math.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(torch.where(ends, -math.inf, scores), w)
             tokens = follow(grown, which)
@@ -178,6 +178,13 @@ class Beam(Search):
         scores = torch.where(none, alive, finished)
         tokens = torch.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
+
+    def may_finish(self, ends, finished):
+        """Which of those that end may finish: bool [B n], the best first."""
+        if self.settings.finishing != "first":
+            return ends
+        left = torch.sum(finished == -math.inf, dim=1, keepdim=True)
+        return ends & (torch.cumsum(ends, 1) <= left)
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""

@@ -200,11 +200,11 @@ class Beam(Search):
             grown = np.where(place == written, token[:, :, None],
                              follow(tokens, parents))
             ends = self.ends(token) | (written == last)
+            may = self.may_finish(ends & (rank < settings.finishers), finished)
             # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, np.where(
-                    ends & (rank < settings.finishers),
-                    scores / settings.penalty(written), -np.inf), grown)
+                    may, scores / settings.penalty(written), -np.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(np.where(ends, -np.inf, scores), w)
             tokens = follow(grown, which)
@@ -221,6 +221,13 @@ class Beam(Search):
         scores = np.where(none, alive, finished)
         tokens = np.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
+
+    def may_finish(self, ends, finished):
+        """Which of those that end may finish: bool [B n], the best first."""
+        if self.settings.finishing != "first":
+            return ends
+        left = np.sum(finished == -np.inf, axis=1, keepdims=True)
+        return ends & (np.cumsum(ends, axis=1) <= left)
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""

@@ -51,7 +51,7 @@ FAIRSEQ = Dialect(
         "ε is 1e-5.",
     ),
     search={"method": "beam", "beam": 5, "alpha": 1.0,
-            "length_rule": "hf_true", "finishing": "top",
+            "length_rule": "hf_true", "finishing": "first",
             "min_tokens": 2},
     fixed={
         "residual": "post", "norm": "layer", "norm_eps": 1e-5,

@@ -134,6 +134,8 @@ def ruled(greedy):
     yield Search("greedy, begin by padding", greedy.replace(bos_id=3), EXACT)
     yield Search("beam 4, as Hugging Face", beam.replace(
         length_rule="hf_true", finishing="top", allow_padding=True), EXACT)
+    yield Search("beam 4, as fairseq", beam.replace(
+        length_rule="hf_true", finishing="first"), EXACT)
     yield Search("beam 4, as Tensor2Tensor", beam.replace(
         unfinished="fallback", max_tokens=4, eos_id=13), EXACT)
     for field, values in ASKED.items():

@@ -6,7 +6,7 @@ import importlib.util
 from contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.originals import searching
-from parity.originals.compiled import Compiled
+from parity.originals.compiled import Compiled, compile_quickly
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
@@ -36,9 +36,8 @@ SEARCHED = {
 #: The ports that are proved under their compiler, and from which model on.
 COMPILED, EAGER = ("jax",), 1
 
-#: How many models are searched, and the ports in which all searches are made;
-#: in the others two of each model, and four of the first.
-MODELS, WHOLLY = 5, ("numpy", "torch")
+#: How many models are searched.
+MODELS = 5
 
 
 def original(name, originals=ORIGINALS):
@@ -80,20 +79,14 @@ def searched(names, models, port_names, on_work=lambda text: None):
         kind = original(name, SEARCHED)
         for seed in range(0 if isinstance(kind, str) else min(models, MODELS)):
             on_work(f"{name}, searches of model {seed}")
-            wholly = {port: engine for port, engine in engines.items()
-                      if port in WHOLLY}
-            rows += searching.search(SYSTEMS[name], kind, seed, wholly)
-            if len(wholly) < len(engines):
-                rows += [row for row in searching.search(
-                    SYSTEMS[name], kind, seed, engines,
-                    asked=searching.brief(seed) if seed else searching.FEW)
-                    if row.port not in wholly]
+            rows += searching.search(SYSTEMS[name], kind, seed, engines)
     return rows
 
 
 def _engines(port_names):
     """The engines of ports, and in sentences which cannot run."""
     left_out, engines = [], {}
+    compile_quickly()
     for port in port_names:
         engine = ports.engine(port)
         if isinstance(engine, NotChecked):

@@ -65,12 +65,6 @@ def every(seed):
         (beam, *RULES[(beam + seed) % len(RULES)]) for beam in range(2, 9)))
 
 
-def brief(seed):
-    """Greedy search, and one beam."""
-    beam = 2 + seed % 3
-    return (1, False, 1.0), (beam, *RULES[(beam + seed) % len(RULES)])
-
-
 def search(dialect, original_class, seed, engines, rows=10, asked=None):
     """A SearchRow for each search of the model that a seed draws.
 

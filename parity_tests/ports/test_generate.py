@@ -455,6 +455,17 @@ def test_only_the_first_w_may_finish(engine):
 
 
 @pytest.mark.long(4)
+def test_the_first_that_finish_stay(engine):
+    """One place is left, and two end that are better than the first one."""
+    with told(engine, {3: 0.5, 2: 0.3, 4: 0.2}, {2: 0.9, 3: 0.1}) as model:
+        best, first = ([tokens for tokens, _ in answers(
+            engine, model, length_rule="hf_true", finishing=word)]
+            for word in ("top", "first"))
+    assert best == [[3, 2, 0], [4, 2, 0]]
+    assert first == [[3, 2, 0], [2, 0, 0]]
+
+
+@pytest.mark.long(4)
 def test_the_unfinished_stand_in_where_nothing_finished(engine):
     """Undivided; and where something has finished, they are no answer."""
     with told(engine, {3: 0.6, 4: 0.4}) as model:

@@ -81,6 +81,10 @@ def _causes():
     yield ("only the first W may finish", "An eos ranked behind them is "
            "dropped, where all candidates may end.", in_beam(
                "rank < settings.finishers", "rank < w"), BEAM, tokens)
+    yield ("one that finishes later takes a place", "A better one puts out "
+           "one that has finished, where all places are taken.", rewritten(
+               "search", "Beam.may_finish", '"first"', '"never"'),
+           "beam 4, as fairseq", tokens)
     yield ("what has no end is not an answer", "At the greatest length only "
            "an eos finishes.", in_beam(
                "(written == last)", "(written == 0)"), BEAM, tokens)
