@@ -26,6 +26,7 @@ COMPILED = {
     "finishing": ("all",),
     "unfinished": ("compete",),
     "min_tokens": (1,),
+    "prompt": ((),),
     "forced_bos_id": (None,),
     "forced_eos_id": (None,),
     "suppress_tokens": ((),),

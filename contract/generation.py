@@ -17,7 +17,7 @@ WHOLE = {"bos_id": 0, "eos_id": 0, "top_k": 0, "max_tokens": 1,
          "min_tokens": 1, "beam": 1, "seed": 0, "no_repeat_ngram": 0}
 
 #: Lists of ids.
-LISTS = ("more_eos_ids", "suppress_tokens", "begin_suppress_tokens")
+LISTS = ("prompt", "more_eos_ids", "suppress_tokens", "begin_suppress_tokens")
 
 #: Real numbers: field -> what fits, and in words.
 REAL = {
@@ -53,10 +53,11 @@ class GenerationConfig:
             the answer where nothing has finished, their log p undivided, as
             in Tensor2Tensor and Flax's examples.
         min_tokens: the least tokens after the bos, the eos included.
-        forced_bos_id, forced_eos_id: the first token and the last one of
-            max_tokens, whatever the model says; None where it decides.
+        prompt: the ids that follow the bos, whatever the model says.
+        forced_bos_id, forced_eos_id: the first token behind them and the last
+            one of max_tokens, in the same way; None where the model decides.
         suppress_tokens, begin_suppress_tokens: ids that are never generated,
-            and those that are not the first.
+            and those that are not the first where the model decides.
         no_repeat_ngram: n, where no n tokens may stand twice in a target, the
             bos counted; 0 where they may.
         allow_padding: whether padding may be generated.
@@ -77,6 +78,7 @@ class GenerationConfig:
     finishing: str = "all"
     unfinished: str = "compete"
     min_tokens: int = 1
+    prompt: tuple = ()
     forced_bos_id: int | None = None
     forced_eos_id: int | None = None
     suppress_tokens: tuple = ()
@@ -148,6 +150,7 @@ class GenerationConfig:
                 "model; choose False.")
         for field, ids in (
                 ("bos_id", (self.bos_id,)),
+                ("prompt", self.prompt),
                 ("forced_bos_id", (self.forced_bos_id or 0,)),
                 ("forced_eos_id", (self.forced_eos_id or 0,)),
                 ("suppress_tokens", self.suppress_tokens),
@@ -181,16 +184,27 @@ class GenerationConfig:
         """How many of these, the best, may finish."""
         return self.candidates if self.finishing == "all" else self.beam
 
+    @property
+    def opening(self):
+        """The ids behind the bos that the model does not choose: a tuple."""
+        forced = self.forced_bos_id
+        return self.prompt + (() if forced is None else (forced,))
+
+    @property
+    def first(self):
+        """How many tokens are written before the first that it chooses."""
+        return 1 + len(self.opening)
+
     def forced(self, written):
         """The id that has to follow ``written`` tokens, or None."""
         if written == self.max_tokens and self.forced_eos_id is not None:
             return self.forced_eos_id
-        return self.forced_bos_id if written == 1 else None
+        return self.opening[written - 1] if written < self.first else None
 
     def banned(self, written):
         """The ids that may not follow ``written`` tokens: a tuple."""
         return (self.suppress_tokens
-                + (self.begin_suppress_tokens if written == 1 else ())
+                + (self.begin_suppress_tokens if written == self.first else ())
                 + (self.eos_ids if written < self.min_tokens else ()))
 
     def penalty(self, length):

@@ -79,8 +79,6 @@ def fields(dialect, described, generation=None, prompt=1):
         made |= _repeats(given["no_repeat_ngram_size"], prompt, undone)
     if prompt == 1 and "forced_bos_token_id" in given:
         made["forced_bos_id"] = given["forced_bos_token_id"]
-    if "forced_bos_id" in made and "begin_suppress_tokens" in made:
-        undone.append("begin_suppress_tokens after forced_bos_token_id")
     made |= _method(given, undone) | _lengths(given, prompt)
     ends = (made["eos_id"], *made.get("more_eos_ids", ()))
     if words := _suppressed(given, ends, undone):

@@ -38,6 +38,7 @@ EXPONENTS = (0.0, 0.6, 1.0, 1.7)
 #: What a search is asked beside its choices and switches: field -> values.
 ASKED = {
     "bos_id": (7, 3), "min_tokens": (1, 4), "forced_bos_id": (None, 0),
+    "prompt": ((), (4, 11)),
     "forced_eos_id": (None, 5), "suppress_tokens": ((), (1, 13)),
     "begin_suppress_tokens": ((), (0, 5, 16)),
     "more_eos_ids": ((), (9, 2)), "no_repeat_ngram": (0, 2),

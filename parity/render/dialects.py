@@ -141,17 +141,16 @@ def searched(searches):
 
 
 def heard(file, answers):
-    """What each port heard in a sound, and how far its logits are off."""
+    """What each port heard in a sound, and how far its log p is off."""
     table = Table(box=None, pad_edge=False, header_style="bold", title=file,
                   title_justify="left")
     for title in ("port", "text", "error", "seconds"):
         table.add_column(title)
     first = answers[0]
     for one in answers:
-        same = one.logits.shape == first.logits.shape
-        error = relative_error(one.logits, first.logits)[0] if same else None
-        table.add_row(one.port, one.text, "" if error is None
-                      else number(error), f"{one.seconds:.1f}")
+        error = relative_error(one.score, first.score)[0]
+        table.add_row(one.port, one.text, number(error),
+                      f"{one.seconds:.1f}")
     return table
 
 

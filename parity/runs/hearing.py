@@ -1,7 +1,8 @@
 """From sound to text: Whisper's stacks in any of the four.
 
-The log-mel picture and the two convolutions are computed once, in NumPy, and so
-are the tables at both ends; the encoder and the decoder are the port's.
+The log-mel picture and the two convolutions are computed once, in NumPy; their
+frames are the source's table of a model of this sound alone, and all that
+follows is the port's: its search with its keys and values kept.
 """
 
 import dataclasses
@@ -11,9 +12,8 @@ import numpy as np
 import tokenizers
 
 from contract import sound
-from contract.components import WHOLE
 from contract.errors import InputError
-from contract.weights import part
+from contract.generation import GenerationConfig
 from parity import ports
 from parity.runs import exchange
 
@@ -37,14 +37,14 @@ class Hearing:
         port: whose.
         text: what was said.
         tokens: its ids, the prompt among them.
-        logits: float [N V], by which each token after the prompt was chosen.
+        score: the sum of log p of the tokens after the prompt.
         seconds: how long the port took.
     """
 
     port: str
     text: str
     tokens: list
-    logits: np.ndarray
+    score: float
     seconds: float
 
 
@@ -69,11 +69,20 @@ class Listener:
             self._id, (BEGIN, NO_TIMES, END))
         original = {**description["original"],
                     **exchange.generation(path.parent)}
-        self.never = original.get(
-            "suppress_ids", original.get("suppress_tokens")) or []
-        self.never_first = original.get(
-            "suppress_ids_begin", original.get("begin_suppress_tokens")) or []
+        self.never = self._listed(original, "suppress_ids", "suppress_tokens")
+        self.never_first = self._listed(
+            original, "suppress_ids_begin", "begin_suppress_tokens")
         self.languages = self._languages(original)
+
+    @staticmethod
+    def _listed(original, *keys):
+        """The ids of the first key that is told; [-1] there means none."""
+        key = next((key for key in keys if original.get(key)), None)
+        ids = original.get(key, [])
+        if not isinstance(ids, list):
+            raise InputError(f"{key} in the model's files is no list of ids; "
+                             "fetch them again.")
+        return [i for i in ids if i != -1]
 
     def _languages(self, original):
         """The ids of the languages that it hears; [] of a model of one."""
@@ -105,43 +114,29 @@ class Listener:
         """What one port hears, by greedy search; a Hearing."""
         start = time.perf_counter()
         engine = ports.ready(port)
-        arrays = {name: np.asarray(array, dtype)
-                  for name, array in self.arrays.items()}
-        encoder, decoder = (
-            engine.build(stack, self.config, part(arrays, f"{stack}."), dtype)
-            for stack in ("encoder", "decoder"))
-        x = vectors.astype(dtype) + arrays["source_positions.table"]
-        everything = np.ones((1, 1, 1, x.shape[1]), bool)
-        memory = engine.run(encoder, x, everything)["output"]
-        table = arrays["target_embedding.table"]
-
-        def next_logits(tokens):
-            """The score of every token that may come next: [V]."""
-            length = len(tokens)
-            y = table[tokens] + arrays["target_positions.table"][:length]
-            earlier = np.tri(length, dtype=bool)[None, None]
-            decoded = engine.run(decoder, y[None], memory, everything,
-                                 earlier, **WHOLE["decoder"])["output"]
-            return decoded[0, -1] @ table.T
-
-        tokens, logits = [self.begin], []
+        frames = 1 + np.arange(vectors.shape[1])  # 0 is padding, of which none
+        config = self.config.replace(source_vocab=1 + len(frames), pad_id=0)
+        model = engine.build("transformer", config, {
+            **self.arrays, "source_embedding.table": np.concatenate(
+                [0 * vectors[0, :1], vectors[0]])}, dtype)
+        settings = GenerationConfig(
+            bos_id=self.begin, eos_id=self.end, allow_padding=True,
+            max_tokens=1, suppress_tokens=sorted(
+                set(range(config.target_vocab)) - set(self.languages)))
+        prompt = []
         if self.languages:
-            heard = next_logits(tokens)[self.languages].argmax()
-            tokens += [self.languages[heard], self._id(TRANSCRIBE)]
-        tokens.append(self.no_times)
-        most = min(most, self.config.max_length - len(tokens))
-        for _ in range(most):
-            logits.append(next_logits(tokens))
-            tokens.append(self._choice(logits[-1], first=len(logits) == 1))
-            if tokens[-1] == self.end:
-                break
+            heard = engine.generate(
+                model, frames[None], settings.check(config))["tokens"]
+            prompt = [int(heard[0, 0, 1]), self._id(TRANSCRIBE)]
+        prompt.append(self.no_times)
+        settings = settings.replace(
+            prompt=prompt, suppress_tokens=self.never,
+            begin_suppress_tokens=self.never_first, max_tokens=min(
+                most + len(prompt), config.max_length - 1))
+        heard = engine.generate(model, frames[None], settings.check(config))
+        tokens = heard["tokens"][0, 0].tolist()
+        if self.end in tokens:
+            tokens = tokens[:1 + tokens.index(self.end)]
         return Hearing(port, self.tokenizer.decode(tokens).strip(), tokens,
-                     np.stack(logits), time.perf_counter() - start)
-
-    def _choice(self, logits, first):
-        """The likeliest token that may stand here."""
-        allowed = logits.copy()
-        allowed[self.never] = -np.inf
-        if first:
-            allowed[self.never_first] = -np.inf
-        return int(allowed.argmax())
+                       float(heard["scores"][0, 0]),
+                       time.perf_counter() - start)
