@@ -109,6 +109,11 @@ def _causes():
                        0 if self.settings.forced(written) is None
                        else log_probs))),
            "beam 4, forced_bos_id 0", tokens)
+    yield ("a prompt is left to the model", "Of what is forced, the end alone "
+           "is.", rewritten(
+               "search", "Search.allowed", "forced is not None",
+               "forced is not None and written > self.settings.first"),
+           "beam 4, prompt (4, 11)", tokens)
     yield ("an end may come one token too soon", "The bos is counted among "
            "the least tokens.", banned("written + 1"),
            "beam 4, min_tokens 4", tokens)

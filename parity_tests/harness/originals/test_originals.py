@@ -59,7 +59,7 @@ def test_every_port_is_proved(port, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("name", run.ORIGINALS)
 def test_a_port_is_proved_under_its_compiler(name):
-    """As the command does from the third model on, where JAX is slow."""
+    """As the command does from the second model on, where JAX is slow."""
     original(name), usable("jax")
     findings, _ = run.proved([name], [run.EAGER], ["numpy", "jax"])
     assert [one for one in findings if not one.matches] == []
@@ -118,10 +118,12 @@ def test_a_wrong_epsilon_is_seen():
 
 def test_what_cannot_run_is_said(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    findings, left_out = run.proved(["torch_nn", "tutorial"], [0], ["numpy"])
+    findings, left_out = run.proved(
+        ["torch_nn", "tutorial", "t2t"], [0], ["numpy"])
     assert findings == []
     assert "install the extra peers" in left_out[0]
-    assert "no library that can run here" in left_out[1]
+    assert "pip install --no-deps annalog" in left_out[1]
+    assert "no library that can run here" in left_out[2]
 
 
 def test_drawn_models_hide_nothing():
