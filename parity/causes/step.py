@@ -41,10 +41,10 @@ class StepSearch:
         """The Explanations of this step; [] where nothing is identified."""
         read, pairs = self.pairs(families)
         if not pairs:
-            explanations = self.leak(read) if read else []
-            if explanations:
-                return explanations
+            exactly = read
             read, pairs = self.pairs_inside(families, read)
+            if not pairs and exactly and (leak := self.leak(exactly)):
+                return leak
             if read is None:
                 self.known.append(
                     "a's own numbers could not be computed anew.")
