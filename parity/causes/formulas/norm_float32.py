@@ -14,6 +14,9 @@ from parity.causes.formulas.narrow import (
 #: How many means are tried of a row: few first, then of what is left many.
 MEANS = 9, 65, 513
 
+#: How many rows are tried first.
+FEW = 8
+
 #: How many float32 numbers off a root may be.
 STEPS = sorted(range(-UNITS, UNITS + 1), key=abs)
 
@@ -83,25 +86,31 @@ def computed(x, seen, scale, bias, mean, root):
     x, scale, bias = single(x), single(scale), single(bias)
     result, off = np.full(x.shape, np.nan), np.zeros((len(x), 2))
     size = np.sqrt((x * x).mean(-1)) + TINY
-    left = np.arange(len(x))  # rows that did not come out yet
-    for count in MEANS[:1] if mean is None else MEANS:
+
+    def search(rows, count):
+        """Fill what comes out of these rows; those that did not are left."""
         for step in STEPS:
             for order, bounds in ORDERS:
-                inverse = neighbour(1 / root[left], step)
-                for each in [np.zeros_like(root[left])] if mean is None else (
-                        means(x[left], seen[left], inverse, scale, bias,
-                              bounds, count)):
-                    for y in order(x[left], each, inverse, scale, bias):
-                        same = (y == seen[left]).all(-1)
-                        rows = left[same]
-                        result[rows] = y[same]
-                        off[rows, 0] = (
-                            inverse[same] * root[rows] - 1)[:, 0] / UNIT
+                inverse = neighbour(1 / root[rows], step)
+                some = [np.zeros_like(inverse)] if mean is None else means(
+                    x[rows], seen[rows], inverse, scale, bias, bounds, count)
+                for each in some:
+                    for y in order(x[rows], each, inverse, scale, bias):
+                        same = (y == seen[rows]).all(-1)
+                        done = rows[same]
+                        result[done] = y[same]
+                        off[done, 0] = (
+                            inverse[same] * root[done] - 1)[:, 0] / UNIT
                         if mean is not None:
-                            off[rows, 1] = (each[same] - mean[rows])[:, 0] / (
-                                size[rows] * UNIT)
-                    # each of these has the rows that were left before it
-                left = left[np.isnan(result[left]).any(-1)]
-                if not left.size:
-                    return result, off
+                            off[done, 1] = (each[same] - mean[done])[:, 0] / (
+                                size[done] * UNIT)
+                rows = rows[np.isnan(result[rows]).any(-1)]
+                if not rows.size:
+                    return rows
+        return rows
+    left = np.arange(len(x))
+    if 2 * len(search(left[:FEW], MEANS[0])) > len(left[:FEW]):
+        return result, off  # most rows of one that is would have come out
+    for count in MEANS[:1] if mean is None else MEANS:
+        left = search(left, count)
     return result, off
