@@ -22,6 +22,7 @@ NEEDS = {
     "torch": {"torch": "2.6"},
     "keras": {"keras": "3.15", "tensorflow": "2.20"},
     "jax": {"jax": "0.10", "flax": "0.12.8"},
+    "mlx": {"mlx": "0.32"},
 }
 
 #: How far a port gives way to those that work beside it and take longer: the
