@@ -221,7 +221,8 @@ def generate(model, source, settings, rows=None):
     with on(model.home):
         tokens, scores = SEARCHES[settings.method](
             model, to_native(source, model.home), settings, rows).run()
-        return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
+        return {"tokens": to_numpy(tokens.astype(mx.int64)),  # mlx: or int32
+                "scores": to_numpy(scores)}
 
 
 def masks(source, target, pad_id, device="cpu"):
