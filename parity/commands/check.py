@@ -100,7 +100,7 @@ def check(
     with told_plainly():
         known = ports.known_ports()
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
-        names = ports.split_words(port or ["all"], known, "port")
+        names = ports.chosen(port)
         dtypes = ports.split_words(
             dtype or ["float64", "float32"], DTYPES, "dtype")
         every = any("all" in words.replace(",", " ").split()

@@ -51,7 +51,7 @@ def path_of(column, name, root):
 
 def columns():
     """The names of the four columns, the reference's first."""
-    return ("numpy", *ports.known_ports())
+    return ("numpy", *ports.usual_ports())
 
 
 def title(column):

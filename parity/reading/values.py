@@ -123,7 +123,7 @@ class Values(Shipped):
     def __init__(self, port_names, on_part=lambda text: None):
         super().__init__()
         self.not_checked = {}
-        for column in ports.known_ports():
+        for column in ports.usual_ports():
             if column not in port_names:
                 self.not_checked[column] = "it was not asked for"
                 continue
