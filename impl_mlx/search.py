@@ -55,7 +55,8 @@ class Search:
             return mx.where(
                 token == forced, mx.zeros_like(log_probs), -math.inf)
         banned = mx.array(self.settings.banned(written), mx.int32)
-        banned = mx.any(token[:, None] == banned, axis=-1) | self.repeats(tokens, written)
+        banned = (mx.any(token[:, None] == banned, axis=-1)
+                  | self.repeats(tokens, written))
         return mx.where(banned, -math.inf, log_probs)
 
     def repeats(self, tokens, written):

@@ -32,10 +32,10 @@ ORDER = ("embedding", "positional", "masks", "layer_norm", "attention",
          "parameters")
 
 TITLES = {"numpy": "NumPy", "torch": "PyTorch", "keras": "Keras",
-          "jax": "JAX"}
+          "jax": "JAX", "mlx": "MLX"}
 
 #: How a line that a framework forces says so.
-FORCED = re.compile(r"# (torch|keras|nnx): ?(.*)$")
+FORCED = re.compile(r"# (torch|keras|nnx|mlx): ?(.*)$")
 
 #: Where the reason of a forced line ends, if a comment follows it.
 OTHER_WORDS = re.compile(r"# (\[|Steps? [\d, and]+ of )")
