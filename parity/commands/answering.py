@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from contract.errors import InputError, amount, one_of, visible
+from contract.errors import InputError, amount, visible
 from contract.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, USAGE
