@@ -1,7 +1,6 @@
 """The port's one face to the harness."""
 
 import contextlib
-import importlib.metadata
 
 import ml_dtypes
 import mlx.core as mx
@@ -32,7 +31,7 @@ SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 def versions():
     """What computes here, by name."""
-    return {"mlx": importlib.metadata.version("mlx")}
+    return {"mlx": mx.__version__}
 
 
 def set_precision():
@@ -50,10 +49,11 @@ def devices():
 
 def to_native(value, device):
     """An array as MLX's, of the same dtype."""
-    value = np.asarray(value)
-    if value.dtype == np.float64:  # mlx: else it turns float32
-        return mx.array(value, mx.float64)
-    return mx.array(value)
+    value = np.asarray(value, order="C")  # mlx: takes none turned round
+    with on(device):
+        if value.dtype == np.float64:  # mlx: else it turns float32
+            return mx.array(value, mx.float64)
+        return mx.array(value)
 
 
 def to_numpy(array):

@@ -83,7 +83,9 @@ class Trainer:
             weight, self.m[i], self.v[i] = self.optimizer.update(
                 getattr(owner, attribute), gradients[i], self.m[i], self.v[i],
                 *settings)
-            setattr(owner, attribute, weight)
+            # mlx: it is laid out as its gradient, and a product's rounding
+            # follows that
+            setattr(owner, attribute, mx.contiguous(weight))
         # mlx: lazy; unasked, the steps would pile up
         mx.eval(weights_of(self.model), self.m, self.v)
         return loss, norm, settings[0]
