@@ -96,7 +96,7 @@ $(READY): pyproject.toml constraints.txt
 	    sleep 1; passed=$$((passed + 1)); \
 	    if [ $$((passed % 15)) = 0 ]; then \
 	        echo "  $$passed s, $$(du -sm .venv | cut -f 1) MB:" \
-	            "$$(grep -E '^ *(Collecting|Processing|Downloading|Using|Installing) ' \
+	            "$$(grep -aE '^ *(Collecting|Processing|Downloading|Using|Installing) ' \
             .venv/install.log | tail -n 1 | cut -c 1-50)"; fi; \
 	done; wait $$pip || { cat .venv/install.log; exit 1; }
 	@touch $@

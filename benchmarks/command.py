@@ -9,6 +9,7 @@ import importlib
 import pathlib
 import tempfile
 
+import typer
 from rich.table import Table
 
 from benchmarks import harness, workload
@@ -283,6 +284,10 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         plot: a file for a picture of the ratios, or None.
         profile: whether it is also told where the time goes.
         html: a file for a page, or None.
+
+    Raises:
+        typer.Exit: status 1, after all else, if a work was not timed since an
+            implementation computes something else.
     """
     for work in works if against else ():
         one_of(against, known_to(work), f"implementation of {work}")
@@ -290,14 +295,19 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
     options = {"ports": ports, "against": against, "quick": quick,
                "settled": harness.settle(threads, -1), "rounds": rounds,
                "repeats": repeats, "loud": loud, "profile": profile}
-    every, lines, parts = [], [], []
+    every, lines, parts, off = [], [], [], []
     for work in works:
-        rows, caption, of_parts = (
-            TIMED[work](options, notes) if work in TIMED
-            else passes(work, options, notes))
+        try:
+            rows, caption, of_parts = (
+                TIMED[work](options, notes) if work in TIMED
+                else passes(work, options, notes))
+        except SystemExit as failure:  # the other works are timed all the same
+            off.append(f"Not timed: {work}; {failure}")
+            continue
         every += rows
         lines += [*caption, *not_measured(work, ports)]
         parts += of_parts
+    lines = [*off, *lines]
     if quick:
         lines.insert(0, "A tiny model, to see that all runs: its times say "
                      "nothing.")
@@ -314,3 +324,5 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
     if plot:
         from benchmarks.plot import draw
         draw(every, plot)
+    if off:
+        raise typer.Exit(1)

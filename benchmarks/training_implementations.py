@@ -13,8 +13,10 @@ from benchmarks.products import Ready, Timed
 from benchmarks.workload import pairs as batch
 from contract.training import TrainingConfig
 
-#: Adam by the paper, at a learning rate whose effect can be seen in one step.
-TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-4)
+#: Adam by the paper, at a learning rate at which a step takes 1 % off the loss.
+#: Ten times that, and float32 decides it: Adam moves a weight whose gradient
+#: is near 0 as far as any other, up or down, and the third loss is off by 2e-5.
+TRAINING = TrainingConfig(schedule="constant", learning_rate=1e-5)
 
 #: The losses that are compared; after the first, Adam's work is in them.
 STEPS = 3

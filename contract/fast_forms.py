@@ -31,8 +31,6 @@ COMPILED = {
     "forced_eos_id": (None,),
     "suppress_tokens": ((),),
     "begin_suppress_tokens": ((),),
-    "more_eos_ids": ((),),
-    "no_repeat_ngram": (0,),
     "allow_padding": (False,),
 }
 

@@ -7,6 +7,7 @@ alike, and a shift to the right has the sign's copies masked away.
 import math
 import zlib
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -24,6 +25,15 @@ def _unsigned(x):
     return ops.bitwise_and(ops.cast(x, "int64"), np.int64(0xFFFFFFFF))
 
 
+def _traced(function):
+    """A function that TensorFlow traces once for many calls."""
+    if keras.backend.backend() != "tensorflow":
+        return function
+    import tensorflow as tf
+    return tf.function(function, autograph=False, reduce_retracing=True)
+
+
+@_traced  # keras: one call in the place of 150
 def threefry2x32(key, x0, x1):
     """Encrypt counters, two uint32 words each, with 20 rounds."""
     k = (key[0], key[1],

@@ -22,7 +22,12 @@ NEEDS = {
     "torch": {"torch": "2.6"},
     "keras": {"keras": "3.15", "tensorflow": "2.20"},
     "jax": {"jax": "0.10", "flax": "0.12.8"},
+    "mlx": {"mlx": "0.32"},
 }
+
+#: The ports that are asked only where they are named. "all", and no name, mean
+#: the others, and the site has no column of theirs.
+ONLY_NAMED = {"mlx"}
 
 #: How far a port gives way to those that work beside it and take longer: the
 #: niceness of its process.
@@ -41,6 +46,11 @@ def known_ports():
              for path in PACKAGES.glob("impl_*/engine.py")}
     first = [name for name in NEEDS if name in names]
     return (*first, *sorted(names - set(first)))
+
+
+def usual_ports():
+    """The known ports that are asked where none is named."""
+    return tuple(name for name in known_ports() if name not in ONLY_NAMED)
 
 
 def package(name):
@@ -182,6 +192,13 @@ def meshes(name):
     return importlib.import_module(f"{package(name)}.targets.mesh")
 
 
+def mixed(name):
+    """A port's mixed precision, its ``targets/mixed.py``; None if it has none.
+    """
+    file = folder(name) / "targets" / "mixed.py"
+    return module_of(name, "targets.mixed") if file.is_file() else None
+
+
 def exporter(name):
     """What writes a port's models as ONNX: its ``targets/onnx.py``."""
     return importlib.import_module(f"{package(name)}.targets.onnx")
@@ -234,12 +251,28 @@ def require(names):
     return unavailable
 
 
-def split_words(values, allowed, what, spaces=True):
+def chosen(values, reference=False):
+    """The ports that words name; where there are none, the usual ones.
+
+    Args:
+        values: as split_words takes them, or None.
+        reference: whether "numpy" is one of them.
+
+    Raises:
+        InputError: a word is no port, or there is none in values.
+    """
+    first = ("numpy",) if reference else ()
+    return split_words(values or ["all"], (*first, *known_ports()), "port",
+                       usual=(*first, *usual_ports()))
+
+
+def split_words(values, allowed, what, spaces=True, usual=None):
     """Words separated by commas, or repeated; ``all`` means all.
 
     Args:
         spaces: whether spaces separate words too; an allowed word that has
             some is taken as it stands.
+        usual: what ``all`` means, if not all that are allowed.
 
     Raises:
         InputError: a word is not among those allowed, or there is none.
@@ -251,9 +284,12 @@ def split_words(values, allowed, what, spaces=True):
     if not words:
         raise InputError(
             f"no {what} is given; choose from {', '.join(allowed)}.")
-    if "all" in words:
+    if "all" in words and not usual:
         return list(allowed)
-    return list(dict.fromkeys(one_of(w, allowed, what) for w in words))
+    return list(dict.fromkeys(
+        name for word in words for name in (
+            usual if word == "all" and usual
+            else [one_of(word, allowed, what)])))
 
 
 def module_of(name, file):

@@ -48,6 +48,7 @@ MODES: dict[str, tuple] = {
     "keras on torch": ("aot_eager",),
     "keras on openvino": (OPENVINO,),
     "jax": ("jit", "export", ONNX),
+    "mlx": ("compile",),
 }
 
 #: A number of devices along an axis.

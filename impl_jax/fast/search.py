@@ -101,6 +101,24 @@ class Search(search.Beam):
                 self.source_mask)
         return self.answer(decoded)
 
+    def allowed(self, log_probs, tokens, written):
+        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
+        n = self.settings.no_repeat_ngram
+        if not 0 < n < self.length:
+            return log_probs
+        token = jnp.arange(log_probs.shape[-1])
+        before = functools.partial(
+            jax.lax.dynamic_slice_in_dim, slice_size=n - 1, axis=1)
+        last = before(tokens, written - n + 1)
+
+        def mark(end, found):
+            same = jnp.all(before(tokens, end - n + 1) == last, axis=-1)
+            return found | (same[:, None] & (token == tokens[:, end, None]))
+
+        return jnp.where(jax.lax.fori_loop(
+            n - 1, written, mark, jnp.zeros(log_probs.shape, bool)),
+            -jnp.inf, log_probs)
+
     def reorder(self, parents, written):
         """Let each row continue another row of its source: int [R]."""
         if self.kept is not None:
@@ -179,13 +197,13 @@ def _one_by_one(graph, weights, source, encoded, draws, settings, numbers):
 
     def write(state):
         written, tokens, scores, finished, run.kept = state
-        log_probs = run.next(tokens, written)
+        log_probs = run.allowed(run.next(tokens, written), tokens, written)
         token = chosen(log_probs, numbers, draws[:, written])
         log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
         scores = scores + jnp.where(finished, 0, log_p[:, 0])
         token = jnp.where(finished, run.pad_id, token)
         tokens = tokens.at[:, written].set(token)
-        finished = finished | (token == settings.eos_id)
+        finished = finished | run.ends(token)
         return written + 1, tokens, scores, finished, run.kept
 
     _, tokens, scores, _, _ = jax.lax.while_loop(goes_on, write, (
@@ -208,7 +226,7 @@ def beam_of_one(model, source, settings, penalties):
     """Greedy search, its scores over the penalty."""
     tokens, scores = one_by_one(
         model, source, settings.replace(method="greedy"), None)
-    ends = tokens[:, :, 1:] == settings.eos_id
+    ends = jnp.isin(tokens[:, :, 1:], jnp.array(settings.eos_ids))
     written = jnp.where(jnp.any(ends, axis=-1), 1 + jnp.argmax(ends, axis=-1),
                         settings.max_tokens)
     return tokens, scores / penalties[written]
@@ -231,12 +249,13 @@ def _beam_search(graph, weights, source, encoded, settings, numbers):
 
     def write(state):
         written, tokens, alive, finished_tokens, finished, run.kept = state
-        log_probs = run.next(tokens.reshape(b * w, -1), written)
+        rows = tokens.reshape(b * w, -1)
+        log_probs = run.allowed(run.next(rows, written), rows, written)
         candidates = alive[:, :, None] + log_probs.reshape(b, w, -1)
         scores, which = run.top(candidates.reshape(b, -1), count)
         parents, token = which // vocab, which % vocab
         grown = follow(tokens, parents).at[:, :, written].set(token)
-        ends = token == settings.eos_id
+        ends = run.ends(token)
         finished, finished_tokens = run.best(
             finished, finished_tokens, jnp.where(
                 ends, scores / numbers.penalties[written], -jnp.inf), grown)

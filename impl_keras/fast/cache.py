@@ -28,7 +28,7 @@ def attend(attention, x, key, value, mask):
     return attention.output_dense(attention.merge(context))
 
 
-def _at(*places):
+def at(*places):
     """Where a slice begins, numbers and tensors alike."""
     # JAX wants them all of one dtype.
     return tuple(ops.convert_to_tensor(place, "int32") for place in places)
@@ -66,7 +66,7 @@ def decode_one(model, token, position, cache, pairs, source_mask):
     for layer, (key, value), pair in zip(model.decoder.layers, cache, pairs):
         y = layer.self_attention_residual.before(x)
         key, value = (
-            ops.slice_update(old, _at(0, 0, position, 0), one)
+            ops.slice_update(old, at(0, 0, position, 0), one)
             for old, one in zip(
                 (key, value), keys_and_values(layer.self_attention, y)))
         y = attend(layer.self_attention, y, key, value, written)

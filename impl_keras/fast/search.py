@@ -15,7 +15,7 @@ from keras import ops
 
 from impl_keras import search
 from impl_keras.fast.cache import (
-    decode_one, memory_pairs, new_cache, reorder)
+    at, decode_one, memory_pairs, new_cache, reorder)
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
@@ -67,7 +67,7 @@ def beam_of_one(model, source, settings):
     """Greedy search, its scores over the penalty."""
     tokens, scores = run(
         model, source, settings.replace(method="greedy"), None)
-    ends = tokens[:, :, 1:] == settings.eos_id
+    ends = ops.isin(tokens[:, :, 1:], ops.array(settings.eos_ids, "int32"))
     written = ops.where(
         ops.any(ends, axis=-1), 1 + ops.argmax(ops.cast(
             ends, "int32"), axis=-1), settings.max_tokens)
@@ -143,6 +143,35 @@ class Search(search.Search):
             decoded = ops.take(decoded, last, axis=1)[:, None]
         return self.answer(decoded)
 
+    def allowed(self, log_probs, tokens, written):
+        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
+        n = self.settings.no_repeat_ngram
+        if not 0 < n < self.length:
+            return log_probs
+        token = ops.arange(log_probs.shape[-1], dtype="int32")
+
+        def before(end):
+            first = ops.maximum(end - n + 1, 0)
+            return ops.slice(
+                tokens, at(0, first), (tokens.shape[0], n - 1))
+
+        last = before(written)
+
+        def mark(end, found):
+            same = ops.all(before(end) == last, axis=-1)
+            ending = ops.take(tokens, end, axis=1)[:, None]
+            return found | (same[:, None] & (token == ending))
+
+        return ops.where(ops.fori_loop(
+            n - 1, written, mark, ops.zeros(log_probs.shape, "bool")),
+            -math.inf, log_probs)
+
+    def ends(self, token):
+        """Whether each token is one of the eos ids: bool [*], of int [*]."""
+        # keras: its isin asks for values, which a traced tensor has not
+        return ops.any(token[..., None] == np.array(
+            self.settings.eos_ids, np.int32), axis=-1)
+
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
         self.state = reorder(self.state, parents)
@@ -163,20 +192,21 @@ class Greedy(Search):
 
     def run(self, numbers):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
-        b, settings = self.rows, self.settings
+        b = self.rows
 
         def going_on(written, tokens, scores, finished, state):
             return (written < self.length) & ~ops.all(finished)
 
         def write(written, tokens, scores, finished, state):
             self.state = state
-            log_probs = self.next(tokens, written)
+            log_probs = self.allowed(
+                self.next(tokens, written), tokens, written)
             token = self.choose(log_probs, written, numbers)
             log_p = ops.take_along_axis(log_probs, token[:, None], axis=-1)
             scores = scores + ops.where(finished, np.float64(0), log_p[:, 0])
             token = ops.where(finished, self.pad_id, ops.cast(token, "int32"))
             tokens = ops.where(self.place == written, token[:, None], tokens)
-            finished = finished | (token == settings.eos_id)
+            finished = finished | self.ends(token)
             return written + 1, tokens, scores, finished, self.state
 
         _, tokens, scores, _, _ = ops.while_loop(going_on, write, (
@@ -226,7 +256,9 @@ class Beam(Search, search.Beam):
 
         def write(written, tokens, alive, finished_tokens, finished, state):
             self.state = state
-            log_probs = self.next(ops.reshape(tokens, (b * w, -1)), written)
+            rows = ops.reshape(tokens, (b * w, -1))
+            log_probs = self.allowed(
+                self.next(rows, written), rows, written)
             candidates = alive[:, :, None] + ops.reshape(
                 log_probs, (b, w, vocab))
             scores, which = self.top(
@@ -234,7 +266,7 @@ class Beam(Search, search.Beam):
             parents, token = which // vocab, which % vocab
             grown = ops.where(self.place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = token == settings.eos_id
+            ends = self.ends(token)
             finished, finished_tokens = self.best(
                 finished, finished_tokens, ops.where(
                     ends, scores / ops.take(numbers.penalties, written),

@@ -128,7 +128,7 @@ class Findings:
             self.lose(row, row, [why + size])
 
     def judge_gradients(self, rows):
-        """Take gradients for rounding that differ by little more than outputs.
+        """Mark gradients that may be rounding: little more than outputs' is.
 
         Args:
             rows: those of outputs and inputs, all shown to be rounding.
@@ -144,8 +144,8 @@ class Findings:
         if all(row.rounding for row in gradients):
             self.note(
                 f"Gradients differ by at most {largest}, no more than "
-                f"{MAGNIFIED} times what outputs do: that is taken for "
-                "float32's rounding, and is not shown to the bit.")
+                f"{MAGNIFIED} times what outputs do: that may be float32's "
+                "rounding, and is not shown to the bit.")
         else:
             self.note(
                 "Every output is equal but for float32 inside; gradients "

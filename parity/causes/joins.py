@@ -7,12 +7,13 @@ import numpy as np
 
 from parity.causes import fit
 from parity.causes.cause import OTHER, PRECISION
+from parity.causes.cut_tables import first_positions
 from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.attention import UNCAPPED
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
 from parity.matching.pairs import USER, VALUES
-from parity.numerics.words import apart
+from parity.numerics.words import apart, listed
 from parity.tracing.trace import MODULE, WHOLE
 
 
@@ -270,6 +271,12 @@ class Joins:
                                           len(mine.sources) == 1)
                 if difference:
                     return difference
+                firsts = first_positions(
+                    (self.a, self.b), (gone[0], left[0]),
+                    self.names.parameters)
+                if firsts and firsts[0] != firsts[1]:
+                    return Told("first position", *map(str, firsts), *(
+                        {"first position": first} for first in firsts))
         return self.elsewhere(mine, other, gone, left)
 
     def elsewhere(self, mine, other, gone, left):
@@ -282,9 +289,18 @@ class Joins:
                for value in gone) and all(
                    any(place in self.places for place in value.places)
                    for value in left):
-            return Told("input", in_words(mine), in_words(other),
-                        found_b={"input": OTHER})
+            words = [in_words(mine), in_words(other)]
+            if words[0] == words[1]:  # of other modules of the same name
+                words[1] += f" ({self.counterparts(left)} in a)"
+            return Told("input", *words, found_b={"input": OTHER})
         return UNSURE
+
+    def counterparts(self, values):
+        """What b's Values are in a, in words."""
+        return listed([next(
+            f"{path}'s {what}" for place in value.places
+            if place in self.places
+            for what, path, _ in [self.places[place]]) for value in values])
 
     @staticmethod
     def added(expression, values, trace):

@@ -41,10 +41,10 @@ class StepSearch:
         """The Explanations of this step; [] where nothing is identified."""
         read, pairs = self.pairs(families)
         if not pairs:
-            explanations = self.leak(read) if read else []
-            if explanations:
-                return explanations
+            exactly = read
             read, pairs = self.pairs_inside(families, read)
+            if not pairs and exactly and (leak := self.leak(exactly)):
+                return leak
             if read is None:
                 self.known.append(
                     "a's own numbers could not be computed anew.")
@@ -163,6 +163,7 @@ class StepSearch:
             mine, other, evidence = next(iter(candidates.values()))
             candidates = {"": (mine, other, [each for each in evidence
                                              if _said(each) in shared])}
+        candidates = either(candidates)
         if len(candidates) > 1:
             self.known.append("Several causes account for b's numbers: " + (
                 "; or ".join(listed([f"{c}: {two}" for c, _, two in key])
@@ -295,6 +296,26 @@ def plainest(candidates, known):
             known.append(f"With {setting} {values} they come out as well.")
             return {one: candidates[one]}
     return candidates
+
+
+def either(candidates):
+    """Causes that are one number here, under several names, as one: "x or y".
+
+    So is 1/√d_model where it is 1/d_k: the replays err by the same.
+
+    Args:
+        candidates: {causes as they are told: (Fit, Fit, [(Change, error)])}.
+    """
+    first = next(iter(candidates))
+    if len(candidates) < 2 or len(first) != 1 or any(
+            len(key) != 1 or key[0][:2] != first[0][:2] for key in candidates):
+        return candidates
+    mine, other, [(change, gap)] = candidates[first]
+    if any((two.error, more[0][1]) != (other.error, gap)
+           for _, two, more in candidates.values()):
+        return candidates
+    words = " or ".join(key[0][2] for key in candidates)
+    return {first: (mine, other, [(change._replace(in_b=words), gap)])}
 
 
 def decimals(text):

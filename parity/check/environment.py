@@ -3,7 +3,7 @@
 import os
 import platform
 
-from parity.check import workers
+from parity.check import asked
 from parity.ports import engine
 
 
@@ -32,7 +32,7 @@ def describe(report, devices):
         "blas": blas(),
         "ports": {"numpy": {"versions": engine("numpy").versions()}},
     }
-    replies = {name: port.ask("starting", workers.facts, [
+    replies = {name: port.ask("starting", asked.facts, [
         device for device in devices if device in report.devices[name]],
         threads=None)
         for name, port in report.engines.items()}

@@ -116,8 +116,10 @@ def without_gradients(engine):
 
 
 def installed(name):
-    """The version of what is imported as ``name``."""
-    return importlib.import_module(name).__version__
+    """The version of what is imported as ``name``; its distribution's, where
+    the module has none."""
+    return (getattr(importlib.import_module(name), "__version__", None)
+            or ports.installed(name))
 
 
 def arrays(engine):

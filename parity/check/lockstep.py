@@ -28,6 +28,7 @@ from contract.weights import part, probe_weights
 from parity import ports
 from parity.check import workers
 from parity.check.runners import InputsChanged, own_error
+from parity.check.shelf import take
 from parity.check.training_runs import OWN, usual
 from parity.numerics import rounding, tolerances, zero_gradients
 from parity.numerics.comparator import (
@@ -192,7 +193,7 @@ def still(array, expected, limit, dtype):
 def begin(bench, run, model):
     """Have a port begin a TrainingRun of a workers.ModelSpec."""
     bench.training = TrainingRunner(
-        bench.engine_of(model), run, workers.take(model.weights),
+        bench.engine_of(model), run, take(model.weights),
         model.device)
 
 

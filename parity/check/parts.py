@@ -10,9 +10,10 @@ import time
 from contract.errors import amount
 from parity import shortage
 from parity.check import (
-    cases, face, generation, kinks, lockstep, training_runs, workers)
+    asked, cases, face, generation, kinks, lockstep, training_runs, workers)
 from parity.check.report import FULL_SIZE_CASE, Report, Row, Time
 from parity.check.runners import Reference, failed_steps, merge
+from parity.check.shelf import Shelf
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, Difference
 
@@ -37,7 +38,7 @@ class Parts:
     targets: dict
     missing: int
     port_names: list
-    shelf: workers.Shelf
+    shelf: Shelf
     form: str
 
     def _expect(self, steps):
@@ -106,7 +107,7 @@ class Parts:
         return {
             device: {
                 name: port.ask(
-                    f"{preset}{size} {dtype}", workers.differences,
+                    f"{preset}{size} {dtype}", asked.differences,
                     models[device], case, inputs, truth, keep)
                 # TensorFlow never gives memory back, so that Keras goes last.
                 for name, port in sorted(
@@ -194,12 +195,12 @@ class Parts:
         yield
         rows = {device: [] for device in self.devices}
         sizes = ", ".join(map(str, batches))
-        asked = [runner and (
+        references = [runner and (
             runner.engine, generation.AskedOnce(runner.model))
             for runner in (reference.exact, reference.same)]
         for search, answers in zip(searches, requests):
             truth = generation.truth_of(
-                *asked, source, search.settings, dtype, exact)
+                *references, source, search.settings, dtype, exact)
             sources = amount(len(truth.rows), "source")
             case = f"{search.name}: {sources}, by {sizes}"
             if truth.close:

@@ -17,13 +17,13 @@ from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
-    cases, extremes, face, generation, golden, long, search_runs,
-    training_runs, wide,
-    workers)
+    asked, cases, extremes, face, generation, golden, long, search_runs,
+    training_runs, wide)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
 from parity.check.runners import Reference, Runner, Truth, compare_steps
+from parity.check.shelf import Shelf
 from parity.numerics import canary, rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import FORMS, NotChecked
@@ -82,7 +82,7 @@ class Check(Parts):
         if form == "fast":
             port_names = ["numpy", *port_names]
         self.report, self.port_names = Report(form=form), port_names
-        self.shelf = workers.Shelf(apart)
+        self.shelf = Shelf(apart)
         self.engines = self.report.open(port_names, apart, self._tell)
         self.devices = devices or here(self.report)
         self.report.selection = {
@@ -179,7 +179,7 @@ class Check(Parts):
         for name, port in self.engines.items():
             models = collections.defaultdict(list)
             for model, config in configs.items():
-                reply = port.ask("starting", workers.not_fused, config).result()
+                reply = port.ask("starting", asked.not_fused, config).result()
                 for words in reply.value or ():
                     models[words].append(model)
             self.report.not_fused += [
@@ -252,7 +252,7 @@ class Check(Parts):
         eps, limit = tolerances.EPS["float32"], canary.CANARY_LIMIT
         for device, there in self.targets.items():
             futures = {name: port.ask(
-                "starting", workers.product, device, threads=None)
+                "starting", asked.product, device, threads=None)
                 for name, port in there.items()}
             differences = {}
             for name, future in futures.items():

@@ -9,14 +9,9 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import gc
-import json
-import mmap
 import multiprocessing
 import os
-import pathlib
-import pickle
 import signal
-import tempfile
 import time
 import traceback
 
@@ -24,13 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from contract.config import TransformerConfig
 from parity import ports, shortage
-from parity.check.runners import Runner, arrays_by_name, compare_steps
-from parity.numerics.canary import canary
+from parity.check.asked import settings
+from parity.check.runners import Runner
+from parity.check.shelf import take
 from parity.ports import NotChecked, TooOld
-
-
-#: Arrays in a file begin at multiples of so many bytes.
-ALIGNED = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -341,131 +333,3 @@ def begun(ports_at_work, absent, failures):
             absent.append(reply.value)
         port.close()
     return facts_by_port
-
-
-class Shelf:
-    """Where weights and truths lie until ports have taken them.
-
-    For ports in processes of their own they lie in files, of which all
-    processes share the pages; else they stay as they are.
-    """
-
-    def __init__(self, apart):
-        self._folder = tempfile.TemporaryDirectory() if apart else None
-        self._count = 0
-
-    def put(self, value):
-        """A value that holds arrays, as something to ``take`` it from."""
-        if not self._folder:
-            return value
-        self._count += 1
-        path = pathlib.Path(self._folder.name) / str(self._count)
-        arrays = []
-        body = pickle.dumps(value, 5, buffer_callback=arrays.append)
-        arrays = [array.raw() for array in arrays]
-        with open(path, "wb") as file:
-            for array in arrays:
-                file.write(array)
-                file.write(bytes(-array.nbytes % ALIGNED))
-        return Stored(path, body, [array.nbytes for array in arrays])
-
-    def close(self):
-        """Take all away."""
-        if self._folder:
-            self._folder.cleanup()
-
-
-@dataclasses.dataclass(frozen=True)
-class Stored:
-    """A value of which the arrays lie in a file, one behind the other."""
-
-    path: pathlib.Path
-    body: bytes
-    sizes: list
-
-    def take(self):
-        """The value; its arrays are the file's pages, until written to."""
-        arrays, start = [], 0
-        with open(self.path, "rb") as file:
-            file_pages = memoryview(mmap.mmap(
-                file.fileno(), 0, access=mmap.ACCESS_COPY)
-                if sum(self.sizes) else b"")
-        for size in self.sizes:
-            arrays.append(file_pages[start:start + size])
-            start += size + -size % ALIGNED
-        return pickle.loads(self.body, buffers=arrays)
-
-    def drop(self):
-        """Take the file away; what has it open keeps it."""
-        self.path.unlink()
-
-
-def take(value):
-    """What was put on a shelf."""
-    return value.take() if isinstance(value, Stored) else value
-
-
-# What ports are asked
-
-
-def settings(bench):
-    """Full precision set: (what was set, by name; the devices).
-
-    Raises:
-        TypeError: the port answered something else.
-    """
-    precision = plain(bench.engine.set_precision(), "set_precision")
-    there = bench.engine.devices()
-    if not isinstance(there, list) or "cpu" not in there or not all(
-            isinstance(name, str) for name in there):
-        raise TypeError(f"devices returned {there!r}, not a list of names "
-                        "with cpu")
-    return precision, there
-
-
-def plain(value, function):
-    """What a function of an engine returned, if JSON can hold it by name."""
-    if not isinstance(value, dict) or not all(
-            isinstance(name, str) for name in value):
-        raise TypeError(f"{function} returned {value!r}, not values by name")
-    json.dumps(value)
-    return value
-
-
-def product(bench, device):
-    """The error of a float32 product on a device, in eps."""
-    return canary(bench.engine, device)
-
-
-def facts(bench, devices):
-    """(versions, {device: error of a float32 product in eps})."""
-    return plain(bench.engine.versions(), "versions"), {
-        device: product(bench, device) for device in devices}
-
-
-def differences(bench, model, case, inputs, truth, keep=True):
-    """Compare every step of a case with its Truth: {name: Difference}.
-
-    The model is kept, or dropped at once.
-    """
-    try:
-        runner = bench.runner(model)
-        return compare_steps(
-            runner.steps(case, inputs), take(truth), model.dtype,
-            *([runner.fused] if model.form == "fast" else []))
-    finally:
-        if not keep:
-            bench.clear()
-            shortage.release()
-
-
-def not_fused(bench, config):
-    """What the fast form leaves to the readable one, in words each."""
-    engine = ports.engine(bench.engine.NAME, "fast")
-    return tuple(engine.not_fused(config))
-
-
-def forward(bench, model, batch):
-    """Every step of a whole model on a batch."""
-    return arrays_by_name(
-        bench.engine.forward(bench.runner(model).model, *batch))

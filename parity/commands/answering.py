@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from contract.errors import InputError, amount, one_of, visible
+from contract.errors import InputError, amount, visible
 from contract.files import write_json
 from parity import ports
 from parity.commands.shell import DIVERGED, USAGE
@@ -16,8 +16,7 @@ from parity.render import terminal
 
 def names_of(port):
     """The ports that answer, of the option's word."""
-    known = "numpy", *ports.known_ports()
-    return known if port == "all" else [one_of(port, (*known, "all"), "port")]
+    return ports.chosen([port], reference=True)
 
 
 def respond(texts, port, model, settings, dtype, device="cpu", nbest=1,

@@ -13,7 +13,7 @@ from contract.files import check_writable
 from contract.shipped import ROOT
 from parity.commands.options import Html, Json, Words
 from parity.commands.shell import told_plainly
-from parity.ports import known_ports, split_words
+from parity.ports import chosen
 
 #: What a plot may be.
 PICTURES = (".png", ".svg", ".pdf")
@@ -57,8 +57,7 @@ def bench(
 ):
     """Time implementations in turn, each validated first, beside peers."""
     with told_plainly():
-        ports = split_words(
-            port or ["all"], ("numpy", *known_ports()), "port")
+        ports = chosen(port, reference=True)
         check_writable(json_file, html, plot)
         if plot and plot.suffix not in PICTURES:
             raise InputError(

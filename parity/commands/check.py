@@ -91,7 +91,7 @@ def check(
             alone("--artefact goes with --json", given, port, dtype, require,
                   seeds, mesh, not full_size)
         return check_artefact(artefact, json_file)
-    from parity.check import conditions
+    from parity.check import compiled, conditions
     from parity.check import run as checking
     from parity.check.environment import describe
     if list_conditions and mesh is None:
@@ -100,7 +100,7 @@ def check(
     with told_plainly():
         known = ports.known_ports()
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
-        names = ports.split_words(port or ["all"], known, "port")
+        names = ports.chosen(port)
         dtypes = ports.split_words(
             dtype or ["float64", "float32"], DTYPES, "dtype")
         every = any("all" in words.replace(",", " ").split()
@@ -128,6 +128,7 @@ def check(
                  "generation": generate}, json_file)
         out = terminal.console()
         with contextlib.ExitStack() as stack:
+            stack.enter_context(compiled.kept_in(compiled.folder()))
             with terminal.progress(out) as progress:
                 task = progress.add_task("importing frameworks")
                 run = checking.Check(

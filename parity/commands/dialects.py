@@ -61,8 +61,7 @@ def dialects(
 def _prove(out, names, seeds, port, markdown):
     """Prove dialects, print the table and exit with what it says."""
     from parity.originals import run
-    known = ports.known_ports()
-    chosen = ["numpy", *ports.split_words(port or ["all"], known, "port")]
+    chosen = ["numpy", *ports.chosen(port)]
     with terminal.progress(out) as progress:
         task = progress.add_task("starting")
         findings, left_out = run.proved(
@@ -210,8 +209,7 @@ def run(
         if beam:
             raise InputError("a sound is answered by greedy search alone; "
                              "leave --beam out.")
-        names = ports.split_words([port], ("numpy", *ports.known_ports()),
-                                  "port")
+        names = ports.chosen([port], reference=True)
         _hear(path, given, names, dtype, max_tokens or 100)
 
 

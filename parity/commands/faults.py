@@ -32,7 +32,7 @@ def faults(
     """
     from parity.causes import catalogue, page, proof
     with told_plainly():
-        names = ports.split_words(port or ["all"], ports.known_ports(), "port")
+        names = ports.chosen(port)
         topics = page.topics(catalogue.faults())
         selection = ports.split_words(topic or ["all"], topics, "topic")
         check_writable(json_file, markdown)

@@ -54,7 +54,7 @@ def ledger(
         if allow_raise and not propose:
             raise InputError("--allow-raise needs --propose; add it.")
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
-        names = ports.split_words(port or ["all"], ports.known_ports(), "port")
+        names = ports.chosen(port)
         dtypes = ports.split_words(dtype or ["all"], book.DTYPES, "dtype")
         path = file or book.PATH
         if propose:

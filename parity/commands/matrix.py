@@ -67,9 +67,8 @@ def matrix(
     with told_plainly():
         one_of(preset, PRESETS, "preset")
         words = ports.split_words
-        known = ("numpy", *ports.known_ports())
         wanted = run.Wanted(
-            ports=tuple(words(port or ["all"], known, "port")),
+            ports=tuple(ports.chosen(port, reference=True)),
             backends=tuple(words(
                 backend or ["all"], BACKENDS["keras"], "backend")),
             forms=tuple(words(form or ["all"], ports.FORMS, "form")),
@@ -81,7 +80,8 @@ def matrix(
             wanted = dataclasses.replace(wanted, modes=tuple(words(
                 mode, run.modes_of(wanted), "mode", spaces=False)))
         check_writable(json_file, markdown, html)
-        exit_if_missing(words(require, known[1:], "port") if require else [])
+        exit_if_missing(words(
+            require, ports.known_ports(), "port") if require else [])
         added = [stored.read(file) for file in add or ()]
         earlier = [one for one in added if one.preset == preset]
         others = [one for one in added if one.preset != preset]

@@ -40,7 +40,7 @@ def read(
     with told_plainly():
         if not (port or serve or rebuild) and _opened(out):
             return
-        names = ports.split_words(port or ["all"], ports.known_ports(), "port")
+        names = ports.chosen(port)
         here = [name for name in ports.known_ports()
                 if name in names and not ports.absent(name)]
         modules = _modules(serve)

@@ -25,7 +25,7 @@ def vectors(
     from parity.check.environment import describe
     with told_plainly():
         known = ports.known_ports()
-        names = ports.split_words(port or ["all"], known, "port")
+        names = ports.chosen(port)
         required = ports.split_words(require, known, "port") if require else []
         check_writable(json_file, read=paths)
         exit_if_missing(required)

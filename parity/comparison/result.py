@@ -49,7 +49,8 @@ class PairRow:
             inputs may not belong together.
         note: a remark, such as NaN on both sides.
         rounding: whether its divergence is shown to be float32's rounding
-            inside its step, or what its inputs had of it.
+            inside its step, or what its inputs had of it; of a gradient,
+            whether it is no larger than that may make it.
     """
 
     part: str
@@ -154,11 +155,14 @@ class Comparison:
 
         INCOMPLETE: all that was compared matches, but the models' outputs were
         not among it, not wholly, or were zero everywhere; or not all layers
-        were.
+        were. Or all but gradients is float32's rounding, and they are so near
+        that they may be: of them nothing is shown to the bit.
         """
-        if any(row.diverges for row in self.rows):
-            return (FLOAT32 if all(row.rounding for row in self.rows
-                                   if row.diverges) else DIVERGENCE)
+        diverging = [row for row in self.rows if row.diverges]
+        if not all(row.rounding for row in diverging):
+            return DIVERGENCE
+        if diverging:
+            return INCOMPLETE if self._gradients else FLOAT32
         if not any(row.verdict == MATCH and row.part != INPUT
                    for row in self.rows):
             return NOTHING  # only the inputs were compared
@@ -172,6 +176,12 @@ class Comparison:
     def _partial(self):
         """Whether layers were left out."""
         return self.layers is not None and not self.layers.whole
+
+    @property
+    def _gradients(self):
+        """The gradients that differ by about as much as float32 makes them."""
+        return [row for row in self.rows if row.part == GRADIENT
+                and row.diverges and row.rounding]
 
     @property
     def status(self):
@@ -213,6 +223,10 @@ class Comparison:
         if verdict == NOTHING:
             return ("Nothing was compared: no pair of arrays has any numbers "
                     "but zeros.")
+        if verdict == INCOMPLETE and self._gradients:
+            return (f"{self._in_float32()} That their gradients differ by "
+                    "float32's rounding alone is likely and not shown: "
+                    "compare these in two models without float32 inside.")
         if verdict == INCOMPLETE and self._partial:
             return f"{self._all}. {self.layers.rest()}"
         if verdict == INCOMPLETE and self.left_out:

@@ -14,7 +14,7 @@ import time
 
 from contract.errors import InputError
 from contract.sharding import check_mesh
-from parity.check import workers
+from parity.check import asked, workers
 from parity.matrix.meshes import Rank
 from parity.ports import NotChecked
 from parity.targets import (
@@ -61,7 +61,7 @@ class PortProcesses:
             workers.Apart(self.port, environment=self.environment)
             for _ in range(self.size)]
         return self._all(
-            "starting", workers.settings, [()] * self.size, self.patience)
+            "starting", asked.settings, [()] * self.size, self.patience)
 
     def ask(self, work, function, *given, patience=None):
         """The Reply of the first process, once all have answered."""

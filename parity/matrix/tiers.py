@@ -153,7 +153,9 @@ def measured(bench, target, work, preset):
     """What a TargetCell needs of a port in a tier; a text if it has none."""
     if target.device not in bench.engine.devices():
         return f"{bench.engine.NAME} has no device {target.device} here"
-    theirs = ports.module_of(bench.engine.NAME, "targets.mixed")
+    theirs = ports.mixed(bench.engine.NAME)
+    if theirs is None:
+        return f"{bench.engine.NAME} has no mixed precision here"
     if reason := theirs.missing(target.dtype, target.device):
         return reason
     engine = theirs.MixedEngine(mixed.short_of(target.dtype), target.dtype)

@@ -8,50 +8,28 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import os
-import pathlib
-import sys
 import tempfile
 import threading
 
 from contract.dialects.table import SYSTEMS
+from parity.check import compiled
 from parity.reading import breaking, dialects, known, lessons
 
 #: How many processes at most; each imports every framework.
 PROCESSES = 3
 
 
-#: Where JAX keeps what it compiled, and that it keeps what is small as well.
-KEPT, ALL = "JAX_COMPILATION_CACHE_DIR", {
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
-
-
 @contextlib.contextmanager
 def compiled_once():
     """Let all processes share what JAX compiles, here before it is imported.
 
-    It compiles each operation for each shape, which takes longer than all
-    that is computed. What the environment says of this is left as it is; else
-    it is kept in the folder jax of the virtual environment, where ``make``
-    keeps it too, or without one in a folder of this run.
+    Where nothing of it is kept already, in a folder of this run.
     """
-    if KEPT in os.environ:
-        yield
-        return
-    kept = pathlib.Path(sys.prefix, "jax")
     with contextlib.ExitStack() as stack:
-        if not (kept.is_dir() and os.access(kept, os.W_OK)):
-            kept = stack.enter_context(tempfile.TemporaryDirectory(
-                prefix="parity-read-", ignore_cleanup_errors=True))
-        before = {name: os.environ.get(name) for name in (KEPT, *ALL)}
-        os.environ |= {**ALL, KEPT: str(kept)}
-        try:
-            yield
-        finally:
-            for name, value in before.items():
-                del os.environ[name]
-                if value is not None:
-                    os.environ[name] = value
+        stack.enter_context(compiled.kept_in(compiled.folder() or (
+            stack.enter_context(tempfile.TemporaryDirectory(
+                prefix="parity-read-", ignore_cleanup_errors=True)))))
+        yield
 
 
 def call(make, *what):

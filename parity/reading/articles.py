@@ -4,19 +4,15 @@ import importlib
 
 import numpy as np
 
-from contract.config import PRESETS
 from contract.dialects.rows import names_of
 from contract.dialects.table import DIALECTS, SYSTEMS
-from parity.check.run import Truth, compare_steps
-from parity.numerics.comparator import (
-    DIVERGENCE, MATCH, ROW_SLACK, compare)
-from parity.numerics.dtypes import EPS
-from parity.numerics.tolerances import FLOAT64_LIMIT, limit
 from parity.reading import (
     breaking, dialects, errata, lessons, rulings, slides, teaching, tree)
 from parity.reading.curves import of_curves
 from parity.reading.known import of_causes, of_known
-from parity.reading.values import MAPS, ModelRun, reread
+from parity.reading.match import of_match, worst_of
+from parity.reading.values import MAPS
+from parity.reading.variants import of_variants, softmax
 from parity.render import pictures
 from parity.render.maps import figures
 
@@ -143,12 +139,6 @@ def row_of(site, step):
     return ""
 
 
-def softmax(x):
-    """exp(x) over its sum, along the last axis."""
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
 def of_maps(site):
     """Attention on real strings, in the four."""
     values = site.values
@@ -180,113 +170,6 @@ def of_rulings(site):
                     cited[number].append((
                         f"{name}.html#{row.id}", f"{row.owner} {row.name}"))
     return {"rulings": entries, "before": before, "cited": cited}
-
-
-# Variants
-
-
-def of_variants(site):
-    """Each choice of a config, and where it is seen in numbers."""
-    values = site.values
-    number = pictures.number
-    base, other = values.dates, values.others[0]
-    steps, others = base.steps["numpy"], other.steps["numpy"]
-    stream = [name for name in steps if name.endswith(".output")
-              and name.count(".") == 3 and "layers" in name]
-    fields = ("residual", "norm", "norm_eps", "final_norm", "positions",
-              "activation", "gated", "feed_forward_bias", "output", "tied")
-    return {
-        "presets": {name: [getattr(config, field) for field in fields]
-                    for name, config in PRESETS.items()},
-        "fields": fields,
-        "residual": [(name, number(steps[name].std()),
-                      number(others[name].std()),
-                      number(float(np.abs(others[name]).max())))
-                     for name in stream],
-        "norms": norms(values), "final": final_norms(others),
-        "positions": positions(values), "outputs": outputs(values),
-        "tied": tied(values)}
-
-
-def norms(values):
-    """One row of the example, normed in each way."""
-    engine = values.engines["numpy"]
-    module = importlib.import_module(f"{engine.__package__}.layer_norm")
-    x = values.dates.steps["numpy"][
-        "encoder.layers.0.self_attention_residual.summed"][:, :1]
-    outputs = {}
-    for name, kind in module.NORMS.items():
-        norm = kind(x.shape[-1], 1e-6)
-        outputs[name] = norm.forward(x)[0][0, 0]
-    del outputs["rms_float32"]  # differs in digits that are not shown
-    ratio = outputs["std"] / outputs["layer"]
-    width = x.shape[-1]
-    return {
-        "rows": [(name, pictures.number(float(y.std())), pictures.number(
-            float(y.std(ddof=1))), pictures.number(
-                float(np.sqrt(np.mean(y * y)))),
-            [pictures.number(v) for v in y[:4]])
-            for name, y in outputs.items()],
-        "ratio": pictures.number(float(ratio.mean()), 8),
-        "root": pictures.number(((width - 1) / width)**0.5, 8),
-        "width": width}
-
-
-def final_norms(steps):
-    """What a final norm does at the end of each pre-norm stack."""
-    last = {}
-    for name, value in steps.items():
-        if name.endswith(".output") and name.count(".") == 3:
-            last[name.split(".")[0]] = name, value
-    return [(stack, name, pictures.number(value.std()),
-             pictures.number(steps[f"{stack}.output"].std()))
-            for stack, (name, value) in last.items()]
-
-
-def positions(values):
-    """The second row of each table."""
-    engine = values.engines["numpy"]
-    module = importlib.import_module(f"{engine.__package__}.positional")
-    width = 8
-    tables = {name: make(3, width) for name, make in module.TABLES.items()}
-    order = np.concatenate([np.arange(0, width, 2), np.arange(1, width, 2)])
-    same = np.array_equal(tables["interleaved"][:, order], tables["halves"])
-    return {"rows": {name: [pictures.number(x) for x in table[1]]
-                     for name, table in tables.items()},
-            "width": width,
-            "same": "equal, bit for bit" if same else "different"}
-
-
-def outputs(values):
-    """A row of logits, and of their logarithmic probabilities."""
-    logits = values.dates.steps["numpy"]["output"][0, 0]
-    log_probs = np.log(softmax(logits))
-    number = pictures.number
-    return [(name, number(float(y.max())), number(float(np.exp(y).sum())),
-             int(y.argmax()))
-            for name, y in (("logits", logits), ("log_probs", log_probs))]
-
-
-def tied(values):
-    """One table's gradient, and the three that it is the sum of."""
-    config = values.config.replace(tied="none")
-    apart = ModelRun({"numpy": values.engines["numpy"]}, config,
-                     reread(values.weights, config), values.dates.batch,
-                     values.dates.labels)
-    g = apart.gradients["numpy"]
-    parts = {name: g[name] for name in (
-        "source_embedding.table", "target_embedding.table")}
-    parts["projection.kernel, transposed"] = g["projection.kernel"].T
-    whole = values.dates.gradients["numpy"]["source_embedding.table"]
-    difference = compare(sum(parts.values()), whole, FLOAT64_LIMIT)
-    count = {name: sum(array.size for array in run.weights.values())
-             for name, run in (("tied", values.dates), ("apart", apart))}
-    return {"parts": [(name, pictures.number(float(np.linalg.norm(part))))
-                      for name, part in parts.items()],
-            "whole": pictures.number(float(np.linalg.norm(whole))),
-            "error": pictures.error(difference),
-            "count": {name: f"{n:,}".replace(",", " ")
-                      for name, n in count.items()}}
 
 
 # Weight layouts
@@ -375,91 +258,3 @@ def shown_broken(site, fault="", text="", problem="", place=0):
     return {"picture": site.whole.plain(), "breakable": groups,
             "asked": {"fault": fault, "text": text}, "problem": problem,
             "place": place}
-
-
-def of_match(site):
-    """The limits, and this run under them."""
-    values = site.values
-    return {
-        "slack": ROW_SLACK, "eps": {
-            name: pictures.number(value, 3) for name, value in EPS.items()},
-        "limit": pictures.number(FLOAT64_LIMIT),
-        "rule": {dtype: rule(dtype) for dtype in ("float32", "bfloat16")},
-        "worst": worst_of(values), "spread": spread_of(values),
-        "fault": fault(values)}
-
-
-def rule(dtype):
-    """A dtype's limit in numbers: times NumPy's own error, plus, at most."""
-    eps = EPS[dtype]
-    more = limit(dtype, 0.0, inner=True) / eps
-    return {"times": round(limit(dtype, eps, inner=True) / eps - more),
-            "more": round(more), "most": round(limit(dtype, 1.0) / eps)}
-
-
-def worst_of(values):
-    """Column -> for steps and gradients: count, worst, its name and error."""
-    columns = {}
-    for column in values.ports:
-        kinds = {}
-        for kind in ("steps", "gradients"):
-            entries = [(one.error, name, one) for run in values.runs
-                       for name, one in run.differences[column].items()
-                       if name.startswith("grad ") == (kind == "gradients")
-                       and one.error is not None
-                       and one.verdict in (MATCH, DIVERGENCE)]
-            error, name, one = max(entries, key=lambda entry: entry[0])
-            kinds[kind] = {
-                "count": len(entries), "name": name.removeprefix("grad "),
-                "error": pictures.error(one),
-                "limit": pictures.number(one.limit),
-                "equal": sum(entry[0] == 0 for entry in entries),
-                "bad": sum(entry[2].verdict == DIVERGENCE
-                           for entry in entries)}
-        columns[column] = kinds
-    return columns
-
-
-#: The bins of the table of errors, by their upper ends.
-BINS = (0.0, 1e-16, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
-
-
-def spread_of(values):
-    """How many steps' errors fall between which powers of ten."""
-    counts_of = {}
-    for column in values.ports:
-        errors = np.array([
-            difference.error for run in values.runs
-            for name, difference in run.differences[column].items()
-            if not name.startswith("grad ") and difference.error is not None])
-        counts, low = [], -1.0
-        for high in BINS:
-            counts.append(int(((errors > low) & (errors <= high)).sum()))
-            low = high
-        counts_of[column] = counts
-    last = max((i for counts in counts_of.values()
-                for i, count in enumerate(counts) if count), default=0)
-    return {"bins": ["0"] + [pictures.number(high, 1)
-                             for high in BINS[1:last + 1]],
-            "rows": {column: counts[:last + 1]
-                     for column, counts in counts_of.items()}}
-
-
-def fault(values):
-    """Another epsilon in the reference, and the steps that tell of it."""
-    engine, config = values.engines["numpy"], values.config
-    eps = 1e-5
-    model = engine.build(
-        "transformer", config.replace(norm_eps=eps), values.weights)
-    differences = compare_steps(
-        engine.forward(model, *values.dates.batch),
-        Truth(values.dates.steps["numpy"], {}), "float64")
-    bad = [(name, pictures.error(one)) for name, one in differences.items()
-           if one.verdict == DIVERGENCE]
-    return {"eps": pictures.number(eps),
-            "right": pictures.number(config.norm_eps),
-            "before": list(differences).index(bad[0][0]), "count": len(bad),
-            "of": len(differences), "first": bad[:4],
-            "last": bad[-1], "limit": pictures.number(FLOAT64_LIMIT)}
-
-

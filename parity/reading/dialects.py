@@ -23,7 +23,7 @@ from parity.numerics.words import number
 from parity.originals.parting import (
     SIZES, at_one_size, distance)
 from parity.reading import formulas
-from parity.reading.values import ModelRun, join
+from parity.reading.model_run import ModelRun, join
 from parity.render.dialects import PAPER, fields
 
 #: The sizes of the models on these pages.

@@ -25,7 +25,7 @@ def text(port_names):
     it stands there. Where the page of the documents was written with the very
     versions that are here, no framework is run again: it is that page.
     """
-    left_out = {side: "it was not asked for" for column in ports.known_ports()
+    left_out = {side: "it was not asked for" for column in ports.usual_ports()
                 if column not in port_names for side in SIDES[column]}
     rows = registry.select()
     if not left_out and WRITTEN.is_file():

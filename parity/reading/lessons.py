@@ -236,7 +236,7 @@ def engines_here():
     What cannot is printed as not checked.
     """
     engines = {"numpy": ports.engine("numpy")}
-    for name in ports.known_ports():
+    for name in ports.usual_ports():
         engine = ports.engine(name)
         if _selection is not None and name not in _selection:
             engine = NotChecked(name, "it was not asked for")

@@ -14,7 +14,8 @@ CLASSES = ((Comment, "c"), (Token.Keyword, "k"), (Token.Literal.String, "s"),
            (Token.Name.Class, "f"), (Token.Name.Decorator, "f"),
            (Token.Operator.Word, "k"))
 
-FORCES = {"torch": "PyTorch", "keras": "Keras", "nnx": "Flax NNX"}
+FORCES = {"torch": "PyTorch", "keras": "Keras", "nnx": "Flax NNX",
+          "mlx": "MLX"}
 
 
 @functools.cache

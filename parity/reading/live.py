@@ -10,7 +10,7 @@ from contract.generation import GenerationConfig
 from parity.check.run import LONGEST
 from parity.reading.breaking import Breaking, breakable
 from parity.reading.tree import tree_of
-from parity.reading.values import ModelRun
+from parity.reading.model_run import ModelRun
 from parity.render.maps import figures
 
 #: How many characters a text may have.

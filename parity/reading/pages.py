@@ -11,7 +11,7 @@ from contract.files import new_folder, told
 from contract.steps import AXES
 from parity.reading import (
     ahead, articles, formulas, held, index, lessons, listing, navigation,
-    rulings, sources, teaching, whole)
+    page_rows, rulings, sources, teaching, whole)
 from parity.reading.ready import MARK, refuse
 from parity.reading.values import OTHERS
 from parity.render import maps, markup, pictures
@@ -160,7 +160,7 @@ class Site:
         self.values, self.live, self.root = values, live, root
         self.call = call
         self.files = sources.file_names(root)
-        self.rows = {name: list(sources.rows(name, root))
+        self.rows = {name: list(page_rows.rows(name, root))
                      for name in self.files}
         self.outlines = {}
         self.whole = whole.Whole(values, self.rows)

@@ -6,7 +6,6 @@ What the model has no use for (another norm, another residual, a gate) is seen
 in the same weights, read as such a model.
 """
 
-import dataclasses
 import functools
 import importlib
 import warnings
@@ -20,13 +19,12 @@ from contract.schema import schema
 from contract.training import TrainingConfig
 from parity import ports
 from parity.check import golden
-from parity.check.run import LONGEST, Truth, compare_steps
-from parity.numerics.comparator import compare
+from parity.check.run import LONGEST
 from parity.numerics.tolerances import (
     FLOAT64_GRADIENT, FLOAT64_LIMIT, LOCKSTEP_LIMIT)
 from parity.ports import NotChecked
 from parity.reading import variables as local_steps
-from parity.reading.sources import folder
+from parity.reading.model_run import ModelRun, OneHead, join, of_all
 
 #: Which pair of the shipped ones is read, and which are drawn as maps.
 EXAMPLE, MAPS = "vendredi 19 avril 2047", (
@@ -78,151 +76,6 @@ LIMITS = {"loss_and_gradients": FLOAT64_GRADIENT, "Trainer": LOCKSTEP_LIMIT}
 SQUARE = "encoder.layers.0.self_attention.output.kernel"
 
 
-@dataclasses.dataclass(frozen=True)
-class SeenArray:
-    """One array, as the reference and the ports computed it.
-
-    Attributes:
-        name: its full name.
-        array: the reference's.
-        theirs: column -> the port's, for ports that were run.
-        differences: column -> Difference, for ports that were compared.
-        label: a few words on what it is.
-    """
-
-    name: str
-    array: np.ndarray
-    theirs: dict
-    differences: dict
-    label: str = ""
-
-
-class ModelRun:
-    """One model on one batch, in the reference and in every port.
-
-    Args:
-        models: column -> model, where they are built already.
-        on_column: called with each column before it is run.
-
-    Attributes:
-        config, weights, batch, labels: what was run.
-        steps, gradients: column -> arrays by name.
-        differences: column -> name -> Difference; gradients are called
-            "grad NAME".
-        losses: column -> the loss.
-        paths: owner -> the paths at which it stands in the model.
-    """
-
-    def __init__(self, engines, config, weights, batch, labels=None,
-                 models=None, on_column=lambda column: None):
-        self.config, self.batch, self.labels = config, batch, labels
-        self.weights = weights
-        self.steps, self.gradients, self.losses = {}, {}, {}
-        self.differences = {}
-        reference = None
-        for column, engine in engines.items():
-            on_column(column)
-            model = models[column] if models else engine.build(
-                "transformer", config, weights, "float64")
-            self.steps[column] = engine.forward(model, *batch)
-            if labels is not None:
-                loss, gradients = engine.gradients(model, *batch, labels)
-                self.losses[column] = loss
-                self.gradients[column] = gradients
-            if column == "numpy":
-                reference = engine, model
-            else:
-                self._compare(column)
-        self.paths = paths_of(*reference)
-
-    def _compare(self, column):
-        arrays = self._named(column)
-        truth = self._named("numpy")
-        absent = sorted(truth.keys() ^ arrays.keys())
-        if absent:
-            name = absent[0]
-            pair = [folder("numpy"), folder(column)]
-            if name in arrays:
-                pair.reverse()
-            raise InputError(
-                f"{pair[0]} records the step {name!r} and {pair[1]} does not; "
-                "tap it in both or in neither.")
-        self.differences[column] = compare_steps(
-            arrays, Truth(truth, {}, self.config.positions), "float64")
-
-    def _named(self, column):
-        gradients = self.gradients.get(column, {})
-        return {**self.steps[column],
-                **{f"grad {name}": value for name, value in gradients.items()}}
-
-    def seen(self, name, label=""):
-        """A step as SeenArray, or None if there is none of that name."""
-        return self._seen(name, self.steps, name, label)
-
-    def gradient(self, name, label=""):
-        """The gradient of a step or weight as SeenArray, or None."""
-        return self._seen(name, self.gradients, f"grad {name}", label)
-
-    def _seen(self, name, arrays, key, label):
-        if name not in arrays.get("numpy", {}):
-            return None
-        return SeenArray(
-            name, arrays["numpy"][name],
-            {column: entries[name] for column, entries in arrays.items()
-             if column != "numpy"},
-            {column: entries[key]
-             for column, entries in self.differences.items()
-             if key in entries}, label)
-
-
-class OneHead(ModelRun):
-    """The attention of one head alone, which stands in no model.
-
-    The reference's gradients are those of half the sum of all squares of its
-    context; the ports' are found for whole models only.
-    """
-
-    def __init__(self, engines, config, kernels, x):
-        self.config, self.weights = config, kernels
-        self.steps, self.gradients, self.losses = {}, {}, {}
-        self.differences = {}
-        self.paths = {"SingleHeadAttention": [""]}
-        for column, engine in engines.items():
-            module = engine.build(
-                "single_head_attention", config, kernels, "float64")
-            self.steps[column] = engine.run(module, x)
-            if column != "numpy":
-                self.differences[column] = compare_steps(
-                    self.steps[column], Truth(self.steps["numpy"], {}),
-                    "float64")
-                continue
-            context, cache = module.forward(x)
-            parameters = importlib.import_module(
-                f"{engine.__package__}.parameters")
-            self.gradients[column] = parameters.flatten(
-                module.backward(context, cache)[1])
-
-
-def paths_of(engine, model):
-    """Owner -> the paths of its modules in a model of the reference.
-
-    An object of a class that only changes another's table stands for that
-    class as well.
-    """
-    parameters = importlib.import_module(f"{engine.__package__}.parameters")
-    paths = {}
-    for path, module in parameters.modules(model):
-        for kind in type(module).__mro__[:-1]:
-            paths.setdefault(kind.__name__, []).append(path)
-    paths["scaled_dot_product_attention"] = paths.get("MultiHeadAttention", [])
-    return paths
-
-
-def join(path, name):
-    """A name below a path, which may be empty."""
-    return f"{path}.{name}" if path else name
-
-
 class Shipped:
     """The shipped model, and the reference.
 
@@ -270,7 +123,7 @@ class Values(Shipped):
     def __init__(self, port_names, on_part=lambda text: None):
         super().__init__()
         self.not_checked = {}
-        for column in ports.known_ports():
+        for column in ports.usual_ports():
             if column not in port_names:
                 self.not_checked[column] = "it was not asked for"
                 continue
@@ -444,17 +297,6 @@ class Values(Shipped):
             ("AdamW", "decayed"): "decayed"}
         return {key: of_all(MOVED, arrays, name) for key, name
                 in names.items()}
-
-
-def of_all(name, arrays, key, label="", limit=FLOAT64_LIMIT):
-    """``key`` in each column's arrays, compared at a limit of float64."""
-    truth = np.asarray(arrays["numpy"][key])
-    theirs = {c: np.asarray(values[key]) for c, values in arrays.items()
-              if c != "numpy"}
-    exact = truth.dtype.kind in "biu"
-    return SeenArray(name, truth, theirs, {
-        column: compare(value, truth, 0.0 if exact else limit)
-        for column, value in theirs.items()}, label)
 
 
 def updated(engine, weight, zero, first, second):

@@ -71,7 +71,7 @@ def heads(run, row, name, queries, keys):
     panels = []
     for head, weights in enumerate(truth):
         columns, largest = {}, 0.0
-        for column in ports.known_ports():
+        for column in ports.usual_ports():
             if column not in run.steps:
                 columns[column] = None
                 continue

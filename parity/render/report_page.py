@@ -16,7 +16,7 @@ from contract.batch import Batch
 from contract.config import PRESETS
 from contract.files import write_whole
 from parity import ports
-from parity.check import golden, run, workers
+from parity.check import asked, golden, run, workers
 from parity.numerics import dtypes
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
@@ -50,7 +50,7 @@ def page(report, port_names, findings=()):
         style=Markup(markup.style()),
         report=report, ports=port_names, findings=findings,
         reason=reason, dtypes=dtypes.DTYPES,
-        known_ports=ports.known_ports(), icons=icons(port_names),
+        known_ports=columns(report), icons=icons(port_names),
         when=datetime.datetime.now(datetime.UTC),
         hashes=hashes(report), charts=charts, left_out=left_out,
         models=models(report, port_names),
@@ -145,13 +145,20 @@ def cells_of(report, name_of):
 def matrices(report):
     """[(device, [(component, [MatrixCell, by dtype and port])])]."""
     columns = [(dtype, port) for dtype in dtypes.DTYPES
-               for port in ports.known_ports()]
+               for port in columns(report)]
     return [
         (device, [(name, [cells.get(column, MatrixCell())
                           for column in columns])
                   for name, cells in components.items()])
         for device, components in cells_of(
             report, lambda row: row.component).items()]
+
+
+def columns(report):
+    """The usual ports, and those others that were compared."""
+    compared = {port for row in report.rows for port in row.differences}
+    return [name for name in ports.known_ports()
+            if name in ports.usual_ports() or name in compared]
 
 
 def models(report, port_names):
@@ -171,7 +178,7 @@ def models(report, port_names):
 
 def left_unchecked(report):
     """What could be checked and was not, a sentence each."""
-    choices = {"ports": ports.known_ports(), "presets": tuple(PRESETS),
+    choices = {"ports": ports.usual_ports(), "presets": tuple(PRESETS),
                "dtypes": dtypes.DTYPES, "devices": run.DEVICES}
     rows = [row for row in report.rows if row.case != "precision canary"]
     compared = {"ports": {port for row in rows for port in row.differences},
@@ -206,10 +213,10 @@ def attention(report):
              for name, array in weights.items()}
     model = workers.ModelSpec("attention", config, "float64", "cpu", exact)
     there = {"numpy": workers.Here(ports.engine("numpy")), **report.engines}
-    replies = {name: port.ask("attention", workers.forward, model, batch)
+    replies = {name: port.ask("attention", asked.forward, model, batch)
                for name, port in there.items()}
     steps, missing = {}, {}
-    for name in ("numpy", *ports.known_ports()):
+    for name in ("numpy", *columns(report)):
         if name not in replies:
             missing[name] = next(
                 (one.reason for one in (*report.not_checked, *report.broken)
@@ -226,7 +233,7 @@ def attention(report):
              for kind, ids in (("source", batch.source),
                                ("target", batch.target))}
     panels = []
-    for name in ("numpy", *ports.known_ports()):
+    for name in ("numpy", *columns(report)):
         theirs = steps.get(name, {}).get(step)
         fits = theirs is not None and theirs.shape == truth[step].shape
         panels.append({
@@ -243,7 +250,7 @@ def attention(report):
         "numbers": truth[step][0, head].tolist(),
         "differences": [
             (name, [gap(steps.get(port, {}).get(name), truth[name])
-                    for port in ports.known_ports()]) for name in names]}
+                    for port in columns(report)]) for name in names]}
 
 
 def gap(array, truth):

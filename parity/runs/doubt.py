@@ -13,7 +13,7 @@ import re
 
 import numpy as np
 
-from parity.runs.training import chunks, padded
+from parity.runs.evaluation import chunks, padded
 
 #: The share of right answers that are called doubtful.
 SHARE = 0.005

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from contract.errors import InputError, one_of
-from parity.check import workers
+from parity.check.shelf import Shelf, take
 from parity.matrix import meshes, processes
 from parity.ports import NotChecked
 from parity.targets import (
@@ -71,7 +71,7 @@ class OnMesh:
             port, mode=mode or modes[0], mesh=mesh_words(axes))
         self.ranks = processes.MeshProcesses(
             port, self.target.mesh, config, rows)
-        self.shelf = workers.Shelf(apart=True)
+        self.shelf = Shelf(apart=True)
 
     def ask(self, function, *given):
         """What the first rank answers.
@@ -162,7 +162,7 @@ def built(bench, target, stored, component, config, dtype, device, rank):
     """Make a model in place of the one before."""
     bench.held = {}
     bench.held["model"] = meshes.engine_on_mesh(bench, target, rank).build(
-        component, config, workers.take(stored), dtype, device)
+        component, config, take(stored), dtype, device)
 
 
 def trained(bench, target, training, rank):
@@ -174,7 +174,7 @@ def trained(bench, target, training, rank):
 def resumed(bench, target, stored, step, rank):
     """Have the Trainer go on."""
     meshes.engine_on_mesh(bench, target, rank).resume(
-        bench.held["trainer"], step, workers.take(stored))
+        bench.held["trainer"], step, take(stored))
 
 
 def answered(bench, target, name, given, rank):

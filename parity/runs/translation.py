@@ -23,7 +23,7 @@ from parity import ports
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT, score_limit
 from parity.runs import doubt, pieces
-from parity.runs.training import padded
+from parity.runs.evaluation import padded
 
 
 #: The longest text that is read, in bytes or characters.

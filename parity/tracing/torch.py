@@ -18,6 +18,15 @@ from parity.tracing.storage import View, is_stored
 from parity.tracing.trace import WHOLE
 
 
+def has_memory(value):
+    """Whether a tensor's numbers lie anywhere: those of torch.vmap do not."""
+    try:
+        value.data_ptr()
+    except RuntimeError:
+        return False
+    return True
+
+
 class Torch(Framework):
     """PyTorch, as parity.tracing.recorder.Framework describes it."""
 
@@ -39,13 +48,16 @@ class Torch(Framework):
         if isinstance(value, np.ndarray):
             return True
         return (value.device.type != "meta" and value.layout == torch.strided
-                and not value.is_quantized and not value.is_nested)
+                and not value.is_quantized and not value.is_nested
+                and has_memory(value))
 
     def unseen(self, value):
         """Why a tensor has no values that can be kept."""
         return ("of sparse tensors" if value.layout != torch.strided else
                 "of quantized tensors" if value.is_quantized else
                 "of nested tensors" if value.is_nested else
+                "of tensors within torch.vmap or torch.func"
+                if value.device.type != "meta" and not has_memory(value) else
                 super().unseen(value))
 
     def to_numpy(self, value):

@@ -107,6 +107,29 @@ def test_operations_of_a_trace():
             "dot", "MatMul", "net/layer/MatMul:BatchMatMulV2"]
 
 
+def test_what_is_off_leaves_the_other_works(monkeypatch, tmp_path):
+    """One that computes something else is told, and the status is 1."""
+    from benchmarks import command
+
+    def timed(options, notes):
+        return [dict.fromkeys(FIELDS) | {
+            "work": "loading", "implementation": "ours", "form": "fast"}
+        ], ["A note."], []
+
+    def off(options, notes):
+        raise SystemExit("torch is off by 2e-03, over 1e-05")
+
+    monkeypatch.setattr(command, "TIMED", {
+        "attention": off, "loading": timed})
+    path = tmp_path / "bench.json"
+    told = invoke("bench", "attention", "loading", "--json", str(path))
+    assert told.exit_code == 1
+    assert "Not timed: attention; torch is off by 2e-03" in told.output
+    report = json.loads(path.read_text("utf-8"))
+    assert [row["work"] for row in report["rows"]] == ["loading"]
+    assert report["notes"][0].startswith("Not timed: attention")
+
+
 @pytest.mark.parametrize("words, told", [
     (("bakcward",), "work 'bakcward' is unknown"),
     (("forward", "--port", "tf"), "port 'tf' is unknown"),

@@ -10,7 +10,7 @@ from contract import weights
 from contract.generation import GenerationConfig
 from parity.check import golden
 from parity.cli import app
-from parity.runs import doubt, tasks, training, translation
+from parity.runs import doubt, evaluation, tasks, translation
 
 SHIPPED = golden.FOLDER / "dates.safetensors"
 
@@ -121,7 +121,7 @@ def test_the_probability_is_that_of_the_token(translator):
 def test_the_shipped_border_is_what_right_answers_have(translator):
     """Of the first pair of each language and form of the test set."""
     pairs = tasks.task("dates").test()[::100]
-    answers = training.translate(
+    answers = evaluation.translate(
         translator.engine, translator.native_model,
         translator.model.tokenizer, [source for source, _, _ in pairs], 16)
     right = [(source, target) for (source, target, _), answer

@@ -26,8 +26,10 @@ FORCED = {
     ("jax", "projection.py"): set(),
 }
 
-#: Files that one framework forces: Keras asks its backend for gradients.
-FORCED_FILES = {"keras": {"gradients.py"}}
+#: Files that one framework forces: Keras asks its backend for gradients; MLX
+#: differentiates functions of arrays, and has functions that are float32's.
+FORCED_FILES = {"keras": {"gradients.py"},
+                "mlx": {"exact.py", "gradients.py"}}
 
 #: Helpers of the hand-written backward pass, and what NumPy lacks.
 NUMPY_ONLY = {"sum_to", "normal_cdf", "sigmoid", "flatten"}

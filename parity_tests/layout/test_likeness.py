@@ -19,7 +19,7 @@ FILES = "cache", "search", "sample", "train", "loss"
 LEAST = 0.7
 
 #: Where a framework's operations live, as its files write it.
-PREFIX = re.compile(r"\b(?:np|torch|ops|jnp)\.")
+PREFIX = re.compile(r"\b(?:np|torch|ops|jnp|mx)\.")
 MARKER = re.compile(r"# \[\d+\] ")
 
 

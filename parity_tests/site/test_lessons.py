@@ -16,6 +16,7 @@ import pytest
 from contract.errors import InputError
 from contract.shipped import ROOT
 from parity import ports
+from parity.check import compiled
 from parity.ports import NotChecked
 from parity.reading import ahead, known, lessons, listing, slides
 from parity_tests.support.commands import invoke
@@ -269,18 +270,18 @@ def test_no_lesson_runs_on_when_the_pages_are_given_up(tmp_path):
 
 def test_what_is_compiled_is_shared_and_no_trace_is_left(
         tmp_path, monkeypatch):
-    for name in (ahead.KEPT, *ahead.ALL):
+    for name in (compiled.KEPT, *compiled.ALL):
         monkeypatch.delenv(name, raising=False)
     before = dict(os.environ)
     with ahead.compiled_once():
-        folder = pathlib.Path(os.environ[ahead.KEPT])
-        assert folder.is_dir() and os.environ.items() >= ahead.ALL.items()
+        folder = pathlib.Path(os.environ[compiled.KEPT])
+        assert folder.is_dir() and os.environ.items() >= compiled.ALL.items()
     assert os.environ == before
     assert not folder.exists() or folder == pathlib.Path(sys.prefix, "jax")
     (tmp_path / "jax").mkdir()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with ahead.compiled_once():
-        assert os.environ[ahead.KEPT] == str(tmp_path / "jax")
-    monkeypatch.setenv(ahead.KEPT, "mine")
+        assert os.environ[compiled.KEPT] == str(tmp_path / "jax")
+    monkeypatch.setenv(compiled.KEPT, "mine")
     with ahead.compiled_once():
-        assert os.environ[ahead.KEPT] == "mine"
+        assert os.environ[compiled.KEPT] == "mine"

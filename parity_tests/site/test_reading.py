@@ -16,7 +16,8 @@ from parity import ports
 from parity.differences import registry
 from parity.ports import NotChecked
 from parity.reading import (
-    breaking, formulas, held, lessons, listing, pages, sources, values)
+    breaking, formulas, held, lessons, listing, page_rows, pages, sources,
+    values)
 from parity.render import markup, pictures
 from parity_tests.support.lessons import alone
 from parity_tests.support.places import is_there
@@ -92,7 +93,7 @@ def test_every_step_has_a_row_with_a_value_and_an_error(site, found):
     count = 0
     for name in sources.file_names():
         text = (folder / f"{name}.html").read_text(encoding="utf-8")
-        for row in sources.rows(name):
+        for row in page_rows.rows(name):
             if row.kind != "step":
                 continue
             assert f'id="{row.id}"' in text
@@ -159,7 +160,7 @@ def test_every_line_of_code_is_shown():
     """But docstrings, markers and blank lines, nothing is left out."""
     for name in sources.file_names():
         shown = {column: set() for column in sources.columns()}
-        for row in sources.rows(name):
+        for row in page_rows.rows(name):
             for column, piece in row.pieces.items():
                 shown[column] |= {number for number, _ in sources.visible(
                     sources.source(column, name), piece.ranges)}
@@ -250,7 +251,7 @@ def test_a_missing_step_is_named_in_both(tmp_path, folder):
     del lines[marker.line - 1]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     with pytest.raises(InputError) as error:
-        sources.rows("feed_forward", root)
+        page_rows.rows("feed_forward", root)
     words = str(error.value)
     assert f"{folder}/feed_forward.py does not" in words
     assert "'activated'" in words and words.count("feed_forward.py") == 2
@@ -262,7 +263,7 @@ def test_a_marker_that_reads_otherwise_is_refused(tmp_path):
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("x W₁ + b₁", "x W₂ + b₁"), encoding="utf-8")
     with pytest.raises(InputError, match="otherwise"):
-        sources.rows("feed_forward", root)
+        page_rows.rows("feed_forward", root)
 
 
 @pytest.mark.parametrize("lacking", ["numpy", "torch"])

@@ -2,18 +2,16 @@
 
 import numpy as np
 
-from parity.causes.formulas import narrow
+from parity.causes.formulas import narrow, norm_float32
 from parity.causes.formulas.family import Family, by_role
 from parity.causes.formulas.narrow import (
-    NARROW, NORMALISED, ROOT, TINY, UNIT, UNITS, neighbour, single)
+    NARROW, NORMALISED, ROOT, TABLE, TINY, UNIT, UNITS, neighbour, single)
+from parity.causes.formulas.norm_float32 import STEPS
 from parity.numerics.dtypes import EPS
 
 SCALES = {"scale": ("weight", "scale", "gamma", "a_2", "alpha", "g", "w",
                     "weight_g"),
           "bias": ("bias", "beta", "b_2", "b")}
-
-#: How many float32 numbers off a root may be.
-STEPS = sorted(range(-UNITS, UNITS + 1), key=abs)
 
 AXES = {"last": -1, "last two": (-2, -1), "second": 1}
 
@@ -63,7 +61,7 @@ class Norm(Family):
     """LayerNorm and RMSNorm."""
 
     name = "norm"
-    narrow = NORMALISED, ROOT
+    narrow = NORMALISED, ROOT, TABLE
 
     def readings(self, side):
         """A scale and a bias, both of the length of a row or of one number."""
@@ -131,6 +129,8 @@ class Norm(Family):
             return exact
         scale, bias = parameters["scale"], parameters["bias"]
         values = steps(single(seen.x), scale, bias, settings)
+        if settings[NARROW] == TABLE:
+            return in_float32(seen, scale, bias, values, settings, exact)
         y, doubt = unscaled(seen.output, scale, bias, settings)
         result, off = narrow.nearest((
             (affine(y, scale, bias, settings), off) for y, off in products(
@@ -141,11 +141,42 @@ class Norm(Family):
             initial=0) > UNITS else result
 
 
+def in_float32(seen, scale, bias, values, settings, exact):
+    """The output if all of a norm is shown to be in float32, else exact."""
+    y = seen.output
+    if not np.array_equal(single(y), y):
+        return exact
+    rows = seen.x.reshape(-1, y.shape[-1])
+    factor, zero = affine_parts(scale, bias, settings)
+    result, off = norm_float32.computed(
+        rows, y.reshape(rows.shape), factor, zero,
+        values["mean"].reshape(-1, 1)
+        if settings["mean"] == "subtracted" else None,
+        root_of(values, settings).reshape(-1, 1))
+    leaning = any(narrow.leans(each, seen.x) for each in (
+        off[:, :1], off[:, 1:]))
+    return exact if leaning or np.isnan(result).any() or np.abs(
+        off[:, 1]).max(initial=0) > UNITS else result.reshape(y.shape)
+
+
+def affine_parts(scale, bias, settings):
+    """By what affine multiplies, and what it adds."""
+    return (1.0 if settings.get("scale", "ignored") == "ignored" else
+            scale + (settings["scale"] != "used"),
+            bias if settings.get("bias") == "used" else 0.0)
+
+
+def root_of(values, settings):
+    """By what a row is divided, with its ε, of what ``steps`` gives."""
+    eps = settings["epsilon"]
+    return (np.sqrt(values["variance"] + eps)
+            if settings["epsilon's place"] == "inside the root"
+            else values["std"] + eps)
+
+
 def unscaled(output, scale, bias, settings):
     """What affine made an output of, [… D], and how far that may be off."""
-    zero = 0.0 if settings.get("bias") != "used" else bias
-    factor = 1.0 if settings.get("scale", "ignored") == "ignored" else (
-        scale + (settings["scale"] != "used"))
+    factor, zero = affine_parts(scale, bias, settings)
     with np.errstate(all="ignore"):
         return (output - zero) / factor, 4 * EPS["float64"] * (
             np.abs(output) + np.abs(zero)) / np.abs(factor)
@@ -194,10 +225,7 @@ def products(x, seen, doubt, values, settings):
         values: what ``steps`` gives of x in float32.
         settings: of the norm.
     """
-    eps = settings["epsilon"]
-    root = (np.sqrt(values["variance"] + eps)
-            if settings["epsilon's place"] == "inside the root"
-            else values["std"] + eps)
+    root = root_of(values, settings)
     whole = settings[NARROW] == NORMALISED
     subtracted = settings["mean"] == "subtracted"
     if whole:

@@ -12,7 +12,7 @@ from parity.causes.cause import PRECISION
 from parity.causes.explain import explain
 from parity.causes.formulas.narrow import leans
 from parity.comparison.compare import compare
-from parity.comparison.result import FLOAT32
+from parity.comparison.result import FLOAT32, INCOMPLETE
 from parity.numerics.comparator import DIVERGENCE
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
@@ -467,23 +467,28 @@ class TestHuggingFace:
     def test_gradients_differ_by_float32_as_well(self, family, change):
         comparison = self.compared(family, change, gradients=lambda output: (
             output.logits**2).mean())
-        assert comparison.verdict == FLOAT32
+        assert (comparison.verdict, comparison.status) == (INCOMPLETE, 4)
+        assert "likely and not shown" in comparison.sentence()
         assert any(row.part == "gradient" for row in comparison.divergences)
         assert any("not shown to the bit" in note
                    for note in comparison.notes)
 
-    @pytest.mark.long
-    def test_a_fault_of_gradients_is_not_rounding(self):
+    @pytest.mark.long(2)
+    @pytest.mark.parametrize("part, verdict", [
+        (1e-4, DIVERGENCE), (1e-8, INCOMPLETE)])
+    def test_a_fault_of_gradients_is_not_rounding(self, part, verdict):
         """Forward it computes the same; backward it leaves out a part."""
         def detached(model):
             LLAMA(model)
             layer = model.model.layers[0].mlp.down_proj
             before = layer.forward
             layer.forward = lambda x: before(
-                0.9999 * x + 1e-4 * x.detach())
+                (1 - part) * x + part * x.detach())
         comparison = self.compared("llama", detached, gradients=lambda output: (
             output.logits**2).mean())
-        assert comparison.verdict == DIVERGENCE
+        assert comparison.verdict == verdict
+        if verdict == INCOMPLETE:
+            return
         assert comparison.first.part == "gradient"
         assert any("more than that makes of them" in note
                    for note in comparison.notes)

@@ -11,7 +11,8 @@ from parity import ports
 from parity.check import cases, search_runs, training_runs, wide
 from parity.check.run import Check
 from parity.check.runners import Reference, Runner, compare_steps
-from parity.check.workers import ModelSpec, Workbench, differences
+from parity.check.asked import differences
+from parity.check.workers import ModelSpec, Workbench
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke
 

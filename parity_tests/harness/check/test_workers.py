@@ -13,6 +13,7 @@ from parity import ports
 from parity.check import workers
 from parity.check.cases import test_size as at_test_size
 from parity.check.run import Check
+from parity.check.shelf import Shelf, take
 from parity.ports import NotChecked
 
 PORT = next((name for name in ports.known_ports()
@@ -35,12 +36,12 @@ def breaks(bench):
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_shelf_gives_what_it_got(apart):
-    shelf = workers.Shelf(apart)
+    shelf = Shelf(apart)
     arrays = {
         "a": np.arange(6.0).reshape(2, 3), "none": np.zeros((0, 4)),
         "b": np.ones(5, ml_dtypes.bfloat16), "mask": np.array([True, False]),
         "turned": np.arange(6.0).reshape(2, 3).T}
-    found = workers.take(shelf.put(arrays))
+    found = take(shelf.put(arrays))
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert found[name].dtype == array.dtype

@@ -1,5 +1,7 @@
 """Models that give nothing, NaN or complex numbers, and wrong arguments."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from contract.errors import InputError
 from parity.causes.explain import explain
 from parity.causes.formulas import masks
 from parity.comparison.compare import compare
+from parity.numerics.comparator import MATCH
 from parity.tracing.folder import dump, load
 from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
@@ -213,3 +216,20 @@ def test_every_part_of_the_outputs_counts(torch, what, live, tmp_path):
 def test_a_sparse_output_is_no_compiled_one(torch):
     with pytest.raises(InputError, match="it is of sparse tensors; let it"):
         trace(model(lambda h: h.to_sparse()), torch.ones(2, 4).double())
+
+
+def test_modules_within_vmap_are_told(torch):
+    """They see no tensors with numbers; the model's own call does."""
+    class Mapped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 4).double()
+
+        def forward(self, x):
+            return torch.vmap(self.layer)(x)
+    torch.manual_seed(0)
+    a, x = Mapped(), torch.ones(2, 3, 4).double()
+    traces = [trace(each, x) for each in (a, copy.deepcopy(a))]
+    comparison = compare(*traces, allow_same=True)
+    assert comparison.verdict == MATCH
+    assert any("within torch.vmap" in note for note in comparison.notes)

@@ -1,0 +1,5 @@
+"""The Transformer in MLX."""
+
+from impl_mlx.transformer import Transformer
+
+__all__ = ["Transformer"]

@@ -1,0 +1,250 @@
+"""The port's one face to the harness."""
+
+import contextlib
+
+import ml_dtypes
+import mlx.core as mx
+import numpy as np
+
+import contract.weights
+from contract import components
+from contract.batch import check_inputs, check_pairs, check_search
+from contract.dropping import dropping, places
+from contract.trace import tracing
+from contract.weights import check
+from impl_mlx import random
+from impl_mlx.dropout import draw
+from impl_mlx.gradients import standing_in, weights_of
+from impl_mlx.loss import cross_entropy
+from impl_mlx.masks import causal_mask, padding_mask
+from impl_mlx.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_mlx.parameters import leaves, modules, paths
+from impl_mlx.sample import Sample
+from impl_mlx.search import Beam, Greedy
+from impl_mlx.train import Trainer
+
+NAME = "mlx"
+
+#: The kinds of search, by a GenerationConfig's ``method``.
+SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
+
+
+def versions():
+    """What computes here, by name."""
+    return {"mlx": mx.__version__}
+
+
+def set_precision():
+    """Nothing to set: on a processor MLX multiplies in the inputs' dtype."""
+    return {}
+
+
+def devices():
+    """The devices that a real computation ran on.
+
+    MLX's GPUs have no float64, in which searches and random numbers are.
+    """
+    return ["cpu"]
+
+
+def to_native(value, device):
+    """An array as MLX's, of the same dtype."""
+    value = np.asarray(value, order="C")  # mlx: takes none turned round
+    with on(device):
+        if value.dtype == np.float64:  # mlx: else it turns float32
+            return mx.array(value, mx.float64)
+        return mx.array(value)
+
+
+def to_numpy(array):
+    """MLX's array as NumPy's, of the same dtype."""
+    if array.dtype == mx.bfloat16:
+        return np.array(array.view(mx.uint16)).view(ml_dtypes.bfloat16)
+    return np.array(array)
+
+
+def on(device):
+    """Compute on ``device`` where none is named."""
+    return mx.stream(getattr(mx, device))
+
+
+def build(component, config, weights, dtype="float64", device="cpu"):
+    """Make a component and load its weights; see the reference's engine."""
+    make, arguments = components.component(__package__, component, config)
+    module = make(*arguments)  # mlx: lazy, so that it draws no first values
+    for _, below in modules(module):
+        below.home = device
+    native = {name: (owner, attribute, convert)
+              for name, owner, attribute, convert in leaves(module)}
+    check(weights, {
+        name: convert(np.empty(getattr(owner, attribute).shape, bool)).shape
+        for name, (owner, attribute, convert) in native.items()})
+    for name, (owner, attribute, convert) in native.items():
+        setattr(owner, attribute, to_native(convert(
+            weights[name].astype(dtype, copy=False)), device))
+    return module
+
+
+def exported(module, arrays):
+    """Arrays in the places of weights, under their canonical names."""
+    return {name: np.array(convert(to_numpy(array)), order="C")
+            for (name, _, _, convert), array in zip(leaves(module), arrays)}
+
+
+def export(module):
+    """The weights under their canonical names, as arrays."""
+    return exported(module, weights_of(module))
+
+
+def call(module, *inputs, method="__call__", **keywords):
+    """Run a module on arrays: what it returns, and every step by name."""
+    with on(module.home), tracing(paths(module)) as trace:
+        returned = getattr(module, method)(
+            *(to_native(value, module.home) for value in inputs), **keywords)
+        return to_numpy(returned), {
+            name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def run(module, *inputs, **keywords):
+    """Run a module on arrays; return every step by name."""
+    return call(module, *inputs, **keywords)[1]
+
+
+def run_residual(residual, x, y):
+    """Run a residual around a sub-layer that makes y of x; as ``run``."""
+    with on(residual.home), tracing(paths(residual)) as trace:
+        x, y = (to_native(value, residual.home) for value in (x, y))
+        residual.before(x)
+        residual.after(x, y)
+        return {name: to_numpy(value) for name, value in trace.values.items()}
+
+
+def drawn(model, source, target, key):
+    """The values that dropout keeps in a run with a key; all if None."""
+    if key is None:
+        return {}
+    shapes = places(model.config, *source.shape, target.shape[1])
+    return draw(to_native(key, model.home), shapes,
+                model.config.dropout, False)
+
+
+def forward(model, source, target, source_mask, target_mask, key=None):
+    """Check a Transformer's inputs, run it, return every step by name."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    with (on(model.home),
+          dropping(paths(model), drawn(model, source, target, key))):
+        return run(model, *inputs)
+
+
+def gradients(model, source, target, source_mask, target_mask, labels,
+              key=None):
+    """The loss and its gradient by everything; see the reference's engine.
+
+    A step's gradient is that of a zero which is added to it.
+    """
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    with (on(model.home),
+          dropping(paths(model), drawn(model, source, target, key))):
+        *inputs, labels = (
+            to_native(a, model.home) for a in (*inputs, labels))
+        with tracing(paths(model)) as trace:
+            model(*inputs)
+        zeros = {name: mx.zeros_like(value)
+                 for name, value in trace.values.items()}
+
+        def loss_of(weights, zeros):
+            with (standing_in(model, weights), tracing(
+                    paths(model), lambda name, value: value + zeros[name])):
+                output = model(*inputs)
+            return cross_entropy(output, labels, model.config.pad_id,
+                                 model.config.label_smoothing,
+                                 model.config.smoothing)
+
+        loss, (by_weight, by_step) = mx.value_and_grad(
+            loss_of, argnums=(0, 1))(weights_of(model), zeros)
+        return to_numpy(loss), {
+            **exported(model, by_weight),
+            **{name: to_numpy(by_step[name]) for name in zeros}}
+
+
+def initial_weights(config, seed):
+    """Initial weights for training, drawn here: float64, by name."""
+    with on("cpu"):
+        return contract.weights.initial_weights(config, seed, random)
+
+
+def trainer(model, training):
+    """A Trainer of a Transformer, at step 0."""
+    return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the reference's engine."""
+    check_pairs(trainer.model.config, sources, targets)
+    home = trainer.model.home
+    with on(home):
+        loss, norm, learning_rate = trainer.train_step(
+            to_native(sources, home), to_native(targets, home))
+        return {"loss": to_numpy(loss), "norm": to_numpy(norm),
+                "rate": np.asarray(learning_rate)}
+
+
+def moments(trainer):
+    """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
+    return {f"{kind}.{name}": array
+            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
+            for name, array in exported(trainer.model, arrays).items()}
+
+
+def resume(trainer, step, moments):
+    """Have a Trainer go on after ``step``, from moments as exported."""
+    trainer.step = step
+    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
+        for i, (name, _, _, convert) in enumerate(leaves(trainer.model)):
+            arrays[i] = to_native(
+                convert(moments[f"{kind}.{name}"]), trainer.model.home)
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    inputs = (source, target, source_mask, target_mask)
+    check_inputs(model.config, *inputs)
+    with on(model.home):
+        return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+
+
+def generate(model, source, settings, rows=None):
+    """Find targets of sources; see the reference's engine."""
+    rows = check_search(model.config, source, settings, rows)
+    with on(model.home):
+        tokens, scores = SEARCHES[settings.method](
+            model, to_native(source, model.home), settings, rows).run()
+        return {"tokens": to_numpy(tokens.astype(mx.int64)),  # mlx: or int32
+                "scores": to_numpy(scores)}
+
+
+def masks(source, target, pad_id, device="cpu"):
+    """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
+    with on(device):
+        source, target = to_native(source, device), to_native(target, device)
+        return {
+            "source_mask": to_numpy(padding_mask(source, pad_id)),
+            "target_mask": to_numpy(padding_mask(target, pad_id)
+                                    & causal_mask(target.shape[1])),
+        }
+
+
+def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):
+    """The mean cross-entropy of arrays, as an array."""
+    with on(device):
+        return to_numpy(cross_entropy(
+            to_native(logits, device), to_native(labels, device), pad_id,
+            label_smoothing, smoothing))
+
+
+def matmul(a, b, device="cpu"):
+    """a @ b as the models compute it, for the precision canary."""
+    with on(device):
+        return to_numpy(to_native(a, device) @ to_native(b, device))

@@ -1,0 +1,1 @@
+"""The fast form of the port, which so far is the readable one."""

@@ -1,0 +1,14 @@
+"""Masks: which keys a query may attend to. True = may attend (R1)."""
+
+import mlx.core as mx
+
+
+def padding_mask(tokens, pad_id):
+    """Every key that is not padding: tokens [B S] to bool [B 1 1 S]."""
+    return (tokens != pad_id)[:, None, None, :]
+
+
+def causal_mask(length):
+    """No key later than its query: bool [1 1 T T] (section 3.2.3)."""
+    position = mx.arange(length)
+    return (position[None, :] <= position[:, None])[None, None]

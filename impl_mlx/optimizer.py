@@ -1,0 +1,69 @@
+"""The optimizer (section 5.3); mlx.optimizers.Adam is, with bias correction."""
+
+import mlx.core as mx
+
+
+def constant(training, d_model, step):
+    """The same learning rate at every step."""
+    return training.learning_rate
+
+
+def inverse_sqrt(training, d_model, step):
+    """Equation 3: up in a line while warming up, then down as 1/√step."""
+    return training.learning_rate * d_model**-0.5 * min(
+        step**-0.5, step * training.warmup_steps**-1.5)
+
+
+SCHEDULES = {"constant": constant, "inverse_sqrt": inverse_sqrt}
+
+
+def clip_by_global_norm(gradients, limit):
+    """Scale all gradients so that their norm is at most ``limit`` (R28)."""
+    norm = mx.sqrt(sum(mx.sum(g * g) for g in gradients))
+    if limit:
+        scale = mx.where(norm > limit, limit / norm, 1)
+        gradients = [g * scale for g in gradients]
+    return gradients, norm
+
+
+class Adam:
+    """Adam for one weight at a time."""
+
+    def __init__(self, training, d_model):
+        self.training, self.d_model = training, d_model
+        self.beta1, self.beta2 = training.beta1, training.beta2
+        self.eps = training.eps
+
+    def settings(self, step):
+        """(learning rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats."""
+        learning_rate = SCHEDULES[self.training.schedule](
+            self.training, self.d_model, step)
+        return learning_rate, 1 - self.beta1**step, 1 - self.beta2**step
+
+    def update(self, weight, gradient, m, v, learning_rate,
+               correction1, correction2):
+        """One step of one weight: the new weight, m and v."""
+        # [1] m [*]: β₁ m + (1 - β₁) g
+        m = self.beta1 * m + (1 - self.beta1) * gradient
+        # [2] v [*]: β₂ v + (1 - β₂) g²
+        v = self.beta2 * v + (1 - self.beta2) * (gradient * gradient)
+        # [3] direction [*]: m̂ / (√v̂ + ε)  (R26)
+        direction = (m / correction1) / (mx.sqrt(v / correction2) + self.eps)
+        # [4] weight [*]: weight - learning rate · direction
+        weight = weight - learning_rate * direction
+        return weight, m, v
+
+
+class AdamW(Adam):
+    """Adam that first shrinks each weight."""
+
+    def update(self, weight, gradient, m, v, learning_rate,
+               correction1, correction2):
+        """One step of one weight: the new weight, m and v."""
+        # [1] decayed [*]: weight · (1 - learning rate · λ)
+        decayed = weight * (1 - learning_rate * self.training.weight_decay)
+        return super().update(
+            decayed, gradient, m, v, learning_rate, correction1, correction2)
+
+
+OPTIMIZERS = {"adam": Adam, "adamw": AdamW}

@@ -1,0 +1,75 @@
+"""Relative positions, on nn.Embedding."""
+
+import mlx.core as mx
+import mlx.nn as nn
+
+from contract.buckets import buckets
+from contract.trace import tap
+
+
+class NoRelative(nn.Module):
+    """Adds nothing to scores."""
+
+    def __init__(self, config):
+        super().__init__()
+
+    def __call__(self, query, key, start):
+        """Nothing to add."""
+        return 0
+
+    def tied(self):
+        """The same for another layer."""
+        return self
+
+
+class RelativePositions(nn.Module):
+    """Adds a row of a table, by the distance."""
+
+    causal = False
+
+    def __init__(self, config):
+        super().__init__()
+        self.count = config.relative_buckets
+        self.greatest = config.relative_distance
+        self.table = nn.Embedding(config.relative_buckets, config.n_heads)
+
+    def __call__(self, query, key, start):
+        """What to add to the scores of query [B H T K] and key [B H S K]."""
+        rows = buckets(query.shape[2], key.shape[2], start, self.count,
+                       self.greatest, self.causal)
+        rows = mx.array(rows)
+        # [1] position_bias [H T S]: the table's row of each distance  (R45)
+        position_bias = tap(self, "position_bias", mx.moveaxis(
+            self.table(rows), -1, 0))
+        return position_bias
+
+    def tied(self):
+        """The same for another layer, which reads this one's table."""
+        return TiedRelative(self)
+
+
+class CausalRelative(RelativePositions):
+    """The same where no query sees a later key: the decoder's."""
+
+    causal = True
+
+
+class TiedRelative(RelativePositions):
+    """Relative positions that read another layer's table (R45)."""
+
+    def __init__(self, relative):
+        nn.Module.__init__(self)  # mlx: no table of its own
+        self.count, self.greatest = relative.count, relative.greatest
+        self.causal, self.table = relative.causal, relative.table
+
+
+def tie(layers):
+    """Let the self-attentions of a stack read the first one's table."""
+    first, *others = layers
+    for layer in others:
+        layer.self_attention.relative = first.self_attention.relative.tied()
+
+
+#: By the config's word and what the attention attends to; else there is none.
+RELATIVES = {("relative", "bidirectional"): RelativePositions,
+             ("relative", "causal"): CausalRelative}

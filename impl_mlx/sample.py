@@ -1,0 +1,49 @@
+"""Sampling: each next token is drawn by its probability."""
+
+import mlx.core as mx
+
+from contract.trace import tap
+from impl_mlx import random
+from impl_mlx.exact import exp
+from impl_mlx.search import Greedy
+
+
+class Sample(Greedy):
+    """Tokens drawn by their probability, one after the other."""
+
+    def __init__(self, model, source, settings, rows):
+        super().__init__(model, source, settings, rows)
+        self.draws = uniforms(settings.seed, rows, self.length)
+
+    def choose(self, log_probs, written):
+        """A token for each row of log_probs [B V], drawn by p: [B]."""
+        settings, place = self.settings, mx.arange(log_probs.shape[-1])
+        # [1] scores [B V]: log p / temperature, the most likely first
+        scores, which = self.top(
+            log_probs / settings.temperature, log_probs.shape[-1])
+        scores = tap(self, "scores", scores)
+        e = exp(scores - scores[:, :1])
+        # [2] p [B V]: softmax of the scores
+        p = tap(self, "p", e / mx.sum(e, axis=-1, keepdims=True))
+        # [3] before [B V]: the sum of p over all more likely tokens
+        before = mx.cumsum(p, axis=-1) - p
+        # [4] kept [B V]: the first k, of these as many as reach top_p
+        kept = ((place < (settings.top_k or len(place)))
+                & (before < settings.top_p))
+        # [5] reached [B V]: the sum of kept p, up to each token
+        reached = mx.cumsum(mx.where(kept, p, 0), axis=-1)
+        # [6] draw [B]: from 0 up to the whole sum
+        draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
+        # [7] rank [B]: of the token into whose part of the sum it falls
+        rank = mx.sum(reached <= draw[:, None], axis=-1)
+        rank = mx.minimum(rank, mx.maximum(mx.sum(kept, axis=-1), 1) - 1)
+        rank = tap(self, "rank", rank)
+        return mx.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
+
+
+def uniforms(seed, rows, length):
+    """A number in [0, 1) for each token of each row: [B N]."""
+    key = random.fold_in(random.key(seed), "sample")
+    return mx.stack([
+        random.uniform(random.fold_in(key, int(row)), (length,), 0.0, 1.0)
+        for row in rows])

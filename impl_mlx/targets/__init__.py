@@ -1,0 +1,1 @@
+"""How else MLX can run a model: compiled."""

@@ -1,0 +1,199 @@
+"""What is told where two names, or two places, are the same in numbers."""
+
+import numpy as np
+import pytest
+
+from parity.causes.cause import PRECISION
+from parity.causes.explain import explain
+from parity.comparison.compare import compare
+from parity.comparison.result import FLOAT32
+from parity.numerics.comparator import DIVERGENCE
+from parity.tracing.trace import trace
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+W, H = 16, 4
+X = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, W)))
+
+
+class Layer(nn.Module):
+    """One of an encoder, its norms after the sums."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(W), nn.LayerNorm(W)
+        self.query, self.key, self.value, self.output = (
+            nn.Linear(W, W) for _ in range(4))
+        self.inner, self.outer = nn.Linear(W, 32), nn.Linear(32, W)
+        self.scale, self.num_heads = (W // H)**-0.5, H
+
+    def attend(self, x):
+        q, k, v = (part(x).reshape(*x.shape[:2], H, -1).transpose(1, 2)
+                   for part in (self.query, self.key, self.value))
+        y = (q @ k.mT * self.scale).softmax(-1) @ v
+        return self.output(y.transpose(1, 2).reshape(x.shape))
+
+    def forward(self, x):
+        x = self.norm1(x + self.attend(x))
+        return self.norm2(x + self.outer(self.inner(x).relu()))
+
+
+def layer():
+    made = Layer().double().eval()
+    draw = np.random.default_rng(1)
+    with torch.no_grad():
+        for array in made.parameters():
+            array.copy_(torch.from_numpy(draw.normal(
+                array.ndim < 2, 0.3, array.shape)))
+    return made
+
+
+def explained(a, b, *x):
+    traces = [trace(each, *x) for each in (a, b)]
+    comparison = compare(*traces)
+    explain(comparison, *traces)
+    return comparison
+
+
+def test_a_number_with_two_names_has_both():
+    """1/√16 is 1/4."""
+    wrong = layer()
+    wrong.scale /= 2
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.in_a, each.in_b) == (
+        "scale", "1/√d_k", "1/√d_model or 1/d_k")
+
+
+def test_exchanged_norms_are_told_apart():
+    """Both models have a norm1, and b's is a's norm2."""
+    wrong = layer()
+    wrong.norm1, wrong.norm2 = wrong.norm2, wrong.norm1
+    told = explained(layer(), wrong, X).explanations
+    assert all(each.in_a != each.in_b for each in told)
+    assert {each.cause for each in told} == {"input"}
+    assert any(each.in_b == "norm1's output (norm2's output in a)"
+               for each in told)
+
+
+def test_an_embedding_that_differs():
+    """It has no floating input that a norm's reading would need."""
+    a = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()
+    wrong = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()
+    wrong.load_state_dict(a.state_dict())
+    wrong[0].register_forward_hook(lambda module, given, y: y * 8**0.5)
+    each, = explained(a, wrong, torch.arange(10).reshape(2, 5)).explanations
+    assert (each.cause, each.in_b) == ("factor", "2.82843")
+
+
+class Rows(nn.Module):
+    """Positions of a table by their numbers, added to tokens."""
+
+    def __init__(self, first=0, cut=False):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(20, W), nn.Embedding(9, W)
+        self.norm, self.cut, self.first = nn.LayerNorm(W), cut, first
+
+    def rows(self, ids):
+        places = torch.arange(ids.shape[1]) + self.first
+        return self.positions(places)[None]
+
+    def forward(self, ids):
+        return self.norm(self.tokens(ids) + self.rows(ids))
+
+
+class Cut(nn.Module):
+    """A table that is cut, for a whole batch."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.weight, self.first = nn.Parameter(torch.zeros(9, W)), first
+
+    def forward(self, x):
+        rows = self.weight[self.first:self.first + x.shape[1]]
+        return rows.expand(x.shape)
+
+
+class CutRows(Rows):
+    """The same of a table that a layer cuts."""
+
+    def __init__(self, first=0):
+        super().__init__(first)
+        self.positions = Cut(first)
+
+    def forward(self, ids):
+        tokens = self.tokens(ids)
+        return self.norm(tokens + self.positions(tokens))
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_positions_of_a_table_that_is_cut(first):
+    """One model looks rows up, the other cuts them for every row."""
+    a, b = Rows().double().eval(), CutRows(first).double().eval()
+    b.load_state_dict(a.state_dict())
+    comparison = explained(a, b, torch.tensor([[3, 9, 4], [7, 1, 1]]))
+    told = comparison.explanations
+    assert [(each.cause, each.in_a, each.in_b) for each in told] == [
+        ("first position", "0", str(first))]
+
+
+class InFloat32(nn.LayerNorm):
+    """As Keras has it on PyTorch, or in the order that it has on JAX."""
+
+    folded, wrong = False, 0.0
+
+    def forward(self, x):
+        x, scale, bias = (each.float() for each in (
+            x, self.weight, self.bias))
+        if not self.folded:
+            y = nn.functional.layer_norm(x, x.shape[-1:], scale, bias,
+                                         self.eps)
+        else:
+            mean = x.mean(-1, keepdim=True)
+            factor = scale * (x.var(-1, correction=0, keepdim=True)
+                              + self.eps).rsqrt()
+            y = x * factor + (bias - mean * factor)
+        return (y * (1 + self.wrong) if self.wrong else y).double()
+
+
+def norms(kind=nn.LayerNorm, **settings):
+    """Two norms, and a layer between them."""
+    made = nn.Sequential(kind(W), nn.Linear(W, W), kind(W)).double().eval()
+    draw = np.random.default_rng(2)
+    with torch.no_grad():
+        for array in made.parameters():
+            array.copy_(torch.from_numpy(draw.normal(
+                array.ndim < 2, 0.3, array.shape)))
+    for norm in (made[0], made[2]):
+        for name, value in settings.items():
+            setattr(norm, name, value)
+    return made
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_norm_wholly_in_float32(folded):
+    """Input, scale and bias are rounded, so that float32 numbers come out."""
+    comparison = explained(norms(), norms(InFloat32, folded=folded), X)
+    assert comparison.verdict == FLOAT32
+    each, = comparison.explanations
+    assert (each.cause, each.in_b) == (PRECISION, "in float32")
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_an_epsilon_behind_float32(folded):
+    comparison = explained(norms(), norms(InFloat32, folded=folded, eps=1e-6),
+                           X)
+    assert comparison.verdict == DIVERGENCE
+    first = comparison.explanations[0]
+    assert (first.cause, first.in_a, first.in_b) == (
+        "epsilon", "1e-05", "1e-06")
+
+
+@pytest.mark.long(2)
+@pytest.mark.parametrize("wrong, folded", [
+    (3e-7, False), (1e-6, True), (1e-5, False)])
+def test_a_small_fault_behind_float32_is_no_rounding(folded, wrong):
+    """A few units in every number, and all to one side."""
+    comparison = explained(
+        norms(), norms(InFloat32, folded=folded, wrong=wrong), X)
+    assert comparison.verdict == DIVERGENCE
