@@ -156,11 +156,11 @@ class Beam(Search):
             grown = mx.where(place == written, token[:, :, None],
                               follow(tokens, parents))
             ends = self.ends(token) | (written == last)
+            may = self.may_finish(ends & (rank < settings.finishers), finished)
             # [5] finished [B W]: the best that end and may, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, mx.where(
-                    ends & (rank < settings.finishers),
-                    scores / settings.penalty(written), -math.inf), grown)
+                    may, scores / settings.penalty(written), -math.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(mx.where(ends, -math.inf, scores), w)
             tokens = follow(grown, which)
@@ -177,6 +177,13 @@ class Beam(Search):
         scores = mx.where(none, alive, finished)
         tokens = mx.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
+
+    def may_finish(self, ends, finished):
+        """Which of those that end may finish: bool [B n], the best first."""
+        if self.settings.finishing != "first":
+            return ends
+        left = mx.sum(finished == -math.inf, axis=1, keepdims=True)
+        return ends & (mx.cumsum(ends.astype(mx.int32), axis=1) <= left)
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""
