@@ -31,8 +31,8 @@ def found_words(found, out):
     lines += found.notes
     lines.append(_agreement(found.error, "with drawn weights, the outputs"))
     if not found.agrees:
-        lines.append(f"{found.comparison.sentence} Where the mapping is right, "
-                     "convert, and `parity compare` says why.")
+        lines.append(f"{found.comparison.sentence()} Where the mapping is "
+                     "right, convert, and `parity compare` says why.")
     lines.append(f"made {out}" + (
         "" if found.complete else
         ", which is not complete: correct it, or name with --leave-out what "
@@ -54,7 +54,7 @@ def applied_words(applied, out):
     if applied.comparison:
         lines.append(_agreement(applied.error, "the outputs"))
         if applied.diverges:
-            lines.append(f"{applied.comparison.sentence} `parity compare` "
+            lines.append(f"{applied.comparison.sentence()} `parity compare` "
                          "says why.")
     else:
         lines.append("the outputs were not compared; give both models as "

@@ -43,6 +43,12 @@ def a():
 def b():
     return Other(), X
 
+def rough():
+    class Rough(Other):
+        def forward(self, x):
+            return super().forward(x) * 1.001
+    return Rough(), X
+
 def by_name():
     return Other(), (), {"x": X}
 
@@ -93,6 +99,15 @@ def test_there_and_back(run, tmp_path):
     one, two = (safetensors_file.read(tmp_path / f"{name}.safetensors")[0]
                 for name in ("b", "again"))
     assert all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def test_outputs_that_differ_are_told_in_words(run):
+    for line in ("m.py:a m.py:rough --out m.toml",
+                 "--apply m.toml m.py:a m.py:rough --out b.npz"):
+        said = run(line, 1)
+        assert "differ by 1.0e-03" in said
+        assert "The first divergence is the output of (model)" in said
+        assert "<" not in said
 
 
 @pytest.mark.parametrize("other", ["by_name", "dictionary"])
