@@ -14,7 +14,7 @@ import numpy as np
 
 from contract.errors import InputError, amount
 from parity.causes import integers, nonfinite
-from parity.causes.casts import cast
+from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
 from parity.causes.explanation import Explanation, give_names
@@ -59,6 +59,7 @@ class Explaining:
         self.weights = []  # of attention, that a replay gives
         self.rounding = set()  # pairs of arrays shown to differ by it alone
         self.shown = []  # their rows
+        self.lowered = set()  # steps whose input is of lower precision in b
 
     def run(self):
         """Every Explanation."""
@@ -121,6 +122,9 @@ class Explaining:
             same = self.join(pair, row) or self.handed_on(row)
             if not same and is_first:
                 self.findings.lose(pair, row, self.known)
+            if same and (each := lowered(row, self.a, self.b)):
+                self.findings.add([each])
+                self.lowered.add(row.a)
             return same
         if self.are_weights(row):
             return True
@@ -165,7 +169,8 @@ class Explaining:
         if explanations:
             self.findings.add(explanations)
             return True
-        if search.same and (any(search.inside) or row.origin != NEW):
+        if search.same and (any(search.inside) or row.origin != NEW
+                            or row.a in self.lowered):
             return True
         before = self.findings.told()
         if self.join(pair, row):
