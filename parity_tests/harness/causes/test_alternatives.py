@@ -65,6 +65,32 @@ def test_a_number_with_two_names_has_both():
         "scale", "1/√d_k", "1/√d_model or 1/d_k")
 
 
+def test_attention_that_hands_on_float32():
+    """As Keras' on JAX: the dtype is told, and a fault beside it as well."""
+    class Wide(nn.Linear):
+        def forward(self, x):
+            return super().forward(x.double())
+
+    class Low(Layer):
+        def attend(self, x):
+            q, k, v = (part(x).float().reshape(*x.shape[:2], H, -1).transpose(
+                1, 2) for part in (self.query, self.key, self.value))
+            y = (q @ k.mT * self.scale).softmax(-1) @ v
+            return self.output(y.transpose(1, 2).reshape(x.shape))
+    for factor, told in ((1, []), (3, ["scale"])):
+        low = Low().double().eval()
+        low.output = Wide(W, W).double()
+        low.load_state_dict(layer().state_dict())
+        low.scale *= factor
+        comparison = explained(layer(), low, X)
+        assert comparison.verdict == DIVERGENCE
+        assert [each.cause for each in comparison.explanations] == [
+            *told, "dtype"]
+        last = comparison.explanations[-1]
+        assert (last.a, last.in_a, last.in_b) == (
+            "output", "float64", "float32")
+
+
 def test_exchanged_norms_are_told_apart():
     """Both models have a norm1, and b's is a's norm2."""
     wrong = layer()
