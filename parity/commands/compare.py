@@ -14,7 +14,8 @@ from parity.commands.scripts import call_script, running
 from parity.commands.shell import told_plainly
 from parity.numerics.dtypes import DTYPES
 
-FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx"}
+FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx",
+              "mlx": "mlx.nn"}
 
 File = Optional[pathlib.Path]
 

@@ -59,7 +59,8 @@ class Call:
         """Take a call apart.
 
         Args:
-            model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+            model: a torch.nn.Module, a Keras layer or model, an nnx.Module or
+                an mlx.nn.Module.
             inputs, keywords: its arguments.
 
         Raises:

@@ -59,7 +59,8 @@ def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
     """Ask a model in several ways that must give the same answer.
 
     Args:
-        model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+        model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
+            mlx.nn.Module.
         inputs, keywords: its arguments, with a batch of at least one row.
         ways: those of WAYS to try.
         pad_id: the token that is padding; by default the config's, else 0.

@@ -28,7 +28,8 @@ def cache(model, *inputs, step=None, **keywords):
     """Hold a model's responses token by token against those all at once.
 
     Args:
-        model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+        model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
+            mlx.nn.Module.
         inputs, keywords: its arguments, for all tokens at once.
         step: a function of (model, place, state, *inputs, **keywords), which
             has the model read the one token at this place, with the state of

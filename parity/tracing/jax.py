@@ -16,6 +16,7 @@ import numpy as np
 from flax import nnx
 
 from contract.errors import InputError
+from parity.tracing import classes
 from parity.tracing.recorder import (
     Framework, Recorder, finished, mapped, settings_of)
 from parity.tracing.trace import WHOLE, is_float
@@ -70,16 +71,12 @@ class Jax(Framework):
 
     def function(self, module):
         """The method whose parameters name the inputs."""
-        return CALLS.get(type(module), type(module).__call__).__get__(module)
+        return classes.call_of(module)
 
     def settings(self, module):
         """Plain attributes that affect what is computed."""
         return {name: value for name, value in settings_of(module).items()
                 if name not in INNER}
-
-
-#: Class -> its own ``__call__``, while it is replaced.
-CALLS = {}
 
 
 def versions():
@@ -154,46 +151,9 @@ def setters(model):
             for path, variable in named_variables(model)[0].items()}
 
 
-def is_called(kind):
-    """Whether a class has a ``__call__``; a mere container has none."""
-    return any("__call__" in vars(base) for base in kind.__mro__)
-
-
-@contextlib.contextmanager
 def calls_seen(model, recorder):
-    """Pass every sub-module's call to a Recorder.
-
-    A class that calls its base's ``__call__`` is recorded once, as itself.
-    """
-    replaced = []
-
-    def replace(kind):
-        before = kind.__call__
-        inherited = "__call__" not in vars(kind)
-
-        def __call__(self, *args, **keywords):
-            if type(self) is not kind:
-                return before(self, *args, **keywords)
-            return recorder.call(
-                self, lambda *a, **k: before(self, *a, **k), args, keywords)
-        CALLS[kind] = before
-        replaced.append((kind, before, inherited))
-        kind.__call__ = __call__
-
-    try:
-        # Bases last, so that what a class inherits is still the original.
-        kinds = {type(module) for _, module in modules(model)
-                 if is_called(type(module))}
-        for kind in sorted(kinds, key=lambda kind: -len(kind.__mro__)):
-            replace(kind)
-        yield
-    finally:
-        for kind, before, inherited in reversed(replaced):
-            if inherited:
-                del kind.__call__
-            else:
-                kind.__call__ = before
-            CALLS.pop(kind, None)
+    """Pass every sub-module's call to a Recorder."""
+    return classes.calls_seen([each for _, each in modules(model)], recorder)
 
 
 @contextlib.contextmanager
@@ -287,7 +247,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     paths = {id(module): path for path, module in modules(model)}
     recorder = Recorder(framework, paths, own, instead=instead)
     recorder.silent = {path for path, module in modules(model)
-                       if not is_called(type(module))}
+                       if not classes.is_called(type(module))}
     parameters = {path: recorder.keep(variable.get_raw_value())
                   for path, variable in variables.items()}
     loss, gradients = None, {}

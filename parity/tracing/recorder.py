@@ -49,7 +49,7 @@ def can_be_given(value):
     """Whether a value that is no array can be given to a module again."""
     return isinstance(value, PLAIN) or callable(value) or (
         type(value).__module__.partition(".")[0] in (  # a dtype or a device
-            "torch", "jax", "numpy", "ml_dtypes", "tensorflow"))
+            "torch", "jax", "mlx", "numpy", "ml_dtypes", "tensorflow"))
 
 
 def mapped(value, name, visit):

@@ -250,7 +250,8 @@ def is_float(array):
 
 
 def framework_of(model):
-    """The framework of a model: "keras", "torch" or "jax".
+    """The framework of a model: "keras", "torch", "jax" or
+    "mlx".
 
     Raises:
         InputError: the model is of none of these.
@@ -258,7 +259,8 @@ def framework_of(model):
     for name, needs, attribute in (
             ("keras", "keras", "layers.Layer"),
             ("torch", "torch", "nn.Module"),
-            ("jax", "flax.nnx", "Module")):
+            ("jax", "flax.nnx", "Module"),
+            ("mlx", "mlx.nn", "Module")):
         kind = sys.modules.get(needs)
         for word in attribute.split("."):
             kind = getattr(kind, word, None)
@@ -266,7 +268,8 @@ def framework_of(model):
             return name
     raise InputError(
         f"a {type(model).__name__} is not a model that can be traced; give a "
-        "torch.nn.Module, a Keras layer or model, or an nnx.Module.")
+        "torch.nn.Module, a Keras layer or model, an nnx.Module or an "
+        "mlx.nn.Module.")
 
 
 def trace(model, *inputs, gradients=None, **keywords):
@@ -279,7 +282,8 @@ def trace(model, *inputs, gradients=None, **keywords):
     (training or evaluation) and torch's gradient mode are not changed.
 
     Args:
-        model: a torch.nn.Module, a Keras layer or model, or an nnx.Module.
+        model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
+            mlx.nn.Module.
         inputs, keywords: the model's arguments, with arrays of its framework.
         gradients: a function of the model's output that returns a scalar loss,
             in the framework's own operations; the loss's gradients by every
