@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from parity import ports
-from parity.runs import training
+from parity.runs import evaluation
 from parity_tests.support.engines import usable
 
 #: More threads gain nothing at test size, and where other programs run as
@@ -115,4 +115,4 @@ def engine_of_each_form(request):
 @pytest.fixture
 def one_length(monkeypatch):
     """Pad every batch of a run to one length, so that it compiles once."""
-    monkeypatch.setattr(training, "MULTIPLE", 40)
+    monkeypatch.setattr(evaluation, "MULTIPLE", 40)
