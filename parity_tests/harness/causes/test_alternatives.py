@@ -1,8 +1,11 @@
 """What is told where two names, or two places, are the same in numbers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from parity.causes.casts import lowered
 from parity.causes.cause import PRECISION
 from parity.causes.explain import explain
 from parity.comparison.compare import compare
@@ -65,30 +68,28 @@ def test_a_number_with_two_names_has_both():
         "scale", "1/√d_k", "1/√d_model or 1/d_k")
 
 
-def test_attention_that_hands_on_float32():
-    """As Keras' on JAX: the dtype is told, and a fault beside it as well."""
+def test_float32_that_is_handed_on_is_told():
+    """As Keras' attention on JAX hands on to a map in float64."""
     class Wide(nn.Linear):
         def forward(self, x):
             return super().forward(x.double())
 
-    class Low(Layer):
-        def attend(self, x):
-            q, k, v = (part(x).float().reshape(*x.shape[:2], H, -1).transpose(
-                1, 2) for part in (self.query, self.key, self.value))
-            y = (q @ k.mT * self.scale).softmax(-1) @ v
-            return self.output(y.transpose(1, 2).reshape(x.shape))
-    for factor, told in ((1, []), (3, ["scale"])):
-        low = Low().double().eval()
-        low.output = Wide(W, W).double()
-        low.load_state_dict(layer().state_dict())
-        low.scale *= factor
-        comparison = explained(layer(), low, X)
-        assert comparison.verdict == DIVERGENCE
-        assert [each.cause for each in comparison.explanations] == [
-            *told, "dtype"]
-        last = comparison.explanations[-1]
-        assert (last.a, last.in_a, last.in_b) == (
-            "output", "float64", "float32")
+    class Two(nn.Module):
+        def __init__(self, low):
+            super().__init__()
+            self.output, self.low = Wide(W, W), low
+
+        def forward(self, x):
+            return self.output(x.float() if self.low else x)
+
+    a, b = (trace(Two(low).double().eval(), X) for low in (False, True))
+    name, = a.step("output").inputs
+    row = SimpleNamespace(a="output", b="output", a_name=name, b_name=name)
+    told = lowered(row, a, b)
+    assert (told.cause, told.in_a, told.in_b) == (
+        "dtype", "float64", "float32")
+    assert lowered(row, a, a) is None
+    assert lowered(row, b, a) is None
 
 
 def test_exchanged_norms_are_told_apart():
