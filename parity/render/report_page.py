@@ -144,11 +144,11 @@ def cells_of(report, name_of):
 
 def matrices(report):
     """[(device, [(component, [MatrixCell, by dtype and port])])]."""
-    columns = [(dtype, port) for dtype in dtypes.DTYPES
-               for port in columns(report)]
+    pairs = [(dtype, port) for dtype in dtypes.DTYPES
+             for port in columns(report)]
     return [
         (device, [(name, [cells.get(column, MatrixCell())
-                          for column in columns])
+                          for column in pairs])
                   for name, cells in components.items()])
         for device, components in cells_of(
             report, lambda row: row.component).items()]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from contract import weights
 from contract.config import preset
 from parity import ports
+from parity.check import workers
 from parity.cli import app
 from parity.matrix import processes
 from parity.runs import on_mesh, training
@@ -143,7 +144,7 @@ def test_a_worker_that_is_killed_in_a_step_costs_no_checkpoint(
 def test_a_rank_that_fails_otherwise_is_a_mistake_of_ours(monkeypatch):
     """It has a traceback, and no advice to go on."""
     def ask(self, *given):
-        return on_mesh.workers.Reply(
+        return workers.Reply(
             None, "rank 1 of 2: KeyError: 'x'", 0.0, "Traceback: KeyError")
 
     monkeypatch.setattr(processes.MeshProcesses, "ask", ask)

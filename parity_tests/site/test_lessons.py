@@ -29,7 +29,7 @@ PATHS = lessons.paths()
 def test_lesson_runs_in_every_framework_that_is_here(path):
     found = lessons.run(path)
     printed = "\n".join(cell.output for cell in found)
-    for name in ports.known_ports():
+    for name in ports.usual_ports():
         absent = isinstance(ports.engine(name), NotChecked)
         assert absent == (f"not checked: {name}," in printed)
         assert absent or re.search(rf"^{name} ", printed, flags=re.M)
@@ -41,7 +41,7 @@ def test_lesson_runs_in_every_framework_that_is_here(path):
 def test_lesson_runs_without_any_framework(path):
     found = lessons.run(path, ())
     printed = "\n".join(cell.output for cell in found)
-    for name in ports.known_ports():
+    for name in ports.usual_ports():
         assert f"not checked: {name}, it was not asked for" in printed
     for picture in (each for cell in found for each in cell.pictures):
         assert picture.png.startswith(b"\x89PNG") and picture.words

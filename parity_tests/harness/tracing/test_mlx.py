@@ -18,7 +18,7 @@ import mlx.nn as nn  # noqa: E402
 X = np.random.default_rng(0).normal(size=(3, 6)).astype(np.float32)
 
 
-class Small(nn.Module):
+class Tiny(nn.Module):
     def __init__(self, eps):
         super().__init__()
         self.a, self.n = nn.Linear(6, 7), nn.LayerNorm(7, eps)
@@ -40,7 +40,7 @@ class TorchSmall(torch.nn.Module):
 
 def pair(eps):
     """The same model in PyTorch and, with an ε, in MLX."""
-    theirs, ours = TorchSmall(), Small(eps)
+    theirs, ours = TorchSmall(), Tiny(eps)
     for one, other in ((ours.a, theirs.a), (ours.b[0], theirs.b[0])):
         one.weight = mx.array(other.weight.detach().numpy())
         one.bias = mx.array(other.bias.detach().numpy())
