@@ -40,10 +40,10 @@ parity: $(READY)
 # test-all takes it as it comes, as does everything that users run.
 test: export XLA_FLAGS ?= --xla_cpu_use_fusion_emitters=false \
                           --xla_backend_optimization_level=0
-test: $(READY)
+test: $(READY) .venv/.mlx
 	@$(PYTEST) --sample=$(SEED) $(ARGS)
 
-test-all: $(READY)
+test-all: $(READY) .venv/.mlx
 	@$(PYTEST) $(ARGS)
 
 test-versions:
@@ -99,6 +99,13 @@ $(READY): pyproject.toml constraints.txt
 	            "$$(grep -aE '^ *(Collecting|Processing|Downloading|Using|Installing) ' \
             .venv/install.log | tail -n 1 | cut -c 1-50)"; fi; \
 	done; wait $$pip || { cat .venv/install.log; exit 1; }
+	@touch $@
+
+# MLX has wheels for fewer systems; where it has none, it is not checked.
+.venv/.mlx: $(READY)
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --only-binary :all: -c constraints.txt 'mlx[cpu]' \
+	    > .venv/mlx.log 2>&1 || echo "MLX has no wheel here: not checked."
 	@touch $@
 
 clean:

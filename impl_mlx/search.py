@@ -54,7 +54,9 @@ class Search:
         if forced is not None:
             return mx.where(
                 token == forced, mx.zeros_like(log_probs), -math.inf)
-        banned = mx.array(self.settings.banned(written), mx.int32)
+        # mlx: takes Python's numbers, and none of NumPy's
+        banned = mx.array(
+            list(map(int, self.settings.banned(written))), mx.int32)
         banned = (mx.any(token[:, None] == banned, axis=-1)
                   | self.repeats(tokens, written))
         return mx.where(banned, -math.inf, log_probs)
@@ -74,7 +76,7 @@ class Search:
 
     def ends(self, token):
         """Whether each token is one of the eos ids: bool [*], of int [*]."""
-        ends = mx.array(self.settings.eos_ids, mx.int32)
+        ends = mx.array(list(map(int, self.settings.eos_ids)), mx.int32)
         return mx.any(token[..., None] == ends, axis=-1)
 
     def reorder(self, parents):
