@@ -395,6 +395,7 @@ NEIGHBOURS = {
     "torch": "source_mask.any(0).expand(source_mask.shape)",
     "keras": "ops.broadcast_to(ops.any(source_mask, 0), source_mask.shape)",
     "jax": "jnp.broadcast_to(source_mask.any(0), source_mask.shape)",
+    "mlx": "mx.broadcast_to(mx.any(source_mask, 0), source_mask.shape)",
 }
 
 
