@@ -13,7 +13,8 @@ import typer
 from rich.table import Table
 
 from benchmarks import harness, workload
-from contract.errors import one_of
+from benchmarks.passes import PASSES
+from contract.errors import amount, one_of
 from contract.files import write_json
 from parity.render import tables_page
 
@@ -34,11 +35,9 @@ def known_to(work):
     """Whom the implementations of a work can be held against."""
     if work == "loading":
         return importlib.import_module("benchmarks.loading").WAYS
-    if work in ("generation", "attention"):
-        return importlib.import_module(
-            f"benchmarks.{work}").IMPLEMENTATIONS
-    return importlib.import_module(
-        f"benchmarks.{work}").BENCHMARK.implementations
+    if work in PASSES:
+        return PASSES[work].implementations
+    return importlib.import_module(f"benchmarks.{work}").IMPLEMENTATIONS
 
 
 def chosen(known, ports, against):
@@ -69,7 +68,7 @@ def compared(work, rows, against):
 
 def passes(work, options, notes):
     """The rows and the roofline of forward passes or training steps."""
-    benchmark = importlib.import_module(f"benchmarks.{work}").BENCHMARK
+    benchmark = PASSES[work]
     known = benchmark.implementations
     names = chosen(known, options["ports"], options["against"])
     report = harness.measured(
@@ -117,19 +116,17 @@ def generation(options, notes):
     names = [name for name in known if name.partition("_")[0] in (
         *options["ports"], *peers)]
     report = timing.measured(
-        names, options["settled"], options["rounds"],
-        timing.LENGTHS[1 if options["rounds"] > 2 else 0], False,
+        names, options["settled"], options["rounds"], options["longest"],
         options["loud"], notes, options["profile"])
     rows = []
     for search, table in report["rows"].items():
         for length in report["lengths"]:
             rows += compared(f"{search}, N = {length}", {
-                row["name"]: {
-                    "title": row["title"], "peer": "ctranslate2",
-                    "form": "fast" if "fast form" in row["title"] else "",
-                    "seconds": row["seconds"][length], "peak": None,
-                    "error": 0.0}
-                for row in table if length in row["seconds"]},
+                name: {
+                    "title": known[name].title, "peer": "ctranslate2",
+                    "form": "fast" if "fast form" in known[name].title else "",
+                    "seconds": seconds[length], "peak": None, "error": 0.0}
+                for name, seconds in table.items() if length in seconds},
                 options["against"])
     return rows, list(timing.caption(report)), profiled(
         "generation", known, report["results"])
@@ -213,6 +210,10 @@ def loading(options, notes):
             truth = measured[timing.WAYS[0]]["error"]
             for row in measured.values():
                 row["error"] = abs(row["error"] - truth) / (abs(truth) or 1)
+                if row["error"] > 1e-5:
+                    raise SystemExit(
+                        f"{row['title']} reads other numbers: their sum is "
+                        f"off by {row['error']:.0e}.")
             rows += compared(
                 f"loading{', summed' if used else ''}", measured, against)
     return rows, [], []
@@ -230,12 +231,46 @@ def table_of(rows):
         column.justify = "right" if i > 2 else "left"
         column.no_wrap = i != 1
     for row in rows:
-        table.add_row(
-            row["work"], row["implementation"], row["form"],
+        table.add_row(*texts_of(row))
+    return table
+
+
+def mark(work, threads):
+    """The comment of a Markdown file between which a work's table stands."""
+    return f"bench {work}, {amount(threads, 'thread')}"
+
+
+def markdown(rows):
+    """The rows of one work as a table of Markdown, as lines."""
+    lengths = list(dict.fromkeys(
+        row["work"].rpartition(", N = ")[2] for row in rows))
+    cases = list(dict.fromkeys(row["work"] for row in rows))
+    if cases[0] != lengths[0]:  # a search's rows have the lengths beside them
+        columns = ["search", "implementation", *(
+            words for length in lengths for words in (
+                f"N = {length}, ms", "ratio"))]
+        lines = {}
+        for row in rows:
+            search, _, length = row["work"].rpartition(", N = ")
+            cells = lines.setdefault((search, row["implementation"]), [
+                search, row["implementation"], *[""] * (2 * len(lengths))])
+            place = 2 + 2 * lengths.index(length)
+            cells[place:place + 2] = (number(row["time"], ".3g", 1e3),
+                                      number(row["ratio"], ".2f"))
+        texts = list(lines.values())
+    else:
+        columns = ["work", *COLUMNS[1:]] if len(cases) > 1 else COLUMNS[1:]
+        texts = [texts_of(row)[len(COLUMNS) - len(columns):] for row in rows]
+    return [f"| {' | '.join(line)} |" for line in (
+        columns, ["---", "---", *["---:"] * (len(columns) - 2)], *texts)]
+
+
+def texts_of(row):
+    """A row of a table, as texts in the order of COLUMNS."""
+    return (row["work"], row["implementation"], row["form"],
             number(row["time"], ".3g", 1e3), number(row["ratio"], ".2f"),
             number(row["memory"], ".0f", 1e-6),
             number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
-    return table
 
 
 def write_page(path, rows, lines, parts):
@@ -272,8 +307,8 @@ def write_page(path, rows, lines, parts):
 TIMED = {"generation": generation, "attention": attention, "loading": loading}
 
 
-def run(works, ports, threads, against, rounds, repeats, quick, loud,
-        json_file, plot, profile, html=None):
+def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
+        json_file, plot, profile, html=None, markdown_file=None):
     """Time some works, print their table, and write JSON if asked to.
 
     Args:
@@ -281,20 +316,26 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         ports: of numpy, torch, keras, jax.
         threads: of each library; None for one a core.
         against: the name that all are held against; None for each one's peer.
+        longest: the longest target that generation writes.
         plot: a file for a picture of the ratios, or None.
         profile: whether it is also told where the time goes.
         html: a file for a page, or None.
+        markdown_file: a file in which each work's table is replaced, or None.
 
     Raises:
+        InputError: the Markdown lacks the comments of a work.
         typer.Exit: status 1, after all else, if a work was not timed since an
             implementation computes something else.
     """
     for work in works if against else ():
         one_of(against, known_to(work), f"implementation of {work}")
     console, notes = harness.consoles()
+    settled = harness.settle(threads, -1)
     options = {"ports": ports, "against": against, "quick": quick,
-               "settled": harness.settle(threads, -1), "rounds": rounds,
-               "repeats": repeats, "loud": loud, "profile": profile}
+               "settled": settled, "rounds": rounds, "repeats": repeats,
+               "longest": longest, "loud": loud, "profile": profile}
+    for work in works if markdown_file else ():
+        harness.between(markdown_file, mark(work, settled[0]))
     every, lines, parts, off = [], [], [], []
     for work in works:
         try:
@@ -307,6 +348,10 @@ def run(works, ports, threads, against, rounds, repeats, quick, loud,
         every += rows
         lines += [*caption, *not_measured(work, ports)]
         parts += of_parts
+        if markdown_file:
+            harness.replace_between(
+                markdown_file, mark(work, settled[0]), "\n".join(
+                    [*markdown(rows), "", *caption]))
     lines = [*off, *lines]
     if quick:
         lines.insert(0, "A tiny model, to see that all runs: its times say "

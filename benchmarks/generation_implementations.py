@@ -22,12 +22,6 @@ BOS, EOS, PAD = 1, 2, workload.VOCAB - 1
 #: Tokens of a target after its bos.
 LENGTHS = 32, 128, 512, 2048
 
-#: Of the sources of this seed two tokens are near a tie in the small model.
-TIED = 13
-
-#: Runs with and without the reorder, where it cannot be timed by itself.
-TURNS = 4
-
 #: What is searched at once: name -> (method, sources, the longest target).
 SEARCHES = {
     "greedy, B = 1": ("greedy", 1, 2048),
@@ -68,10 +62,10 @@ def weights(seed=0):
 
 
 def batch():
-    """Sources: int64 [32 64]."""
-    seeds = [seed for seed in range(32) if seed != TIED]
-    return np.concatenate([
-        workload.batch(seed).source for seed in seeds])[:32]
+    """Sources without padding: int64 [32 64]."""
+    sources = np.concatenate([
+        workload.batch(seed).source for seed in range(32)])[:32]
+    return np.minimum(sources, PAD - 1)
 
 
 def settings(search, length):
@@ -81,22 +75,17 @@ def settings(search, length):
         max_tokens=length)
 
 
-def _ready(write, source, product, versions, reordering=None):
-    """Of write(source, settings), which gives the best targets [B N].
-
-    ``reordering`` (run, clock) tells what share of a run it takes.
-    """
+def _ready(write, source, product, versions):
+    """Of write(source, settings), which gives the best targets [B N]."""
     def choose(search, length):
         _, rows, _ = SEARCHES[search]
         run = functools.partial(write, source[:rows], settings(search, length))
-        return Ready(run, np.asarray, product, versions, choose=choose,
-                     reordering=functools.partial(reordering, run)
-                     if reordering else None)
+        return Ready(run, np.asarray, product, versions, choose=choose)
 
     return choose(next(iter(SEARCHES)), LENGTHS[0])
 
 
-def _engine(engine, config, weights, source, product, reordering):
+def _engine(engine, config, weights, source, product):
     """Our generate, by an engine, in the precision that the commands set."""
     engine.set_precision()
     model = engine.build("transformer", config, weights, weights[
@@ -105,55 +94,15 @@ def _engine(engine, config, weights, source, product, reordering):
     def write(source, settings):
         return engine.generate(model, source, settings)["tokens"][:, 0]
 
-    return _ready(write, source, product, engine.versions(),
-                  functools.partial(reordering, model))
-
-
-def _timed_within(search, model, run, clock):
-    """The share of a run spent in ``reorder`` of a module, by a clock."""
-    reorder, spent = search.reorder, 0
-
-    def timed(*arguments):
-        nonlocal spent
-        start = clock()
-        result = reorder(*arguments)
-        spent += clock() - start
-        return result
-
-    with mock.patch.object(search, "reorder", timed):
-        start = clock()
-        run()
-        return spent / (clock() - start)
-
-
-def _timed_without(search, apart, model, run, clock):
-    """The share of a run that goes away with ``reorder`` of a module.
-
-    ``apart`` (model) has what is compiled kept apart, so that runs with and
-    without can take turns. The fastest of each count.
-    """
-    def stay(cache, *where):
-        return cache
-
-    def seconds(reorder, compiled):
-        with mock.patch.object(search, "reorder", reorder), compiled:
-            start = clock()
-            run()
-            return clock() - start
-
-    forms = [(search.reorder, apart(model)), (stay, apart(model))]
-    times = [[seconds(*form) for form in forms] for _ in range(1 + TURNS)]
-    kept, left = np.min(times[1:], axis=0)
-    return 1 - left / kept
+    return _ready(write, source, product, engine.versions())
 
 
 def numpy(config, weights, source, threads):
     """The reference's fast form."""
     from contract.memory import keep_freed
-    from reference_numpy.fast import engine, search
+    from reference_numpy.fast import engine
     keep_freed()
-    return _engine(engine, config, weights, source, products.numpy,
-                   functools.partial(_timed_within, search))
+    return _engine(engine, config, weights, source, products.numpy)
 
 
 def numpy_uncached(config, weights, source, threads):
@@ -189,10 +138,9 @@ def torch(config, weights, source, threads):
     """Our port's fast form, eager."""
     import torch
 
-    from impl_torch.fast import engine, search
+    from impl_torch.fast import engine
     torch.set_num_threads(threads)
-    return _engine(engine, config, weights, source, products.torch,
-                   functools.partial(_timed_within, search))
+    return _engine(engine, config, weights, source, products.torch)
 
 
 def torch_lesson(config, weights, source, threads, whole=False):
@@ -240,30 +188,15 @@ def keras(config, weights, source, threads):
     import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
-    from impl_keras.fast import engine, search
-    return _engine(
-        engine, config, weights, source,
-        functools.partial(products.tensorflow, False), functools.partial(
-            _timed_without, search, lambda model: mock.patch.dict(
-                vars(model), {"_compiled_functions": {}})))
+    from impl_keras.fast import engine
+    return _engine(engine, config, weights, source,
+                   functools.partial(products.tensorflow, False))
 
 
 def jax(config, weights, source, threads):
     """Our port's fast form; a search is under jit."""
-    import jax
-
-    from impl_jax.fast import engine, search
-
-    def apart(model):
-        def beam_search(*arguments):  # of one function jit traces once
-            return function(*arguments)
-
-        function = search._beam_search.__wrapped__
-        return mock.patch.object(search, "_beam_search", jax.jit(
-            beam_search, static_argnums=(0, 4)))
-
-    return _engine(engine, config, weights, source, products.jax,
-                   functools.partial(_timed_without, search, apart))
+    from impl_jax.fast import engine
+    return _engine(engine, config, weights, source, products.jax)
 
 
 def _marian(config, weights, threads):
@@ -321,7 +254,6 @@ class Implementation:
         longest: the longest target that it is asked for.
         compiles: whether the first run of each case compiles.
         searches: those that it has.
-        reorders: whether it tells the share of a beam's reorder.
     """
 
     make: object
@@ -330,7 +262,6 @@ class Implementation:
     longest: int = LENGTHS[-1]
     compiles: bool = False
     searches: tuple = tuple(SEARCHES)
-    reorders: bool = False
 
     def __iter__(self):
         return iter((self.make, self.title, self.libraries))
@@ -348,15 +279,13 @@ IMPLEMENTATIONS = {
     "hugging_face": Implementation(
         hugging_face, "Hugging Face Marian", ("transformers", "torch"), 512),
     "numpy": Implementation(
-        numpy, "NumPy reference, fast form", ("numpy",), reorders=True),
+        numpy, "NumPy reference, fast form", ("numpy",)),
     "torch": Implementation(
-        torch, "PyTorch port, fast form, eager", ("torch",), reorders=True),
+        torch, "PyTorch port, fast form, eager", ("torch",)),
     "keras": Implementation(
-        keras, "Keras port, fast form, tf.function", ("keras",), compiles=True,
-        reorders=True),
+        keras, "Keras port, fast form, tf.function", ("keras",), compiles=True),
     "jax": Implementation(
-        jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), compiles=True,
-        reorders=True),
+        jax, "JAX port, fast form, jit", ("jax", "flax.nnx"), compiles=True),
     "numpy_uncached": Implementation(
         numpy_uncached, "NumPy reference, fast form, uncached", ("numpy",),
         128,

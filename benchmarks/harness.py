@@ -9,19 +9,15 @@ import platform
 import statistics
 import tempfile
 import time
-import typing
-from typing import Annotated, Optional
 
 import numpy as np
-import typer
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks import workload
 from benchmarks.worker import Worker
 from contract import weights
-from contract.errors import amount
-from contract.files import write_json
+from contract.errors import InputError, amount
+from contract.files import read_text, write_whole
 
 #: Seconds between turns, so that threads of the last one have gone to sleep,
 #: and the longest wait for other programs to leave the processor idle.
@@ -31,31 +27,22 @@ PAUSE, PATIENCE = 0.1, 3.0
 QUIET = 0.05
 
 
+#: The relative L2 distance from the reference in float64 that is too far.
+LIMIT = 1e-5
+
+
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
     """What is timed and how it is told.
 
     Attributes:
-        name: "forward" or "training", which stands in comments of the README
-            and names the module of the implementations.
-        implementations: name -> Timed.
-        always: the names that take part in every run.
-        truth: the name of the one whose float64 the others are held against.
-        limit: the relative L2 distance from it that is too far.
-        columns: of the table, the implementation's title first.
-        rows: (results, clock) -> the table's rows as plain data.
-        cells: a row -> its texts.
+        name: of benchmarks.passes; it names the module of the implementations.
+        implementations: name -> Timed; "numpy" is the truth in float64.
         workload: what is computed, as plain data, and in words.
     """
 
     name: str
     implementations: dict
-    always: tuple
-    truth: str
-    limit: float
-    columns: tuple
-    rows: typing.Callable
-    cells: typing.Callable
     workload: tuple
 
 
@@ -141,14 +128,14 @@ def output_of(worker, folder):
 
 def truth_of(benchmark, path, threads, folder, loud):
     """The reference's output in float64."""
-    worker = Worker(benchmark.name, benchmark.truth, path, threads, loud=loud)
+    worker = Worker(benchmark.name, "numpy", path, threads, loud=loud)
     try:
         return output_of(worker, folder)
     finally:
         worker.close()
 
 
-def measure(workers, truth, limit, folder, rounds, repeats, clock, progress):
+def measure(workers, truth, folder, rounds, repeats, clock, progress):
     """Validate every worker, then time them in turn.
 
     Returns:
@@ -160,9 +147,9 @@ def measure(workers, truth, limit, folder, rounds, repeats, clock, progress):
     for worker in workers:
         error = relative_l2(output_of(worker, folder), truth)
         progress(f"{worker.name}: relative L2 {error:.1e}")
-        if not error < limit:
+        if not error < LIMIT:
             raise SystemExit(f"{worker.name} is off by {error:.1e}, over "
-                             f"{limit:.0e}: it computes something else.")
+                             f"{LIMIT:.0e}: it computes something else.")
         results[worker.name] = {
             "error": error, "turns": [], "rates": [],
             **worker.ask("describe")}
@@ -180,46 +167,16 @@ def measure(workers, truth, limit, folder, rounds, repeats, clock, progress):
     return results
 
 
-def timings(benchmark, results, flops, clock):
-    """Yield (name, result, a row with what every table tells)."""
-    rates = {name: max(map(max, result["rates"]))
-             for name, result in results.items()}
-    best = max(rates.values())
+def rows(benchmark, results, clock):
+    """Yield what every table tells of an implementation, as plain data."""
     for name, result in results.items():
-        turns = quiet_turns(result, clock)
-        median = statistics.median(turns)
-        yield name, result, {
+        yield {
             "name": name,
-            "title": benchmark.implementations[name][1],
-            "median": median,
-            "fastest": min(turns),
-            "turns": len(turns),
-            "rate": flops / median,
-            "own": rates[name],
-            "share_of_own": flops / median / rates[name],
-            "share_of_best": flops / median / best,
+            "title": benchmark.implementations[name].title,
+            "median": statistics.median(quiet_turns(result, clock)),
+            "peak": result["peak"] and result["peak"] - result["imported"],
             "error": result["error"],
         }
-
-
-def peered(benchmark, results, flops, clock):
-    """A row for each implementation, with its memory and its peer's ratios."""
-    measured = {name: (row, result) for name, result, row in timings(
-        benchmark, results, flops, clock)}
-    for row, result in measured.values():
-        row["peak"] = result["peak"] and result["peak"] - result["imported"]
-    for name, (row, _) in measured.items():
-        against, _ = measured.get(
-            benchmark.implementations[name].peer, (None, None))
-        yield row | {
-            "ratio": against and row["median"] / against["median"],
-            "memory": against and row["peak"] and (
-                row["peak"] / against["peak"])}
-
-
-def megabytes(size):
-    """Bytes as text; empty where the system does not say."""
-    return "" if size is None else f"{size / 1e6:.0f}"
 
 
 def caption(report):
@@ -249,37 +206,26 @@ def libraries(report):
             yield f"{name}: {result['note']}."
 
 
-def markdown(report, benchmark):
-    """The table in Markdown, its caption below it."""
-    columns = benchmark.columns
-    lines = ["| " + " | ".join(columns) + " |",
-             "|---" + "|---:" * (len(columns) - 1) + "|"]
-    lines += ["| " + " | ".join(benchmark.cells(row)) + " |"
-              for row in report["rows"]]
-    return "\n".join([*lines, "", *caption(report)])
+def between(path, mark):
+    """What stands before, between and after two comments of a Markdown file.
+
+    Raises:
+        InputError: it lacks them.
+    """
+    begin, end = f"<!-- {mark} -->\n", f"<!-- end {mark} -->\n"
+    before, first, rest = read_text(path).partition(begin)
+    text, last, after = rest.partition(end)
+    if not (first and last):
+        raise InputError(
+            f"{path} lacks the lines {begin.strip()} and {end.strip()}, "
+            "between which the table goes; add them.")
+    return before + begin, text, end + after
 
 
 def replace_between(path, mark, text):
     """Replace what stands between two comments of a Markdown file."""
-    begin, end = f"<!-- {mark} -->", f"<!-- end {mark} -->"
-    before, first, rest = path.read_text().partition(begin)
-    _, last, after = rest.partition(end)
-    if not (first and last):
-        raise SystemExit(f"{path} lacks the comments {begin} and {end}.")
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
-
-
-def show(report, benchmark, console):
-    """Print the table and its caption."""
-    table = Table(*benchmark.columns)
-    for i, column in enumerate(table.columns):
-        column.no_wrap = True
-        column.justify = "right" if i else "left"
-    for row in report["rows"]:
-        table.add_row(*benchmark.cells(row))
-    console.print(table)
-    for line in caption(report):
-        console.print(line, highlight=False)
+    before, _, after = between(path, mark)
+    write_whole(path, f"{before}{text}\n{after}")
 
 
 def settle(threads, core):
@@ -340,8 +286,8 @@ def measured(benchmark, names, settled, rounds, repeats, loud, notes,
             workers.append(Worker(
                 benchmark.name, name, rounded, threads, loud=loud))
             stack.callback(workers[-1].close)
-        results = measure(workers, truth, benchmark.limit, folder, rounds,
-                          repeats, clock, notes.print)
+        results = measure(workers, truth, folder, rounds, repeats,
+                          clock, notes.print)
         for worker in workers if profile else ():
             results[worker.name]["profile"] = worker.ask("profile")
     data, words = benchmark.workload
@@ -351,54 +297,5 @@ def measured(benchmark, names, settled, rounds, repeats, loud, notes,
         "clock": clock,
         "platform": platform.platform(), "rounds": rounds,
         "repeats": repeats, "results": results,
-        "rows": list(benchmark.rows(results, clock)),
+        "rows": list(rows(benchmark, results, clock)),
     }
-
-
-def command(benchmark):
-    """The command line of a benchmark: a function for typer."""
-
-    def main(
-        json_file: Annotated[Optional[pathlib.Path], typer.Option(
-            "--json", metavar="FILE", help="Write everything as JSON.")] = None,
-        markdown_file: Annotated[Optional[pathlib.Path], typer.Option(
-            "--markdown", metavar="FILE", help="Put the table into FILE, "
-            f"between the comments '{benchmark.name} threads N' and "
-            f"'end {benchmark.name} threads N'.")] = None,
-        threads: Annotated[Optional[int], typer.Option(
-            min=1, help="Threads of each library; 1 also pins all to one "
-            "core.  [default: one a core]", show_default=False)] = None,
-        core: Annotated[int, typer.Option(
-            help="Which core that is, counted from 0; -1 is the last.")] = -1,
-        rounds: Annotated[int, typer.Option(
-            min=1, help="Turns of each implementation.")] = 15,
-        repeats: Annotated[int, typer.Option(
-            min=1, help="Timed passes in a turn.")] = 3,
-        loud: Annotated[bool, typer.Option(
-            "--loud", help="Show what the libraries print.")] = False,
-        quick: Annotated[bool, typer.Option(
-            "--quick", help="3 rounds of 1, for a first look.")] = False,
-        only: Annotated[Optional[list[str]], typer.Option(
-            metavar="NAME", help=f"Of {', '.join(benchmark.implementations)}; "
-            f"{' and '.join(benchmark.always)} always take part.")] = None,
-    ):
-        if quick:
-            rounds, repeats = 3, 1
-        known = benchmark.implementations
-        if unknown := set(only or ()) - set(known):
-            raise typer.BadParameter(
-                f"no implementation is named {min(unknown)}.")
-        threads, cores, clock = settle(threads, core)
-        console, notes = consoles()
-        names = [name for name in known
-                 if not only or name in (*only, *benchmark.always)]
-        report = measured(benchmark, names, (threads, cores, clock), rounds,
-                          repeats, loud, notes)
-        show(report, benchmark, console)
-        if json_file:
-            write_json(json_file, report)
-        if markdown_file:
-            replace_between(markdown_file, f"{benchmark.name} threads "
-                            f"{threads}", markdown(report, benchmark))
-
-    return main

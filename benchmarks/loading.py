@@ -1,10 +1,9 @@
 """Time and memory to load a large safetensors file, in four ways.
 
-``python -m benchmarks.loading [GiB [WAY…]]`` makes a BART of that size in a
-temporary folder, and starts a process for each way. "read" maps or loads every
-array and looks at one number of each; "used" sums all numbers. The memory is
-the most that the process held, without the pages of the file that it has
-mapped.
+Each way has a process of its own, ``python -m benchmarks.loading WAY FOLDER``,
+which maps or loads every array of a BART and looks at one number of each; with
+``used`` it sums all numbers. The memory is the most that the process held,
+without the pages of the file that it has mapped.
 """
 
 import json
@@ -12,7 +11,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
@@ -57,7 +55,9 @@ def load(way, folder):
         from safetensors.torch import load_file
         return load_file(file)
     from transformers import BartForConditionalGeneration
-    return BartForConditionalGeneration.from_pretrained(folder).state_dict()
+    model = BartForConditionalGeneration.from_pretrained(folder)
+    return {**dict(model.named_parameters()),  # what is tied is there once
+            **dict(model.named_buffers())}
 
 
 def measured(way, folder, used):
@@ -106,25 +106,5 @@ def best(way, folder, used):
     return [min(column) for column in zip(*found)]
 
 
-def main(size, ways):
-    """Make the file and print a row for each way."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(temporary)
-        made(folder, size)
-        (folder / "model.safetensors").read_bytes()  # into the page cache
-        size = (folder / "model.safetensors").stat().st_size
-        print(f"{size / 2**30:.2f} GiB in float32")
-        print(f"{'':18} {'read s':>8} {'MiB':>6} {'used s':>8} {'MiB':>6}")
-        for way in ways:
-            row = best(way, folder, "")[:2] + best(way, folder, "used")[:2]
-            print(f"{way:18} {row[0]:8.2f} {row[1]:6.0f} {row[2]:8.2f} "
-                  f"{row[3]:6.0f}")
-
-
 if __name__ == "__main__":
-    if sys.argv[1:2] and sys.argv[1] in WAYS:
-        measured(sys.argv[1], pathlib.Path(sys.argv[2]),
-                 sys.argv[3:] == ["used"])
-    else:
-        size, *ways = sys.argv[1:] or ["1.2"]
-        main(float(size) * 2**30, ways or WAYS)
+    measured(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:] == ["used"])

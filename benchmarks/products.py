@@ -15,7 +15,6 @@ class Ready:
         versions: library -> version.
         checks: the results of how many first runs are held against the truth.
         choose: what makes another case of it ready, where it has several.
-        reordering: (clock) -> the share of a run that a beam's reorder takes.
         note: how it runs, if not as its title says.
     """
 
@@ -25,7 +24,6 @@ class Ready:
     versions: dict
     checks: int = 1
     choose: typing.Callable | None = None
-    reordering: typing.Callable | None = None
     note: str = ""
 
 

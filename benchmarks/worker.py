@@ -123,10 +123,6 @@ class Far:
         """Have another case run from here on."""
         self.ready = self.ready.choose(**case)
 
-    def reordering(self, clock):
-        """The share of a run that a beam's reorder takes."""
-        return self.ready.reordering(CLOCKS[clock])
-
     def turn(self, repeats, clock, warm=True):
         """One run that does not count, then the times of some.
 

@@ -41,6 +41,9 @@ def bench(
         min=1, help="Turns of each implementation.")] = 5,
     repeats: Annotated[int, typer.Option(
         min=1, help="Timed passes in a turn.")] = 1,
+    longest: Annotated[int, typer.Option(
+        min=32, max=2048, help="The longest targets that generation "
+        "writes.")] = 128,
     quick: Annotated[bool, typer.Option(
         "--quick", help="A model of milliseconds, to see that all runs: its "
         "times say nothing.")] = False,
@@ -54,11 +57,15 @@ def bench(
         "--loud", help="Show what the libraries print.")] = False,
     json_file: Json = None,
     html: Html = None,
+    markdown: Annotated[Optional[pathlib.Path], typer.Option(
+        metavar="FILE", help="Replace the table of each work in FILE, between "
+        "comments such as 'bench forward, 2 threads'.",
+        show_default=False)] = None,
 ):
     """Time implementations in turn, each validated first, beside peers."""
     with told_plainly():
         ports = chosen(port, reference=True)
-        check_writable(json_file, html, plot)
+        check_writable(json_file, html, plot, markdown)
         if plot and plot.suffix not in PICTURES:
             raise InputError(
                 f"{plot} is no picture that can be drawn; name it "
@@ -75,4 +82,5 @@ def bench(
         works = [one_of(name, command.WORKS, "work")
                  for name in work or command.DEFAULT]
         command.run(works, ports, threads, against, 1 if quick else rounds,
-                    repeats, quick, loud, json_file, plot, profile, html)
+                    repeats, longest, quick, loud, json_file, plot, profile,
+                    html, markdown)

@@ -130,6 +130,37 @@ def test_what_is_off_leaves_the_other_works(monkeypatch, tmp_path):
     assert report["notes"][0].startswith("Not timed: attention")
 
 
+def test_a_table_of_markdown_is_replaced(monkeypatch, tmp_path):
+    """Between two comments; without them nothing is timed."""
+    from benchmarks import command
+
+    def timed(options, notes):
+        return [dict.fromkeys(FIELDS) | {
+            "work": f"greedy, N = {length}", "implementation": "ours",
+            "time": length / 1000, "ratio": 0.5} for length in (32, 128)
+        ], ["A note."], []
+
+    monkeypatch.setattr(command, "TIMED", {"generation": timed})
+    page = tmp_path / "page.md"
+    words = "bench", "generation", "--threads", "2", "--markdown", str(page)
+    page.write_text("above\n")
+    told = invoke(*words)
+    assert told.exit_code == 2
+    assert "lacks the lines <!-- bench generation, 2 threads -->" in " ".join(
+        told.output.split())
+    comments = ("<!-- bench generation, 2 threads -->\n",
+                "<!-- end bench generation, 2 threads -->\n")
+    page.write_text("above\n" + "old\n".join(comments) + "below\n")
+    assert invoke(*words).exit_code == 0
+    assert page.read_text() == "above\n" + """\
+| search | implementation | N = 32, ms | ratio | N = 128, ms | ratio |
+| --- | --- | ---: | ---: | ---: | ---: |
+| greedy | ours | 32 | 0.50 | 128 | 0.50 |
+
+A note.
+""".join(comments) + "below\n"
+
+
 @pytest.mark.parametrize("words, told", [
     (("bakcward",), "work 'bakcward' is unknown"),
     (("forward", "--port", "tf"), "port 'tf' is unknown"),
