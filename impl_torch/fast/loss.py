@@ -8,6 +8,7 @@ keep the logits for them.
 import torch
 
 from contract.smoothing import SMOOTHINGS
+from impl_torch.fast.linear import product
 
 #: Scores that are worked on at once.
 BLOCK = 2**19
@@ -65,7 +66,7 @@ def loss_and_gradients(projection, x, labels, config):
     rows = max(BLOCK // len(kernel), 1)
     for some in torch.arange(len(x)).split(max(MOST // len(kernel), 1)):
         some = slice(int(some[0]), int(some[-1]) + 1)
-        logits = torch.nn.functional.linear(x[some], kernel, bias)
+        logits = product(x[some], kernel, bias)
         for these, those in zip(
                 logits.split(rows), labels[some].split(rows)):
             loss += cross_entropy(these, those, count, config)

@@ -1,4 +1,4 @@
-"""PyTorch's linear maps of few rows, against torch.nn.functional's."""
+"""PyTorch's linear maps of few and of many rows, against torch's own."""
 
 import itertools
 
@@ -45,3 +45,44 @@ def test_gradients_are_functionals():
     x, weight = torch.randn(2, 3), torch.randn(4, 3, requires_grad=True)
     product(x, weight, None).sum().backward()
     torch.testing.assert_close(weight.grad, x.sum(0).expand(4, 3))
+
+
+@pytest.mark.parametrize("shape", [(64,), (8, 9), (3, 40), (2, 5, 13)])
+@pytest.mark.parametrize("biased", (False, True))
+@pytest.mark.parametrize("turned", (False, True))
+def test_many_rows(shape, biased, turned):
+    """By oneDNN where it is: outputs and gradients those of float64."""
+    from impl_torch.fast.linear import product
+    draw = torch.Generator().manual_seed(0)
+    x, weight, bias = (torch.randn(size, generator=draw) for size in (
+        (24, *shape) if turned else (*shape, 24), (7, 24), (7,)))
+    x = x.movedim(0, -1) if turned else x
+    by = torch.randn((*shape, 7), generator=draw)
+
+    def results(function, dtype):
+        given = [value.to(dtype).requires_grad_() for value in (
+            (x, weight, bias) if biased else (x, weight))]
+        y = function(*given, *() if biased else (None,))
+        return y, *torch.autograd.grad(y, given, by.to(dtype))
+
+    for own, truth in zip(results(product, torch.float32), results(
+            torch.nn.functional.linear, torch.float64), strict=True):
+        assert own.dtype == torch.float32
+        assert (own - truth).norm() < 1e-6 * truth.norm()
+
+
+def test_only_what_is_asked_for_has_a_gradient():
+    """Of x alone, of W alone, and none of a second order, in a sentence."""
+    from impl_torch.fast.linear import ONEDNN, product
+    if not ONEDNN:
+        pytest.skip("not checked: oneDNN is not asked on this machine")
+    x, weight = torch.randn(70, 3), torch.randn(4, 3)
+    for asked, other in ((x, weight), (weight, x)):
+        asked.requires_grad_(), other.requires_grad_(False)
+        product(x, weight, None).sum().backward()
+        assert asked.grad.shape == asked.shape and other.grad is None
+        asked.grad = None
+    first, = torch.autograd.grad(
+        product(x, weight, None).pow(2).sum(), weight, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
