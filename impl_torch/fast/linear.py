@@ -1,10 +1,9 @@
 """Linear maps in the way that is quickest for so many rows.
 
-Weights are stored [out in]. With AVX-512, MKL multiplies them by a few columns
-in half the time that it takes to multiply a few rows by their transpose, as
-long as the rows stay in the first cache; and by two columns sooner than by one.
-Elsewhere rows are the quicker way. Many rows of float32 are multiplied by
-oneDNN, which takes nine tenths of MKL's time on an AMD EPYC.
+Weights are stored [out in]. With AVX-512, MKL multiplies them by 2 to 8 columns
+in half the time that it takes to multiply as many rows by their transpose, as
+long as the rows stay in the first cache. All else of float32 is multiplied by
+oneDNN, which takes 0.6 to 1 of MKL's time on an AMD EPYC: one row, and many.
 """
 
 import platform
@@ -17,11 +16,8 @@ from torch.nn import functional as F
 from contract.trace import tap
 from impl_torch import projection
 
-#: Bytes of rows up to which columns pay, and of one row.
-SMALL, SMALL_ROW = 16 * 2**10, 4 * 2**10
-
-#: Rows from which oneDNN pays.
-MANY = 64
+#: Bytes of rows up to which columns pay.
+SMALL = 16 * 2**10
 
 #: Whether columns are the quicker way here.
 COLUMNS = torch.backends.cpu.get_cpu_capability() == "AVX512"
@@ -34,61 +30,56 @@ ONEDNN = (platform.machine() in ("x86_64", "AMD64")
 
 def product(x, weight, bias):
     """x Wᵀ + b of x [... in], W [out in] and b [out] or None: [... out]."""
-    if COLUMNS and _few(x):
-        return _by_columns(x, weight, bias)
-    if ONEDNN and _many(x, weight):
-        return ManyRows.apply(x, weight, bias)
+    if not (x.is_cpu and x.numel()):
+        return F.linear(x, weight, bias)
+    if (COLUMNS and not torch.is_grad_enabled()
+            and x.shape[-1] < x.numel() <= SMALL / x.element_size()):
+        return by_columns(x, weight, bias)
+    if (ONEDNN and x.dtype == weight.dtype == torch.float32
+            and type(x) is torch.Tensor and not torch.is_autocast_enabled("cpu")):
+        rows = x.reshape(-1, x.shape[-1])
+        y = (OneDNN.apply if torch.is_grad_enabled() else by_onednn)(
+            rows, weight, bias)
+        return y.view(*x.shape[:-1], -1)
     return F.linear(x, weight, bias)
 
 
-def _few(x):
-    size = x.numel() * x.element_size()
-    alone = x.numel() == x.shape[-1]
-    return (not torch.is_grad_enabled() and x.is_cpu
-            and 0 < size <= (SMALL_ROW if alone else SMALL))
-
-
-def _by_columns(x, weight, bias):
-    rows = x.reshape(-1, x.shape[-1])
-    alone = len(rows) == 1
-    y = weight @ (rows.repeat(2, 1) if alone else rows).t()
-    y = y[:, :len(rows)].t().contiguous()
+def by_columns(x, weight, bias):
+    """The same as W xᵀ."""
+    y = (weight @ x.reshape(-1, x.shape[-1]).t()).t().contiguous()
     if bias is not None:
         y += bias
     return y.view(*x.shape[:-1], -1)
 
 
-def _many(x, weight):
-    return (x.is_cpu and x.dtype == weight.dtype == torch.float32
-            and x.numel() >= MANY * x.shape[-1]
-            and not torch.is_autocast_enabled("cpu"))
+def by_onednn(x, weight, bias):
+    """The same of rows x [N in] alone; torch knows no gradient of it."""
+    return torch.ops.mkldnn._linear_pointwise.default(
+        x, weight, bias, "none", [], "")
 
 
-class ManyRows(torch.autograd.Function):
-    """The product by oneDNN, whose gradient by W is MKL's, the quicker."""
+class OneDNN(torch.autograd.Function):
+    """The same with a gradient; that by W is MKL's, the quicker."""
 
     @staticmethod
     def forward(ctx, x, weight, bias):
-        """Map x [... in] by W [out in] and b [out] or None: [... out]."""
+        """Map x [N in] by W [out in] and b [out] or None: [N out]."""
         ctx.save_for_backward(x, weight)
         ctx.biased = bias is not None
-        return torch.ops.mkldnn._linear_pointwise(
-            x, weight, bias, "none", [], "")
+        return by_onednn(x, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, dy):
-        """The gradients by x, W and b from dy [... out]."""
+        """The gradients by x, W and b from dy [N out]."""
         x, weight = ctx.saved_tensors
         dx = dweight = dbias = None
         if ctx.needs_input_grad[0]:
-            dx = torch.ops.mkldnn._linear_pointwise(
-                dy, weight.t(), None, "none", [], "")
-        rows = dy.reshape(-1, dy.shape[-1])
+            dx = by_onednn(dy, weight.t(), None)
         if ctx.needs_input_grad[1]:
-            dweight = rows.t() @ x.reshape(-1, x.shape[-1])
+            dweight = dy.t() @ x
         if ctx.biased and ctx.needs_input_grad[2]:
-            dbias = rows.sum(dim=0)
+            dbias = dy.sum(dim=0)
         return dx, dweight, dbias
 
 

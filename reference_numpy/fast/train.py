@@ -74,22 +74,23 @@ def covers(config):
 def together(pool, barrier, functions):
     """What functions return that meet at a barrier, each in a thread.
 
-    If one fails the others do not wait for it, and its error is raised.
+    The first one's is this thread. If one fails the others do not wait for it,
+    and its error is raised.
     """
-    def guarded(function):
+    def ended(function):
         try:
-            return function()
-        except BaseException:
+            return function(), None
+        except BaseException as error:
             barrier.abort()
-            raise
+            return None, error
 
-    futures = [pool.submit(guarded, function) for function in functions]
-    errors = [error for error in (future.exception() for future in futures)
-              if error]
-    for error in sorted(errors, key=lambda error: isinstance(
+    futures = [pool.submit(ended, function) for function in functions[1:]]
+    returned, errors = zip(
+        ended(functions[0]), *(future.result() for future in futures))
+    for error in sorted(filter(None, errors), key=lambda error: isinstance(
             error, threading.BrokenBarrierError)):
         raise error
-    return [future.result() for future in futures]
+    return returned
 
 
 class Trainer:
