@@ -36,7 +36,8 @@ def product(x, weight, bias):
             and x.shape[-1] < x.numel() <= SMALL / x.element_size()):
         return by_columns(x, weight, bias)
     if (ONEDNN and x.dtype == weight.dtype == torch.float32
-            and type(x) is torch.Tensor and not torch.is_autocast_enabled("cpu")):
+            and type(x) is torch.Tensor
+            and not torch.is_autocast_enabled("cpu")):
         rows = x.reshape(-1, x.shape[-1])
         y = (OneDNN.apply if torch.is_grad_enabled() else by_onednn)(
             rows, weight, bias)
