@@ -4,7 +4,7 @@ transformers keep the numbers of a search in ``generation_config.json``; folders
 of older releases have them in ``config.json``.
 """
 
-from contract.errors import InputError
+from contract.errors import InputError, is_real
 from contract.generation import GenerationConfig
 
 #: The search of transformers 5.x, where no file says otherwise.
@@ -38,7 +38,7 @@ NOTHING = {
     "remove_invalid_values": False, "token_healing": False, "top_h": None,
     "max_time": None, "stop_strings": None, "dola_layers": None,
     "constraints": None, "force_words_ids": None, "watermarking_config": None,
-    "forced_decoder_ids": [],
+    "forced_decoder_ids": [], "num_return_sequences": 1,
 }
 
 
@@ -73,7 +73,7 @@ def fields(dialect, described, generation=None, prompt=1):
         made["more_eos_ids"] = tuple(more)
     forced = made.get("forced_eos_id")
     if isinstance(forced, list) and forced:
-        undone += [f"forced_eos_id {each}" for each in forced[1:]]
+        undone += [f"forced_eos_token_id {each}" for each in forced[1:]]
         made["forced_eos_id"] = forced[0]
     if "no_repeat_ngram_size" in given:
         made |= _repeats(given["no_repeat_ngram_size"], prompt, undone)
@@ -106,6 +106,11 @@ def _check(given):
         if not right:
             raise InputError(
                 f"{key} is {value!r} in the files of a search; change it.")
+    penalty = given.get("length_penalty", 1.0)
+    if not is_real(penalty) or penalty < 0:
+        raise InputError(
+            f"length_penalty is {penalty!r} in the files of a search; only a "
+            "number that is not negative can be computed here.")
 
 
 def _method(given, undone):

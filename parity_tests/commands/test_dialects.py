@@ -205,6 +205,24 @@ def test_a_config_that_cannot_be_computed_is_named(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name, value", [
+    ("decoder/pre_norm", 0), ("decoder/activation", 0),
+    ("decoder/scale_embeddings", 1), ("decoder/alibi", 1),
+    ("decoder/start_from_zero_embedding", 1), ("encoder/num_heads", 1)])
+def test_a_setting_inside_a_file_is_read(name, value):
+    """CTranslate2 keeps its settings among the weights."""
+    dialect = SYSTEMS["whisper_ct2"]
+    config = dialect.config(small(dialect))
+    arrays = dialect.write({
+        each: array for each, array in probe_weights(config).items()
+        if each in dialect.wanted(config)}, config)
+    arrays["decoder/num_heads"] = np.array(config.n_heads, np.int16)
+    assert dialect.config({}, arrays).n_heads == config.n_heads
+    for wrong in (value, [value]):
+        with pytest.raises(InputError, match=name):
+            dialect.config({}, {**arrays, name: np.array(wrong, np.int8)})
+
+
 def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path):
     folder = theirs("tutorial", tmp_path / "theirs")
     exchange.tokenizer_of(
@@ -458,7 +476,8 @@ def test_a_model_searches_as_its_files_say(answering):
     ({"bad_words_ids": [3]}, "bad_words_ids"),
     ({"max_length": []}, "max_length"),
     ({"forced_eos_token_id": []}, "forced_eos_id"),
-    ({"length_penalty": -1.0}, "alpha"),
+    ({"length_penalty": -1.0}, "length_penalty"),
+    ({"length_penalty": "long"}, "length_penalty"),
     ({"eos_token_id": "</s>"}, "eos_id"),
     ({"eos_token_id": [2, "x"]}, "more_eos_ids"),
     ({"no_repeat_ngram_size": "two"}, "no_repeat_ngram_size")])
@@ -468,6 +487,13 @@ def test_a_search_that_cannot_be_read_is_named(answering, changes, words):
     status, text = said("run", answering, "abc")
     assert status == USAGE and words in text
     assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("asked, word", [
+    ({"num_return_sequences": 2}, "num_return_sequences 2"),
+    ({"forced_eos_token_id": [6, 7]}, "forced_eos_token_id 7")])
+def test_what_is_not_done_has_the_name_in_their_file(asked, word):
+    assert searches.fields(SYSTEMS["bart"], {}, asked)[1] == [word]
 
 
 def test_a_decoder_counts_its_prompt():
