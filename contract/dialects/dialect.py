@@ -131,6 +131,15 @@ class Dialect:
         fields = self.adjust(fields, theirs, arrays or {})
         return TransformerConfig().replace(**fields)
 
+    def assumed(self, described):
+        """{key: value} of the defaults that no shape of an array tells."""
+        told = self._by_key(described)
+        return {key: value for keys, means in self.keys.items()
+                if isinstance(means, dict)
+                or not (SIZES | UNTOLD) & {*names_of(means)}
+                for key in names_of(keys) if key not in told
+                and (value := self.defaults.get(key)) is not None}
+
     def _by_key(self, described):
         """A description by the keys of the table alone."""
         made = {key: value for key, value in described.items()
@@ -312,6 +321,11 @@ class Dialect:
                     return step.replace("{i}", str(i))
         return None
 
+
+#: Fields that shapes of arrays tell: another size would be refused.
+SIZES = {"d_model", "d_ff", "n_encoder_layers", "n_decoder_layers",
+         "source_vocab", "target_vocab", "max_length", "source_max_length",
+         "token_types", "relative_buckets"}
 
 #: Fields that change no output of a model that is not being trained, and that
 #: a file of weights need not tell.

@@ -61,6 +61,15 @@ def _layer(stack, cross):
     return rows
 
 
+def _told(checkpoint):
+    """What a file says: the heads, which it counts in an array, too."""
+    heads = checkpoint.arrays.get("decoder/num_heads")
+    described = checkpoint.config or {}
+    return described if heads is None else described | dict.fromkeys(
+        ("encoder_attention_heads", "decoder_attention_heads"),
+        heads.tolist())
+
+
 def _sizes(fields, described, arrays):
     """The sizes, which the file tells by shapes and by its heads."""
     if "decoder/num_heads" not in arrays:
@@ -102,6 +111,7 @@ WHISPER_CT2 = Dialect(
           if name != "activation_function"},
     defaults=WHISPER.defaults,
     adjust=_sizes,
+    told=_told,
     sign="encoder/conv1/weight",
     aliases={"decoder/projection/weight": "decoder/embeddings/weight"},
     ignored=(*_ONLY, r"(en|de)coder/num_heads",

@@ -107,6 +107,11 @@ def import_(
         print(f"made {out}: {model.dialect.name}, "
               f"{amount(len(model.arrays), 'array')}"
               + (f", {len(model.apart)} kept apart" if model.apart else ""))
+        if model.assumed:
+            print("no file says these, so they are the library's defaults; "
+                  "give others with --set: " + ", ".join(
+                      f"{key}={value}" for key, value
+                      in model.assumed.items()))
 
 
 def export(

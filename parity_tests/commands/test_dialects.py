@@ -86,6 +86,23 @@ def test_a_model_is_recognised(tmp_path, name):
             f": {name}," in text)
 
 
+@pytest.mark.parametrize("name, told, assumed", [
+    ("torch_nn", ("norm_first=True", "nhead=2"), [
+        "activation=relu", "layer_norm_eps=1e-05"]),
+    ("gpt2", ("n_head=2", "n_embd=12", "n_layer=3", "n_inner=20",
+              "vocab_size=17", "n_positions=9"), [
+        "activation_function=gelu_new", "layer_norm_epsilon=1e-05"])])
+def test_what_no_file_says_is_printed(tmp_path, name, told, assumed):
+    """Weights alone do not say, for example, whether a norm comes first."""
+    file = theirs(name, tmp_path / "theirs") / "model.safetensors"
+    words = [word for each in told for word in ("--set", each)]
+    status, text = said("import", file, tmp_path / "ours", *words)
+    assert status == 0 and all(each in text for each in assumed), text
+    assert not any(each.split("=")[0] in text for each in told)
+    status, text = said("import", file.parent, tmp_path / "again")
+    assert status == 0 and "defaults" not in text
+
+
 def test_one_becomes_another(tmp_path):
     """torch.nn's stacks in keras_hub's names: the same numbers, turned."""
     folder = theirs("torch_nn", tmp_path / "theirs")
