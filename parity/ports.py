@@ -199,6 +199,12 @@ def mixed(name):
     return module_of(name, "targets.mixed") if file.is_file() else None
 
 
+def prepare(name):
+    """Ready a port's framework for a process that compiles step by step."""
+    if (folder(name) / "targets" / "lowering.py").is_file():
+        module_of(name, "targets.lowering").share_context()
+
+
 def exporter(name):
     """What writes a port's models as ONNX: its ``targets/onnx.py``."""
     return importlib.import_module(f"{package(name)}.targets.onnx")

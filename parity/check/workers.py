@@ -246,6 +246,7 @@ def serve(name, pipe, environment):
     broken = engine = None
     try:
         engine = ports.engine(name)
+        ports.prepare(name)
     except FAILURES as error:
         broken = failed(error)
     bench = Workbench(engine)
