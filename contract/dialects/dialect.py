@@ -117,7 +117,7 @@ class Dialect:
                      if isinstance(key, tuple) else theirs.get(key))
             if value is None:
                 usual = self.defaults.get(key)
-                if usual is not None and means != "pad_id":
+                if usual is not None:
                     raise InputError(
                         f"{key} is null; give its value, or leave it out, "
                         f"which is {usual!r}.")
@@ -167,7 +167,8 @@ class Dialect:
                     getattr(config, field) == value
                     for field, value in fields.items())]
                 if isinstance(key, tuple):
-                    described |= zip(key, words[0] if words else ())
+                    described |= {each: word for each, word in zip(
+                        key, words[0] if words else ()) if word is not None}
                 elif words:
                     described[key] = words[0]
             elif (value := getattr(config, names_of(means)[0])) is not None:
@@ -340,5 +341,5 @@ def meaning(key, value, means):
     if not isinstance(means, dict):
         return {field: value for field in names_of(means)}
     if not isinstance(value, (str, bool, tuple)) or value not in means:
-        one_of(value, [str(word) for word in means], key)
+        one_of(value, [str(word) for word in means], ", ".join(names_of(key)))
     return means[value]
