@@ -35,8 +35,8 @@ def unpadded(fields):
     Files say -1, or an id that a tokenizer has and the table has not; nothing
     of a prompt is padding.
     """
-    pad_id = fields.get("pad_id", 0)
-    if is_whole(pad_id) and not 0 <= pad_id < fields["target_vocab"]:
+    pad_id, vocab = fields.get("pad_id", 0), fields["target_vocab"]
+    if is_whole(pad_id) and is_whole(vocab) and not 0 <= pad_id < vocab:
         return {key: value for key, value in fields.items()
                 if key != "pad_id"}
     return fields
