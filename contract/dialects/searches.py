@@ -16,8 +16,10 @@ RULES = {True: "hf_true", False: "hf_false", "never": "hf_never"}
 
 #: Their key -> our field, where the value is the same.
 KEYS = {"length_penalty": "alpha", "forced_eos_token_id": "forced_eos_id",
-        "begin_suppress_tokens": "begin_suppress_tokens",
-        "temperature": "temperature", "top_k": "top_k", "top_p": "top_p"}
+        "begin_suppress_tokens": "begin_suppress_tokens"}
+
+#: The keys of samples alone, which have our names.
+SAMPLED = ("temperature", "top_k", "top_p")
 
 #: The kinds of value of the keys that are counted with or looked up.
 KINDS = {
@@ -39,6 +41,7 @@ NOTHING = {
     "max_time": None, "stop_strings": None, "dola_layers": None,
     "constraints": None, "force_words_ids": None, "watermarking_config": None,
     "forced_decoder_ids": [], "num_return_sequences": 1,
+    "prefill_chunk_size": None,
 }
 
 
@@ -63,6 +66,10 @@ def fields(dialect, described, generation=None, prompt=1):
     made, undone = dict(dialect.search), [
         f"{key} {given[key]!r}" for key, nothing in NOTHING.items()
         if given.get(key, nothing) != nothing]
+    if given.get("cache_implementation") == "quantized":
+        undone.append("cache_implementation 'quantized'")
+    if generation and "eos_token_id" not in given:
+        undone.append("answers without an end")
     for key in ("bos_token_id", "decoder_start_token_id"):
         if key in given or key in described:
             made["bos_id"] = given.get(key, described.get(key))
@@ -121,7 +128,10 @@ def _method(given, undone):
         if given.get("do_sample"):
             undone.append("do_sample True")
     elif given.get("do_sample"):
-        made |= {"method": "sample", "top_k": given.get("top_k", 50)}
+        made |= {"method": "sample", "top_k": 50} | {
+            key: given[key] for key in SAMPLED if key in given}
+        if made["top_k"] and made.get("top_p", 1) != 1:  # here of all tokens
+            undone.append(f"top_p {made['top_p']!r} of what top_k leaves")
     if "early_stopping" in given:
         made["length_rule"] = RULES[given["early_stopping"]]
     return made

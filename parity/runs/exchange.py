@@ -31,10 +31,14 @@ MODEL = "model.safetensors"
 #: How Python writes what JSON writes otherwise.
 PYTHON = {"True": True, "False": False, "None": None}
 
-#: The files of a tokenizer and of generation, which are copied as they are.
+#: The files that say how a sound is seen, of several releases.
+SEEING = ("preprocessor_config.json", "processor_config.json")
+
+#: The files of a tokenizer, of a sound and of generation, which are copied as
+#: they are.
 BESIDE = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt",
           "merges.txt", "source.spm", "target.spm", "spiece.model",
-          "special_tokens_map.json", GENERATION)
+          "special_tokens_map.json", *SEEING, GENERATION)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -510,6 +510,7 @@ def test_a_search_that_cannot_be_read_is_named(answering, changes, words):
     ({"num_return_sequences": 2}, "num_return_sequences 2"),
     ({"forced_eos_token_id": [6, 7]}, "forced_eos_token_id 7")])
 def test_what_is_not_done_has_the_name_in_their_file(asked, word):
+    asked = {"eos_token_id": 2, **asked}
     assert searches.fields(SYSTEMS["bart"], {}, asked)[1] == [word]
 
 
@@ -527,7 +528,18 @@ def test_a_decoder_counts_its_prompt():
     assert fields["max_tokens"] == 3 and fields["min_tokens"] == 3
     assert (fields["method"], fields["top_k"], fields["top_p"]) == (
         "sample", 50, 0.5)
-    assert undone == ["no_repeat_ngram_size 2", "bad_words_ids [1, 2]"]
+    assert undone == ["no_repeat_ngram_size 2",
+                      "top_p 0.5 of what top_k leaves",
+                      "bad_words_ids [1, 2]"]
+    _, undone = searches.fields(
+        SYSTEMS["gpt2"], {"eos_token_id": 7}, {"num_beams": 1})
+    assert undone == ["answers without an end"]
+    fields, undone = searches.fields(SYSTEMS["gpt2"], {}, {
+        "eos_token_id": 7, "temperature": 0.0, "top_p": 0.5,
+        "cache_implementation": "quantized", "prefill_chunk_size": 2})
+    assert not {"temperature", "top_p"} & fields.keys()
+    assert undone == ["prefill_chunk_size 2",
+                      "cache_implementation 'quantized'"]
 
 
 def test_what_a_page_says_of_other_dialects_stays(tmp_path):
