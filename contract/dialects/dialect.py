@@ -101,6 +101,10 @@ class Dialect:
                 computed here; it is named.
         """
         described = self._by_key(described)
+        if described.get("quantization_config"):
+            raise InputError(
+                "quantization_config asks for a quantised model, which cannot "
+                "be computed here; give the one that it was made from.")
         for key in self.required:
             if key not in described:
                 raise InputError(

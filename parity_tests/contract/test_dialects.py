@@ -141,6 +141,7 @@ def test_settings_that_are_read(name, described, fields):
 @pytest.mark.parametrize("name, described", [
     ("t5", {"dense_act_fn": "quick_gelu"}),
     ("t5", {"is_gated_act": "gated"}),
+    ("llama", {"quantization_config": {"quant_method": "gptq"}}),
     ("t5", {"scale_decoder_outputs": None}),
     ("t5", {"tie_word_embeddings": None}),
     ("bert", {"pad_token_id": None}), ("bart", {"pad_token_id": None}),
