@@ -63,7 +63,7 @@ class Foreign:
     apart: dict
     bare: bool
     folder: pathlib.Path | None
-    assumed: dict
+    assumed: dict = dataclasses.field(default_factory=dict)
 
 
 def foreign(path, name=None, words=None):

@@ -514,6 +514,13 @@ def test_what_is_not_done_has_the_name_in_their_file(asked, word):
     assert searches.fields(SYSTEMS["bart"], {}, asked)[1] == [word]
 
 
+def test_padding_in_a_text_is_told(answering):
+    """transformers read it; here it would be hidden."""
+    status, text = said("run", answering, "ab<pad>c")
+    assert status == USAGE and "the token 1, which the model takes" in text
+    assert said("run", answering, "abc")[0] == 0
+
+
 def test_a_decoder_counts_its_prompt():
     """max_length counts it in theirs, min_length too; new tokens do not."""
     fields, _ = searches.fields(SYSTEMS["gpt2"], {
