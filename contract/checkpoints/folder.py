@@ -13,10 +13,14 @@ from contract.errors import InputError
 from contract.files import check_ordinary, read_text
 from contract.memory import check_memory
 
-#: What holds the weights of a folder; the first that is there.
-WEIGHTS = ("model.safetensors.index.json", "model.safetensors",
-           "pytorch_model.bin.index.json", "pytorch_model.bin", "model.bin",
+#: What holds the weights of a folder; the first that is there, as
+#: transformers choose.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json",
+           "pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin",
            "model.npz", "io.safetensors")
+
+#: The key of ``config.json`` that names another file.
+NAMED = "transformers_weights"
 
 #: What the name of a file ends in that says where each array is.
 INDEX = ".index.json"
@@ -57,15 +61,22 @@ def read(path):
         raise InputError(f"there is no {str(path)!r}; check the path.")
     if not path.is_dir():
         return Checkpoint(path, *read_file(path))
-    file = next((path / name for name in WEIGHTS
-                 if (path / name).is_file()), None)
-    if file is None:
-        raise InputError(
-            f"the folder {str(path)!r} holds none of {', '.join(WEIGHTS)}; "
-            "give a folder that does, or the file of the weights.")
     config, generation = (
         read_json(path / name) if (path / name).is_file() else None
         for name in (CONFIG, GENERATION))
+    names = WEIGHTS
+    if (named := (config or {}).get(NAMED)) is not None:
+        if not isinstance(named, str) or os.path.basename(named) != named:
+            raise InputError(
+                f"{NAMED} in {str(path / CONFIG)!r} is {named!r}; it must be "
+                "the name of a file beside it.")
+        names = (named,)
+    file = next((path / name for name in names
+                 if (path / name).is_file()), None)
+    if file is None:
+        raise InputError(
+            f"the folder {str(path)!r} holds none of {', '.join(names)}; "
+            "give a folder that does, or the file of the weights.")
     return Checkpoint(path, *read_file(file), config, generation or {})
 
 

@@ -47,6 +47,7 @@ BART = Dialect(
     search=HUGGING_FACE,
     prefix="model.",
     model_types=("bart",),
+    apart=(r"(model\.)?(en|de)coder\.version",),  # of older files
     aliases={name: "model.shared.weight" for name in (
         "lm_head.weight", "model.encoder.embed_tokens.weight",
         "model.decoder.embed_tokens.weight")},

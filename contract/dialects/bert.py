@@ -3,6 +3,7 @@
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import SAME, Entry, layer, linear, norm
 from contract.dialects.words import ACTIVATIONS
+from contract.errors import InputError
 
 _HEAD = "cls.predictions.transform"
 
@@ -11,6 +12,12 @@ def _headed(fields, described, arrays):
     """The head that guesses masked tokens, where a file has it."""
     if f"{_HEAD}.dense.weight" not in arrays:
         return fields
+    if not described.get("tie_word_embeddings", True) and (
+            "cls.predictions.decoder.weight" not in arrays):
+        raise InputError(
+            "tie_word_embeddings is False, but the file has no "
+            "'cls.predictions.decoder.weight'; set it True, or fetch the "
+            "file again.")
     return {**fields, "output_transform": True, "output_bias": True}
 
 

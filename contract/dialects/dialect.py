@@ -101,6 +101,10 @@ class Dialect:
                 computed here; it is named.
         """
         described = self._by_key(described)
+        if described.get("quantization_config"):
+            raise InputError(
+                "quantization_config asks for a quantised model, which cannot "
+                "be computed here; give the one that it was made from.")
         for key in self.required:
             if key not in described:
                 raise InputError(
@@ -117,7 +121,7 @@ class Dialect:
                      if isinstance(key, tuple) else theirs.get(key))
             if value is None:
                 usual = self.defaults.get(key)
-                if usual is not None and means != "pad_id":
+                if usual is not None:
                     raise InputError(
                         f"{key} is null; give its value, or leave it out, "
                         f"which is {usual!r}.")
@@ -130,6 +134,15 @@ class Dialect:
                 fields[field] = word
         fields = self.adjust(fields, theirs, arrays or {})
         return TransformerConfig().replace(**fields)
+
+    def assumed(self, described):
+        """{key: value} of the defaults that no shape of an array tells."""
+        told = self._by_key(described)
+        return {key: value for keys, means in self.keys.items()
+                if isinstance(means, dict)
+                or not (SIZES | UNTOLD) & {*names_of(means)}
+                for key in names_of(keys) if key not in told
+                and (value := self.defaults.get(key)) is not None}
 
     def _by_key(self, described):
         """A description by the keys of the table alone."""
@@ -158,7 +171,8 @@ class Dialect:
                     getattr(config, field) == value
                     for field, value in fields.items())]
                 if isinstance(key, tuple):
-                    described |= zip(key, words[0] if words else ())
+                    described |= {each: word for each, word in zip(
+                        key, words[0] if words else ()) if word is not None}
                 elif words:
                     described[key] = words[0]
             elif (value := getattr(config, names_of(means)[0])) is not None:
@@ -313,6 +327,11 @@ class Dialect:
         return None
 
 
+#: Fields that shapes of arrays tell: another size would be refused.
+SIZES = {"d_model", "d_ff", "n_encoder_layers", "n_decoder_layers",
+         "source_vocab", "target_vocab", "max_length", "source_max_length",
+         "token_types", "relative_buckets"}
+
 #: Fields that change no output of a model that is not being trained, and that
 #: a file of weights need not tell.
 UNTOLD = {"dropout", "label_smoothing", "smoothing"}
@@ -326,5 +345,5 @@ def meaning(key, value, means):
     if not isinstance(means, dict):
         return {field: value for field in names_of(means)}
     if not isinstance(value, (str, bool, tuple)) or value not in means:
-        one_of(value, [str(word) for word in means], key)
+        one_of(value, [str(word) for word in means], ", ".join(names_of(key)))
     return means[value]

@@ -86,7 +86,9 @@ FAIRSEQ = Dialect(
     },
     only={"encoder_normalize_before": False,
           "decoder_normalize_before": False, "activation_fn": "relu",
-          "share_all_embeddings": True},
+          "share_all_embeddings": True, "no_scale_embedding": False,
+          "no_token_positional_embeddings": False,
+          "no_cross_attention": False, "cross_self_attention": False},
     sign=r"encoder\.layers\.0\.self_attn\.q_proj\.weight",
     aliases={"decoder.embed_tokens.weight": "encoder.embed_tokens.weight",
              "decoder.output_projection.weight":

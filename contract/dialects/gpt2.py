@@ -4,7 +4,7 @@ from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
     SAME, Entry, fused, fused_biases, linear, norm)
 from contract.dialects.searches import HUGGING_FACE
-from contract.dialects.words import ACTIVATIONS
+from contract.dialects.words import ACTIVATIONS, unpadded
 from contract.errors import is_whole
 
 _OURS, _THEIRS = "decoder.layers.{i}", "transformer.h.{i}"
@@ -15,7 +15,7 @@ def _inner(fields, described, arrays):
     """The inner width is four times the outer one where none is given."""
     if is_whole(fields["d_model"]):
         fields.setdefault("d_ff", 4 * fields["d_model"])
-    return fields
+    return unpadded(fields)
 
 
 GPT2 = Dialect(

@@ -3,7 +3,7 @@
 from contract.dialects.dialect import Dialect
 from contract.dialects.rows import SAME, TRANSPOSED, Entry, layer
 from contract.dialects.searches import HUGGING_FACE
-from contract.dialects.words import ACTIVATIONS
+from contract.dialects.words import ACTIVATIONS, unpadded
 from contract.errors import InputError
 
 
@@ -25,7 +25,8 @@ def _rotary(fields, described, arrays):
                     f"{key} is {value!r}, which llama has no table for; it "
                     f"must be {only!r}.")
         base = rope.get("rope_theta", base)
-    return fields if base is None else fields | {"rotary_base": base}
+    return unpadded(
+        fields if base is None else fields | {"rotary_base": base})
 
 
 LLAMA = Dialect(

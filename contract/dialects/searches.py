@@ -4,7 +4,7 @@ transformers keep the numbers of a search in ``generation_config.json``; folders
 of older releases have them in ``config.json``.
 """
 
-from contract.errors import InputError
+from contract.errors import InputError, is_real
 from contract.generation import GenerationConfig
 
 #: The search of transformers 5.x, where no file says otherwise.
@@ -16,8 +16,10 @@ RULES = {True: "hf_true", False: "hf_false", "never": "hf_never"}
 
 #: Their key -> our field, where the value is the same.
 KEYS = {"length_penalty": "alpha", "forced_eos_token_id": "forced_eos_id",
-        "begin_suppress_tokens": "begin_suppress_tokens",
-        "temperature": "temperature", "top_k": "top_k", "top_p": "top_p"}
+        "begin_suppress_tokens": "begin_suppress_tokens"}
+
+#: The keys of samples alone, which have our names.
+SAMPLED = ("temperature", "top_k", "top_p")
 
 #: The kinds of value of the keys that are counted with or looked up.
 KINDS = {
@@ -38,7 +40,8 @@ NOTHING = {
     "remove_invalid_values": False, "token_healing": False, "top_h": None,
     "max_time": None, "stop_strings": None, "dola_layers": None,
     "constraints": None, "force_words_ids": None, "watermarking_config": None,
-    "forced_decoder_ids": [],
+    "forced_decoder_ids": [], "num_return_sequences": 1,
+    "prefill_chunk_size": None,
 }
 
 
@@ -63,6 +66,10 @@ def fields(dialect, described, generation=None, prompt=1):
     made, undone = dict(dialect.search), [
         f"{key} {given[key]!r}" for key, nothing in NOTHING.items()
         if given.get(key, nothing) != nothing]
+    if given.get("cache_implementation") == "quantized":
+        undone.append("cache_implementation 'quantized'")
+    if generation and "eos_token_id" not in given:
+        undone.append("answers without an end")
     for key in ("bos_token_id", "decoder_start_token_id"):
         if key in given or key in described:
             made["bos_id"] = given.get(key, described.get(key))
@@ -73,7 +80,7 @@ def fields(dialect, described, generation=None, prompt=1):
         made["more_eos_ids"] = tuple(more)
     forced = made.get("forced_eos_id")
     if isinstance(forced, list) and forced:
-        undone += [f"forced_eos_id {each}" for each in forced[1:]]
+        undone += [f"forced_eos_token_id {each}" for each in forced[1:]]
         made["forced_eos_id"] = forced[0]
     if "no_repeat_ngram_size" in given:
         made |= _repeats(given["no_repeat_ngram_size"], prompt, undone)
@@ -106,6 +113,11 @@ def _check(given):
         if not right:
             raise InputError(
                 f"{key} is {value!r} in the files of a search; change it.")
+    penalty = given.get("length_penalty", 1.0)
+    if not is_real(penalty) or penalty < 0:
+        raise InputError(
+            f"length_penalty is {penalty!r} in the files of a search; only a "
+            "number that is not negative can be computed here.")
 
 
 def _method(given, undone):
@@ -116,7 +128,10 @@ def _method(given, undone):
         if given.get("do_sample"):
             undone.append("do_sample True")
     elif given.get("do_sample"):
-        made |= {"method": "sample", "top_k": given.get("top_k", 50)}
+        made |= {"method": "sample", "top_k": 50} | {
+            key: given[key] for key in SAMPLED if key in given}
+        if made["top_k"] and made.get("top_p", 1) != 1:  # here of all tokens
+            undone.append(f"top_p {made['top_p']!r} of what top_k leaves")
     if "early_stopping" in given:
         made["length_rule"] = RULES[given["early_stopping"]]
     return made

@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from contract.dialects.dialect import Dialect
+from contract.dialects.dialect import Dialect, meaning
 from contract.dialects.rows import SAME, TRANSPOSED, Entry, layer
 from contract.dialects.searches import HUGGING_FACE
-from contract.dialects.words import ATTENTIONS
+from contract.dialects.words import ACTIVATIONS, ATTENTIONS
+from contract.errors import InputError
 
 _NAMES = ("q", "k", "v", "o")
 
@@ -14,15 +15,26 @@ def _ends(fields, described, arrays):
     """How many layers the decoder has, and whether the file unties tables.
 
     transformers ties them whatever the configuration says, unless the file
-    has both and they differ.
+    has both and they differ. It also writes what it made of
+    ``feed_forward_proj``, and goes by that.
     """
+    if described.get("scale_decoder_outputs", True) is None:
+        raise InputError(
+            "scale_decoder_outputs is null; give its value, or leave it out.")
     fields.setdefault("n_decoder_layers", fields["n_encoder_layers"])
+    for key, means in _MADE.items():
+        if key in described:
+            fields |= meaning(key, described[key], means)
     if arrays:
         apart = "lm_head.weight" in arrays and not np.array_equal(
             arrays["lm_head.weight"], arrays.get("shared.weight"))
         fields["tied"] = "embeddings" if apart else "all"
     return fields
 
+
+#: What transformers makes of ``feed_forward_proj``.
+_MADE = {"dense_act_fn": ACTIVATIONS,
+         "is_gated_act": {True: {"gated": True}, False: {"gated": False}}}
 
 _SCALED = {"tied": "all", "output_scale": "root"}
 _PLAIN = {"tied": "all", "output_scale": "none"}
@@ -122,6 +134,8 @@ T5 = Dialect(
     casts=True,
     search=HUGGING_FACE,
     model_types=("t5",),
+    apart=(r"decoder\.block\.0\.layer\.1\.EncDecAttention\."
+           r"relative_attention_bias\.weight",),  # of older files, not read
     aliases={"encoder.embed_tokens.weight": "shared.weight",
              "decoder.embed_tokens.weight": "shared.weight",
              "lm_head.weight": "shared.weight"},

@@ -4,6 +4,15 @@ from contract.dialects.dialect import Dialect
 from contract.dialects.rows import (
     SAME, TRANSPOSED, Entry, fused, fused_biases, shape_of)
 from contract.dialects.whisper import WHISPER
+from contract.errors import InputError
+
+#: What a file says of its decoder -> the one value that is computed here;
+#: 3 is CTranslate2's number of GELU.
+_ONLY = {
+    "decoder/pre_norm": 1, "decoder/activation": 3,
+    "decoder/scale_embeddings": 0, "decoder/alibi": 0,
+    "decoder/start_from_zero_embedding": 0,
+}
 
 
 def _linear(ours, theirs):
@@ -52,6 +61,15 @@ def _layer(stack, cross):
     return rows
 
 
+def _told(checkpoint):
+    """What a file says: the heads, which it counts in an array, too."""
+    heads = checkpoint.arrays.get("decoder/num_heads")
+    described = checkpoint.config or {}
+    return described if heads is None else described | dict.fromkeys(
+        ("encoder_attention_heads", "decoder_attention_heads"),
+        heads.tolist())
+
+
 def _sizes(fields, described, arrays):
     """The sizes, which the file tells by shapes and by its heads."""
     if "decoder/num_heads" not in arrays:
@@ -59,6 +77,13 @@ def _sizes(fields, described, arrays):
     frames, width = shape_of(
         arrays, "encoder/position_encodings/encodings", 2)
     shape_of(arrays, "decoder/num_heads", 0)
+    only = {**_ONLY, "encoder/num_heads": arrays["decoder/num_heads"]}
+    for name, value in only.items():
+        if name in arrays and (shape_of(arrays, name, 0),
+                               arrays[name]) != ((), value):
+            raise InputError(
+                f"{name} is {arrays[name]} in the file, which whisper_ct2 "
+                f"has no table for; it must be {value}.")
     count = {stack: len({name.split("/")[1] for name in arrays
                          if name.startswith(f"{stack}/layer_")
                          and not name.startswith(f"{stack}/layer_norm")})
@@ -86,12 +111,12 @@ WHISPER_CT2 = Dialect(
           if name != "activation_function"},
     defaults=WHISPER.defaults,
     adjust=_sizes,
+    told=_told,
     sign="encoder/conv1/weight",
     aliases={"decoder/projection/weight": "decoder/embeddings/weight"},
-    ignored=(r"(en|de)coder/(activation|alibi|alignment_heads|pre_norm|"
-             r"alignment_layer|num_heads|scale_embeddings|"
-             r"start_from_zero_embedding|multi_query_attention|"
-             r"num_heads_kv|rotary_.*|sliding_window|head_dim)",),
+    ignored=(*_ONLY, r"(en|de)coder/num_heads",
+             r"decoder/(alignment_(heads|layer)|scale_alibi|"
+             r"alibi_use_positive_positions)"),
     apart=(r"encoder/conv[12]/.*",),
     rows=(
         Entry("target_embedding.table", "decoder/embeddings/weight", SAME),

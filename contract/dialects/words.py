@@ -1,5 +1,7 @@
 """Words that several systems share."""
 
+from contract.errors import is_whole
+
 #: Hugging Face's names of activations -> our field.
 ACTIVATIONS = {
     "relu": {"activation": "relu"}, "gelu": {"activation": "gelu"},
@@ -25,3 +27,16 @@ ATTENTIONS = {
     "decoder_attentions{i}": "decoder.layers.{i}.self_attention.weights",
     "cross_attentions{i}": "decoder.layers.{i}.cross_attention.weights",
 }
+
+
+def unpadded(fields):
+    """The fields of a decoder alone, without a padding that is no token.
+
+    Files say -1, or an id that a tokenizer has and the table has not; nothing
+    of a prompt is padding.
+    """
+    pad_id, vocab = fields.get("pad_id", 0), fields["target_vocab"]
+    if is_whole(pad_id) and is_whole(vocab) and not 0 <= pad_id < vocab:
+        return {key: value for key, value in fields.items()
+                if key != "pad_id"}
+    return fields

@@ -107,6 +107,11 @@ def import_(
         print(f"made {out}: {model.dialect.name}, "
               f"{amount(len(model.arrays), 'array')}"
               + (f", {len(model.apart)} kept apart" if model.apart else ""))
+        if model.assumed:
+            print("no file says these, so they are the library's defaults; "
+                  "give others with --set: " + ", ".join(
+                      f"{key}={value}" for key, value
+                      in model.assumed.items()))
 
 
 def export(
@@ -197,10 +202,7 @@ def run(
             if model.config.stacks == "encoder":
                 return _guess(model, given, answering.names_of(port), dtype)
             settings, undone = exchange.searching(path, model, given)
-            if undone:
-                print("parity: the model's files ask for what is not done "
-                      f"here, {', '.join(undone)}; an answer may be another.",
-                      file=sys.stderr)
+            _tell(undone)
             settings = settings.replace(
                 **{"method": "beam", "beam": beam} if beam else {},
                 max_tokens=max_tokens or settings.max_tokens)
@@ -211,6 +213,14 @@ def run(
                              "leave --beam out.")
         names = ports.chosen([port], reference=True)
         _hear(path, given, names, dtype, max_tokens or 100)
+
+
+def _tell(undone):
+    """Say what a model's files ask for and is not done, if there is any."""
+    if undone:
+        print("parity: the model's files ask for what is not done here, "
+              f"{', '.join(undone)}; an answer may be another.",
+              file=sys.stderr)
 
 
 def _guess(model, texts, names, dtype):
@@ -238,12 +248,16 @@ def _hear(path, files, names, dtype, most):
     out = terminal.console()
     listener = hearing.Listener(
         *exchange.kept(path), path / "tokenizer.json")
+    _tell(listener.undone)
     agreed = True
     for file in files:
         vectors = listener.vectors(sound.read(file))
         heard = [listener.answer(name, vectors, dtype, most)
                  for name in names]
         out.print(tables.heard(file, heard))
+        if heard[0].tokens[-1] != listener.end:
+            print(f"parity: the answer to {str(file)!r} has no end and is cut "
+                  "there; raise --max-tokens.", file=sys.stderr)
         agreed &= all(one.tokens == heard[0].tokens for one in heard)
     if len(names) > 1:
         out.print("match: tokens identical in " + ", ".join(names)

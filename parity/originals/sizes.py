@@ -58,8 +58,9 @@ def described(dialect, seed, widths=(4, 6, 8, 10), **fixed):
     for key, means in dialect.keys.items():
         if isinstance(means, dict):
             choice = list(means)[int(draw.integers(len(means)))]
-            words |= zip(key, choice) if isinstance(key, tuple) else {
-                key: choice}
+            pairs = zip(key, choice) if isinstance(key, tuple) else [
+                (key, choice)]
+            words |= {each: word for each, word in pairs if word is not None}
         elif names_of(means)[0] in fields:
             words[key] = fields[names_of(means)[0]]
     return {**words, **dialect.only, **fixed}

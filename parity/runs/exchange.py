@@ -28,10 +28,17 @@ from contract.tokenizer import Tokenizer
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
 MODEL = "model.safetensors"
 
-#: The files of a tokenizer and of generation, which are copied as they are.
+#: How Python writes what JSON writes otherwise.
+PYTHON = {"True": True, "False": False, "None": None}
+
+#: The files that say how a sound is seen, of several releases.
+SEEING = ("preprocessor_config.json", "processor_config.json")
+
+#: The files of a tokenizer, of a sound and of generation, which are copied as
+#: they are.
 BESIDE = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt",
           "merges.txt", "source.spm", "target.spm", "spiece.model",
-          "special_tokens_map.json", GENERATION)
+          "special_tokens_map.json", *SEEING, GENERATION)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +52,8 @@ class Foreign:
         apart: {their name: array} of what is no part of the Transformer.
         bare: whether its names lack the dialect's prefix.
         folder: where its tokenizer may be, or None.
+        assumed: {their key: value} of what no file says, by their library's
+            defaults.
     """
 
     dialect: Dialect
@@ -54,6 +63,7 @@ class Foreign:
     apart: dict
     bare: bool
     folder: pathlib.Path | None
+    assumed: dict = dataclasses.field(default_factory=dict)
 
 
 def foreign(path, name=None, words=None):
@@ -88,7 +98,8 @@ def foreign(path, name=None, words=None):
     return Foreign(dialect, described, config, arrays,
                    dialect.aside(checkpoint.arrays),
                    dialect.is_bare(checkpoint.arrays),
-                   checkpoint.path if checkpoint.path.is_dir() else None)
+                   checkpoint.path if checkpoint.path.is_dir() else None,
+                   {} if checkpoint.config else dialect.assumed(described))
 
 
 def keep(model, out, tokenizer=None):
@@ -115,7 +126,7 @@ def keep(model, out, tokenizer=None):
 
 
 def said(words):
-    """{key: value} of "key=value", each; numbers and truths as JSON."""
+    """{key: value} of "key=value", each; as JSON or Python write them."""
     described = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -123,7 +134,8 @@ def said(words):
             raise InputError(
                 f"{word!r} sets nothing; write KEY=VALUE, such as n_heads=8.")
         try:
-            described[key] = json.loads(value)
+            described[key] = PYTHON[value] if value in PYTHON else json.loads(
+                value)
         except ValueError:
             described[key] = value
     return described

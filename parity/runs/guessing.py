@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 
 from contract.errors import InputError
+from contract.generation import an_id_beside
 from parity import ports
 from parity.numerics.comparator import relative_error
 from parity.numerics.softmax import log_softmax
@@ -78,7 +79,7 @@ class Guesser:
             name: np.asarray(array, dtype)
             for name, array in self.model.arrays.items()}, dtype)
         output = engine.predict(model, ids, ids, *engine.masks(
-            ids, ids, config.pad_id).values())
+            ids, ids, an_id_beside(ids)).values())  # no token is padding
         log_probs = log_softmax(
             output[0, ids[0] == self.mask].astype(np.float64))
         tokens, filled = log_probs.argmax(axis=-1), ids[0].copy()

@@ -12,6 +12,8 @@ import numpy as np
 import tokenizers
 
 from contract import sound
+from contract.checkpoints.folder import read_json
+from contract.dialects import searches, table
 from contract.errors import InputError
 from contract.generation import GenerationConfig
 from parity import ports
@@ -21,6 +23,14 @@ from parity.runs import exchange
 #: it is, as the model itself says, and what is to be done.
 BEGIN, NO_TIMES = "<|startoftranscript|>", "<|notimestamps|>"
 TASKS = TRANSLATE, TRANSCRIBE = "<|translate|>", "<|transcribe|>"
+
+#: What a file may say of how a sound is seen -> what is done here.
+SIGHT = {"sampling_rate": sound.RATE, "n_fft": sound.WINDOW,
+         "hop_length": sound.HOP, "chunk_length": sound.SECONDS,
+         "padding_value": 0.0, "dither": 0.0, "do_normalize": False}
+
+#: What a file may say of an answer -> what is done here.
+USUAL = {"language": None, "task": "transcribe", "return_timestamps": False}
 
 #: What ends an answer.
 END = "<|endoftext|>"
@@ -54,6 +64,12 @@ class Listener:
     Args:
         config, arrays, apart, description: as ``exchange.kept`` gives them.
         path: of its ``tokenizer.json``.
+
+    Attributes:
+        undone: in words what the files ask of an answer and is not done.
+
+    Raises:
+        InputError: a file is not there, or asks for another picture of a sound.
     """
 
     def __init__(self, config, arrays, apart, description, path):
@@ -73,6 +89,9 @@ class Listener:
         self.never_first = self._listed(
             original, "suppress_ids_begin", "begin_suppress_tokens")
         self.languages = self._languages(original)
+        self.undone = self._undone(
+            table.SYSTEMS[description["dialect"]], original)
+        self._check_sight(path.parent)
 
     @staticmethod
     def _listed(original, *keys):
@@ -83,6 +102,45 @@ class Listener:
             raise InputError(f"{key} in the model's files is no list of ids; "
                              "fetch them again.")
         return [i for i in ids if i != -1]
+
+    def _undone(self, dialect, original):
+        """In words what the files ask of an answer and is not done."""
+        fields, undone = searches.fields(dialect, {
+            key: value for key, value in original.items()
+            if not key.startswith(("suppress_", "begin_", "forced_"))})
+        if (method := fields.get("method", "greedy")) != "greedy":
+            undone.append(f"a search by {method}")
+        undone += [f"{key} {original[key]!r}" for key, usual in USUAL.items()
+                   if original.get(key, usual) not in (None, usual)]
+        done = [[None], [self.no_times]]
+        if self.languages:
+            done.append([self._id(TRANSCRIBE)])
+        forced = original.get("forced_decoder_ids") or []
+        if not isinstance(forced, list) or not all(
+                isinstance(each, list) and each[1:] in done
+                for each in forced):
+            undone.append(f"forced_decoder_ids {forced!r}")
+        return undone
+
+    def _check_sight(self, folder):
+        """Raise InputError where a file asks for another picture of a sound."""
+        seen = {**SIGHT, "feature_size": self._bands}
+        for name in exchange.SEEING:
+            if not (folder / name).is_file():
+                continue
+            told = read_json(folder / name)
+            told = told.get("feature_extractor", told)
+            for key, value in seen.items() if isinstance(told, dict) else ():
+                if told.get(key, value) != value:
+                    raise InputError(
+                        f"{key} is {told[key]!r} in {name}, but a sound is "
+                        f"seen here with {value!r}; the model cannot be "
+                        "asked.")
+
+    @property
+    def _bands(self):
+        """Of how many bands of frequency a picture is."""
+        return self.apart[self.names.format("conv1", "weight")].shape[1]
 
     def _languages(self, original):
         """The ids of the languages that it hears; [] of a model of one."""
@@ -106,9 +164,8 @@ class Listener:
 
     def vectors(self, samples):
         """What the encoder reads of a sound: float64 [1 S D]."""
-        count = self.apart[self.names.format("conv1", "weight")].shape[1]
         return sound.vectors(
-            sound.log_mel(samples, count)[None], self.apart, self.names)
+            sound.log_mel(samples, self._bands)[None], self.apart, self.names)
 
     def answer(self, port, vectors, dtype, most):
         """What one port hears, by greedy search; a Hearing."""

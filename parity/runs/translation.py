@@ -158,6 +158,11 @@ def read(model, text, what):
         return Answer(text, f"{what} has {amount(len(ids), 'token')}, "
                       f"but the model reads {model.config.max_length}; "
                       "shorten it, or divide it into several.")
+    config = model.config
+    if config.stacks != "decoder" and config.pad_id in ids:
+        return Answer(text, f"{what} has the token {config.pad_id}, which the "
+                      "model takes for padding and would not read; leave it "
+                      "out.")
     return Answer(text, "", ids)
 
 

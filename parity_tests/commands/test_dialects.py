@@ -86,6 +86,23 @@ def test_a_model_is_recognised(tmp_path, name):
             f": {name}," in text)
 
 
+@pytest.mark.parametrize("name, told, assumed", [
+    ("torch_nn", ("norm_first=True", "nhead=2"), [
+        "activation=relu", "layer_norm_eps=1e-05"]),
+    ("gpt2", ("n_head=2", "n_embd=12", "n_layer=3", "n_inner=20",
+              "vocab_size=17", "n_positions=9"), [
+        "activation_function=gelu_new", "layer_norm_epsilon=1e-05"])])
+def test_what_no_file_says_is_printed(tmp_path, name, told, assumed):
+    """Weights alone do not say, for example, whether a norm comes first."""
+    file = theirs(name, tmp_path / "theirs") / "model.safetensors"
+    words = [word for each in told for word in ("--set", each)]
+    status, text = said("import", file, tmp_path / "ours", *words)
+    assert status == 0 and all(each in text for each in assumed), text
+    assert not any(each.split("=")[0] in text for each in told)
+    status, text = said("import", file.parent, tmp_path / "again")
+    assert status == 0 and "defaults" not in text
+
+
 def test_one_becomes_another(tmp_path):
     """torch.nn's stacks in keras_hub's names: the same numbers, turned."""
     folder = theirs("torch_nn", tmp_path / "theirs")
@@ -203,6 +220,24 @@ def test_a_config_that_cannot_be_computed_is_named(
     status, text = said("import", folder, tmp_path / "out")
     assert status == USAGE and words in text
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name, value", [
+    ("decoder/pre_norm", 0), ("decoder/activation", 0),
+    ("decoder/scale_embeddings", 1), ("decoder/alibi", 1),
+    ("decoder/start_from_zero_embedding", 1), ("encoder/num_heads", 1)])
+def test_a_setting_inside_a_file_is_read(name, value):
+    """CTranslate2 keeps its settings among the weights."""
+    dialect = SYSTEMS["whisper_ct2"]
+    config = dialect.config(small(dialect))
+    arrays = dialect.write({
+        each: array for each, array in probe_weights(config).items()
+        if each in dialect.wanted(config)}, config)
+    arrays["decoder/num_heads"] = np.array(config.n_heads, np.int16)
+    assert dialect.config({}, arrays).n_heads == config.n_heads
+    for wrong in (value, [value]):
+        with pytest.raises(InputError, match=name):
+            dialect.config({}, {**arrays, name: np.array(wrong, np.int8)})
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(tmp_path):
@@ -458,7 +493,8 @@ def test_a_model_searches_as_its_files_say(answering):
     ({"bad_words_ids": [3]}, "bad_words_ids"),
     ({"max_length": []}, "max_length"),
     ({"forced_eos_token_id": []}, "forced_eos_id"),
-    ({"length_penalty": -1.0}, "alpha"),
+    ({"length_penalty": -1.0}, "length_penalty"),
+    ({"length_penalty": "long"}, "length_penalty"),
     ({"eos_token_id": "</s>"}, "eos_id"),
     ({"eos_token_id": [2, "x"]}, "more_eos_ids"),
     ({"no_repeat_ngram_size": "two"}, "no_repeat_ngram_size")])
@@ -468,6 +504,21 @@ def test_a_search_that_cannot_be_read_is_named(answering, changes, words):
     status, text = said("run", answering, "abc")
     assert status == USAGE and words in text
     assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize("asked, word", [
+    ({"num_return_sequences": 2}, "num_return_sequences 2"),
+    ({"forced_eos_token_id": [6, 7]}, "forced_eos_token_id 7")])
+def test_what_is_not_done_has_the_name_in_their_file(asked, word):
+    asked = {"eos_token_id": 2, **asked}
+    assert searches.fields(SYSTEMS["bart"], {}, asked)[1] == [word]
+
+
+def test_padding_in_a_text_is_told(answering):
+    """transformers read it; here it would be hidden."""
+    status, text = said("run", answering, "ab<pad>c")
+    assert status == USAGE and "the token 1, which the model takes" in text
+    assert said("run", answering, "abc")[0] == 0
 
 
 def test_a_decoder_counts_its_prompt():
@@ -484,7 +535,18 @@ def test_a_decoder_counts_its_prompt():
     assert fields["max_tokens"] == 3 and fields["min_tokens"] == 3
     assert (fields["method"], fields["top_k"], fields["top_p"]) == (
         "sample", 50, 0.5)
-    assert undone == ["no_repeat_ngram_size 2", "bad_words_ids [1, 2]"]
+    assert undone == ["no_repeat_ngram_size 2",
+                      "top_p 0.5 of what top_k leaves",
+                      "bad_words_ids [1, 2]"]
+    _, undone = searches.fields(
+        SYSTEMS["gpt2"], {"eos_token_id": 7}, {"num_beams": 1})
+    assert undone == ["answers without an end"]
+    fields, undone = searches.fields(SYSTEMS["gpt2"], {}, {
+        "eos_token_id": 7, "temperature": 0.0, "top_p": 0.5,
+        "cache_implementation": "quantized", "prefill_chunk_size": 2})
+    assert not {"temperature", "top_p"} & fields.keys()
+    assert undone == ["prefill_chunk_size 2",
+                      "cache_implementation 'quantized'"]
 
 
 def test_what_a_page_says_of_other_dialects_stays(tmp_path):

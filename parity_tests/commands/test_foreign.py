@@ -289,6 +289,18 @@ def test_a_language_is_heard(tmp_path):
     logits[:, 1:8] = logits[0, 0] = -np.inf
     assert heard.tokens[4:] == logits.argmax(axis=-1).tolist()
     assert listener.tokenizer.decode(heard.tokens) in done.stdout
+    assert not listener.undone and "raise --max-tokens" in done.stderr
+    rewritten(folder / "generation_config.json", lambda content:
+              content.update(num_beams=2, task="translate",
+                             forced_decoder_ids=[[1, 3], [2, 6]]))
+    done = invoke("run", folder, file, "--max-tokens", "1")
+    assert done.exit_code == 0 and all(word in done.stderr for word in (
+        "beam", "task 'translate'", "forced_decoder_ids [[1, 3]"))
+    for told in ({"hop_length": 80}, {"feature_extractor": {"n_fft": 512}}):
+        (folder / "preprocessor_config.json").write_text(json.dumps(told))
+        done = invoke("run", folder, file)
+        assert done.exit_code == USAGE and "seen here" in done.output
+    (folder / "preprocessor_config.json").unlink()
     rewritten(tmp_path / "ours" / "generation_config.json",
               lambda content: content.update(lang_to_id=[3]))
     done = invoke("run", tmp_path / "ours", file)

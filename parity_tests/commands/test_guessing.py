@@ -61,6 +61,21 @@ def test_a_masked_token_is_guessed(folder):
 
 
 @pytest.mark.long
+def test_padding_in_a_text_is_read(folder):
+    """As transformers do: of one text no token is padding."""
+    guesser = guessing.Guesser(
+        translation.Model.load(folder / exchange.WEIGHTS))
+    ids = guesser.question("a[PAD][PAD][MASK]")
+    assert list(ids[0, 2:4]) == [0, 0]
+    model = ports.engine("numpy").build(
+        "transformer", guesser.model.config, guesser.model.arrays)
+    keep = np.ones((1, 1, 1, ids.shape[1]), bool)
+    output = ports.engine("numpy").predict(model, ids, ids, keep, keep)
+    shifted = output[0, 4] - np.logaddexp.reduce(output[0, 4])
+    np.testing.assert_allclose(guesser.answer(
+        "numpy", ids, "float64").log_probs[0], shifted, rtol=1e-12)
+
+
 def test_all_guess_the_same(folder):
     for port in ports.known_ports():
         usable(port)

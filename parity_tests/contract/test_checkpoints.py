@@ -282,6 +282,23 @@ def test_an_index_that_differs_from_its_shards_is_refused(shards):
             read(folder)
 
 
+def test_the_file_that_transformers_would_read(tmp_path):
+    """One whole file before shards, which may be older; or the one named."""
+    for n, name in enumerate(("model.safetensors", "other.safetensors",
+                              "shard.safetensors")):
+        save_file({"a": np.full(1, n)}, tmp_path / name)
+    rewrite(tmp_path, {"a": "shard.safetensors"})
+    config = tmp_path / "config.json"
+    for named, n in ((None, 0), ("other.safetensors", 1),
+                     ("model.safetensors.index.json", 2)):
+        config.write_text(json.dumps({"transformers_weights": named}))
+        assert read(tmp_path).arrays["a"] == n
+    for named in ("none.safetensors", "../a.safetensors", 3):
+        config.write_text(json.dumps({"transformers_weights": named}))
+        with pytest.raises(InputError, match=str(named)):
+            read(tmp_path)
+
+
 def test_folders_that_are_none(tmp_path):
     with pytest.raises(InputError, match="holds none of"):
         read(tmp_path)

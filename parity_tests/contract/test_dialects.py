@@ -47,6 +47,7 @@ def test_a_description_comes_back(system):
                                 for field in UNTOLD}) == config
         told = system.describe(config)
         assert all(told[key] == value for key, value in described.items())
+        assert told.get("scale_decoder_outputs", False) is not None
 
 
 def test_every_weight_has_a_name_and_comes_back(system):
@@ -90,8 +91,8 @@ def test_what_a_system_has_no_word_for_is_named(system):
 
 def test_null_is_no_size(system):
     """What a description leaves out is usual; what is null is asked for."""
-    for key, means in system.keys.items():
-        if system.defaults.get(key) is not None and means != "pad_id":
+    for key in system.keys:
+        if system.defaults.get(key) is not None:
             with pytest.raises(InputError, match=f"{key} is null"):
                 system.config({key: None})
 
@@ -117,3 +118,60 @@ def test_unknown_words_are_named(system):
             first = key[0] if isinstance(key, tuple) else key
             with pytest.raises(InputError, match=first):
                 system.config({first: "nobody's"})
+
+
+# Settings that transformers reads in a second place
+
+@pytest.mark.parametrize("name, described, fields", [
+    ("t5", {"dense_act_fn": "gelu"}, {"activation": "gelu"}),
+    ("t5", {"feed_forward_proj": "gated-gelu", "dense_act_fn": "silu"},
+     {"activation": "silu", "gated": True}),
+    ("t5", {"is_gated_act": True}, {"gated": True}),
+    ("whisper", {"num_key_value_heads": 2}, {"n_heads": 2}),
+    ("gpt2", {"pad_token_id": -1}, {"pad_id": 0}),
+    ("gpt2", {"pad_token_id": 50257}, {"pad_id": 0}),
+    ("llama", {"pad_token_id": -1}, {"pad_id": 0})])
+def test_settings_that_are_read(name, described, fields):
+    if name == "whisper":
+        described = {**described, "decoder_attention_heads": 2}
+    config = SYSTEMS[name].config(described)
+    assert {field: getattr(config, field) for field in fields} == fields
+
+
+@pytest.mark.parametrize("name, described", [
+    ("t5", {"dense_act_fn": "quick_gelu"}),
+    ("t5", {"is_gated_act": "gated"}),
+    ("llama", {"quantization_config": {"quant_method": "gptq"}}),
+    ("t5", {"scale_decoder_outputs": None}),
+    ("t5", {"tie_word_embeddings": None}),
+    ("bert", {"pad_token_id": None}), ("bart", {"pad_token_id": None}),
+    ("whisper", {"tie_word_embeddings": False}),
+    ("whisper", {"num_key_value_heads": 1, "encoder_attention_heads": 2})])
+def test_settings_that_are_refused(name, described):
+    with pytest.raises(InputError, match=next(iter(described))):
+        SYSTEMS[name].config(described)
+
+
+def test_a_bert_whose_projection_is_its_own_has_to_have_it():
+    bert, name = SYSTEMS["bert"], "cls.predictions.decoder.weight"
+    arrays = {"cls.predictions.transform.dense.weight": np.zeros((4, 4))}
+    described = {"tie_word_embeddings": False}
+    with pytest.raises(InputError, match=name):
+        bert.config(described, arrays)
+    assert bert.config(described, {**arrays, name: np.zeros((9, 4))})
+    assert bert.config(described)
+
+
+@pytest.mark.parametrize("name, surplus", [
+    ("t5", "decoder.block.0.layer.1.EncDecAttention."
+           "relative_attention_bias.weight"),
+    ("bart", "model.encoder.version")])
+def test_arrays_of_older_files_are_kept_apart(name, surplus):
+    """transformers read over them."""
+    system = SYSTEMS[name]
+    config = system.config(small(system))
+    theirs = system.write(every(system, config), config)
+    given = {**theirs, surplus: np.ones(3)}
+    assert system.read(given, config).keys() == system.read(
+        theirs, config).keys()
+    assert list(system.aside(given)) == [surplus]
