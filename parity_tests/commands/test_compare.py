@@ -61,6 +61,9 @@ def none():
 def text():
     return "text", ()
 
+def keyed():
+    return model()[0], (), {3: model()[1]}
+
 def foreign(eps=1e-5):
     made, x = model(eps)
     red = nn.Sequential()
@@ -119,6 +122,7 @@ def test_dump_and_compare(script, tmp_path):
     ("s.py:nope", "no function 'nope'"), ("s.py:none", "must return (model"),
     ("s.py:fails", "ZeroDivisionError"), ("s.py:ends", "SystemExit: 7"),
     ("s.py:text", "a str is not a model"),
+    ("s.py:keyed", "keywords that are no texts"),
     ("s.py:bad_input", "RuntimeError")])
 def test_scripts_that_cannot_be_dumped(script, tmp_path, target, words):
     done = run("dump", script.parent / target, "--out", tmp_path / "d")
