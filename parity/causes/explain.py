@@ -17,6 +17,7 @@ from parity.causes import integers, nonfinite
 from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
+from parity.causes.crossed import PLACE, crossed
 from parity.causes.explanation import Explanation, give_names
 from parity.causes.expressions import in_words, made_of
 from parity.causes.findings import Findings, following
@@ -33,7 +34,8 @@ from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import Trace, is_float
 
-#: What follows from a norm in another place, and is not told after that.
+#: What follows from a norm, or another module, in another place, and is not
+#: told after that.
 GUESSED = {"input", "summand", "residual connection"}
 
 #: How many diverging rows are looked into that are no rounding, and do not
@@ -219,6 +221,9 @@ class Explaining:
             self.seen.add(key)
             self.findings.add([each])
             return True
+        if part == INPUT and self.moved(pair, row):
+            self.seen.add(key)
+            return True
         expressions = [made_of(trace, step, part, name,
                                model_limits(array.dtype.name)[1])
                        for trace, step, name, array in zip(
@@ -242,7 +247,7 @@ class Explaining:
         if difference == UNSURE:
             return self.fused(pair, expressions, arrays)
         places = [each for each in self.findings.explanations
-                  if each.cause == "norm's place"]
+                  if each.cause in ("norm's place", PLACE)]
         if difference and difference.cause == "norm's place" and any(
                 each.in_a != difference.in_a for each in places):
             return False
@@ -251,6 +256,15 @@ class Explaining:
             self.tell(row, difference, expressions, strict_distance(
                 arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
         return True
+
+    def moved(self, pair, row):
+        """Explain that a module stands where another should, if it does."""
+        if any(each.cause == PLACE and self.findings.encloses(each, row)
+               for each in self.findings.explanations):
+            return True
+        each = crossed(pair, row, self.joins)
+        self.findings.add([each] if each else [])
+        return bool(each)
 
     def tell(self, row, difference, expressions, without):
         """Explain an expression that is another one in b."""

@@ -171,6 +171,10 @@ CAUSES = (
     Cause("another input", "residual", "A module is given another value.",
           (BETWEEN,), {"input": OTHER}, not_put="modules of ours are "
           "tried one by one, each on inputs that are its case's"),
+    Cause("modules in one another's place", "arrays", "Two norms, or two "
+          "layers, have each other's weights, or run in the other order.",
+          (BETWEEN,), {"module's place": "another's"}, not_put="parts of ours "
+          "that are alike are tried one by one"),
     Cause("another factor", "residual", "A value is multiplied by another "
           "number.", ("activation", "linear", "embedding",
                       "position encoding", BETWEEN),

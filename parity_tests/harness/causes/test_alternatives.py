@@ -42,9 +42,9 @@ class Layer(nn.Module):
         return self.norm2(x + self.outer(self.inner(x).relu()))
 
 
-def layer():
-    made = Layer().double().eval()
-    draw = np.random.default_rng(1)
+def layer(kind=Layer, seed=1):
+    made = kind().double().eval()
+    draw = np.random.default_rng(seed)
     with torch.no_grad():
         for array in made.parameters():
             array.copy_(torch.from_numpy(draw.normal(
@@ -92,15 +92,31 @@ def test_float32_that_is_handed_on_is_told():
     assert lowered(row, b, a) is None
 
 
-def test_exchanged_norms_are_told_apart():
+class Pre(Layer):
+    """Its norms before the sub-layers."""
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return x + self.outer(self.inner(self.norm2(x)).relu())
+
+
+@pytest.mark.parametrize("kind", [Layer, Pre])
+def test_exchanged_norms_are_told_apart(kind):
     """Both models have a norm1, and b's is a's norm2."""
-    wrong = layer()
+    a, wrong = layer(kind), layer(kind)
     wrong.norm1, wrong.norm2 = wrong.norm2, wrong.norm1
-    told = explained(layer(), wrong, X).explanations
-    assert all(each.in_a != each.in_b for each in told)
-    assert {each.cause for each in told} == {"input"}
-    assert any(each.in_b == "norm1's output (norm2's output in a)"
-               for each in told)
+    each, = explained(a, wrong, X).explanations
+    assert (each.cause, each.a, each.in_b) == (
+        "module's place", "norm1", "that of norm2")
+    assert "modules in one another's place" in each.names
+
+
+@pytest.mark.parametrize("kind", [Layer, Pre])
+def test_exchanged_layers_are_told_once(kind):
+    one, two = (nn.Sequential(layer(kind), layer(kind, 2)) for _ in range(2))
+    two[0], two[1] = two[1], two[0]
+    each, = explained(one, two, X).explanations
+    assert (each.cause, each.in_b[:9]) == ("module's place", "that of 1")
 
 
 def test_an_embedding_that_differs():
