@@ -25,6 +25,7 @@ from parity.causes.fit import (
     ATTENTION, CONVOLUTION, CORE, LINEAR, misfit, side_of)
 from parity.causes.formulas.family import exact
 from parity.causes.given_masks import masked
+from parity.causes.idle import idle
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
@@ -173,6 +174,9 @@ class Explaining:
             return True
         if search.same and (any(search.inside) or row.origin != NEW
                             or row.a in self.lowered):
+            return True
+        if not search.same and (each := idle(pair, sides)):
+            self.findings.add([each])
             return True
         before = self.findings.told()
         if self.join(pair, row):

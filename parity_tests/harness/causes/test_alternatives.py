@@ -119,6 +119,27 @@ def test_exchanged_layers_are_told_once(kind):
     assert (each.cause, each.in_b[:9]) == ("module's place", "that of 1")
 
 
+@pytest.mark.parametrize("kind", [Layer, Pre])
+def test_a_module_that_is_left_out(kind):
+    """It is called, and hands on what it is given."""
+    right, wrong = layer(kind), layer(kind)
+    wrong.norm2.forward = lambda x: x
+    for a, b, words in ((right, wrong, ("at work", "left out")),
+                        (wrong, right, ("left out", "at work"))):
+        each, = explained(a, b, X).explanations
+        assert (each.cause, each.a, each.in_a, each.in_b) == (
+            "module", "norm2", *words)
+    assert not explained(wrong, wrong2(kind), X).explanations
+
+
+def wrong2(kind):
+    """A layer without its second norm, computed otherwise."""
+    made = layer(kind)
+    made.norm2.forward = lambda x: 1.0 * x
+    made.register_module("spare", nn.Linear(2, 2))
+    return made
+
+
 def test_an_embedding_that_differs():
     """It has no floating input that a norm's reading would need."""
     a = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()
