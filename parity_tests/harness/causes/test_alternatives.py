@@ -140,6 +140,16 @@ def wrong2(kind):
     return made
 
 
+@pytest.mark.parametrize("factor, word", [
+    (1 / 0.7, "1.42857"), (0.5, "0.5"), (-1, "-1")])
+def test_a_layers_output_times_a_number(factor, word):
+    """As logits that are divided by a temperature."""
+    wrong = layer()
+    wrong.outer.register_forward_hook(lambda module, given, y: factor * y)
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.a, each.in_b) == ("factor", "outer", word)
+
+
 def test_an_embedding_that_differs():
     """It has no floating input that a norm's reading would need."""
     a = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()
