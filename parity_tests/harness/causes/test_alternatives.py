@@ -150,6 +150,28 @@ def test_a_layers_output_times_a_number(factor, word):
     assert (each.cause, each.a, each.in_b) == ("factor", "outer", word)
 
 
+class Scaled(Layer):
+    """Its first sum has multiples of its summands."""
+
+    factors = 1, 1
+
+    def forward(self, x):
+        one, two = self.factors
+        x = self.norm1(one * x + two * self.attend(x))
+        return self.norm2(x + self.outer(self.inner(x).relu()))
+
+
+@pytest.mark.parametrize("factors, word", [
+    ((2, 1), "2"), ((1, 0.7), "0.7"), ((1, -1), "-1")])
+def test_a_summand_times_a_number(factors, word):
+    """As a residual connection that is added twice, or subtracted."""
+    wrong = layer(Scaled)
+    wrong.factors = factors
+    each, = explained(layer(Scaled), wrong, X).explanations
+    assert (each.cause, each.a, each.in_a, each.in_b) == (
+        "factor", "norm1", "1", word)
+
+
 def test_an_embedding_that_differs():
     """It has no floating input that a norm's reading would need."""
     a = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()
