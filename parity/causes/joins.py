@@ -326,6 +326,11 @@ class Joins:
                 mine.what, other.what) and not self.same(
                     mine.sources[0], other.sources[0]):
             return told("gate", "as it is", "exchanged")
+        if {mine.form, other.form} == {"product", "activated sum"} and (
+                mine.what == other.what
+                and self.same(mine.sources[0], other.sources[0])):
+            return told("gate", *("multiplied" if each.form == "product"
+                                  else "added" for each in (mine, other)))
         if (mine.form, mine.what) == (other.form, other.what):
             return None if mine.inside == other.inside else told(PRECISION, *(
                 "in float32" if each.inside else "in float64"

@@ -96,14 +96,14 @@ def _gates():
         return Cause(name, "feed-forward", sentence, (BETWEEN,), put=put,
                      case="feed_forward", step=step,
                      changes={"gated": True, "activation": "silu"}, **more)
-    inside = "between modules only products are looked for"
+    inside = "between modules only one activated value is looked for"
     yield of_gate("gate and inner kernel exchanged",
                   "f(x W₁) · (x W_g) for f(x W_g) · (x W₁).",
                   made_with(exchanged), "gate",
                   settings={"gate": "exchanged"})
     yield of_gate("gate added, not multiplied", "f(x W_g) + x W₁.",
                   gated_by(lambda a, b, f: a + b), "gated",
-                  not_explained=inside)
+                  settings={"gate": "added"})
     yield of_gate("inner vector activated too", "f(x W_g) · f(x W₁).",
                   gated_by(lambda a, b, f: a * f(b)), "gated",
                   not_explained=inside)
