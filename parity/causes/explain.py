@@ -125,6 +125,7 @@ class Explaining:
             same = self.join(pair, row) or self.handed_on(row)
             if not same and is_first:
                 self.findings.lose(pair, row, self.known)
+            self.findings.facts[row.a, row.a_name, row.part] = self.known
             if same and (each := lowered(row, self.a, self.b)):
                 self.findings.add([each])
                 self.lowered.add(row.a)
@@ -249,6 +250,8 @@ class Explaining:
         difference = self.joins.difference(
             *expressions, steps[0], model_limits(arrays[1].dtype.name)[1])
         if difference == UNSURE:
+            self.known = [f"It is {in_words(each)} in {side}."
+                          for each, side in zip(expressions, "ab")]
             return self.fused(pair, expressions, arrays)
         places = [each for each in self.findings.explanations
                   if each.cause in ("norm's place", PLACE)]
