@@ -3,11 +3,8 @@
 import itertools
 import math
 
-import numpy as np
-
 from parity.causes.formulas import activation
 from parity.causes.formulas.family import Family, Sized, by_role, rounded
-from parity.numerics.distance import strict_distance
 
 KERNELS = {"kernel": ("weight", "kernel", "w", "weights", "table"),
            "bias": ("bias", "b", "beta")}
@@ -66,22 +63,8 @@ class Linear(Family):
         }
         if parameters["bias"] is not None:
             fields["bias"] = ["used"]
-        factor = self.observed(side, parameters, {
-            name: values[0] for name, values in fields.items()})
-        if factor and all(abs(factor - known) > 1e-6 * abs(factor)
-                          for known in fields["factor"]):
-            fields["factor"].append(factor)
+        fields["factor"] += self.observed(side, parameters, fields)
         return fields
-
-    def observed(self, side, parameters, settings):
-        """The number by which all of an output is multiplied; 0 for none."""
-        seen = side.seen[0]
-        y = self.compute(seen, parameters, settings).reshape(-1)
-        with np.errstate(all="ignore"):
-            factor = float(y @ seen.output.reshape(-1) / (y @ y))
-        near = math.isfinite(factor) and strict_distance(
-            factor * y, seen.output.reshape(-1)) <= side.limit
-        return factor if near else 0.0
 
     def compute(self, seen, parameters, settings):
         """factor · activation(x W + b)."""

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from parity.causes import catalogue
 from parity.causes.faults.arrays import ORDER
+from parity.causes.formulas import masks
 from parity.causes.patterns import relation
 
 W = np.random.default_rng(0).normal(size=(24, 48))
@@ -33,3 +35,25 @@ def test_the_order_of_one_axis():
     assert sentence.endswith("its halves are a's in the order 1, 0")
     _, sentence = relation(bias, bias.reshape(3, 16).T.ravel(), "float64")
     assert sentence.endswith("its axis is [3 16] in a and [16 3] in b")
+
+
+@pytest.mark.parametrize("more, words", [
+    (1.0, "larger by 1 in b"), (-0.25, "smaller by 0.25 in b")])
+def test_one_number_more_everywhere(more, words):
+    """As a norm's scale that is stored less 1."""
+    assert relation(W, W + more, "float64")[1] == words
+    moved = W + more
+    moved[0, 0] += 1e-9
+    assert relation(W, moved, "float64")[1].startswith("different")
+
+
+def test_padding_that_is_seen_is_no_future():
+    """All places that are hidden may be later than every query."""
+    causes = catalogue.functions("mask", "mask")
+    padding = np.arange(9) < np.array([7, 9])[:, None, None, None]
+    padding = np.broadcast_to(padding, (2, 1, 7, 9))
+    everything = np.ones_like(padding)
+    assert masks.in_words(padding, everything, causes) == "ignored in b"
+    causal = np.tri(9, dtype=bool)
+    assert masks.in_words(causal, np.ones_like(causal), causes) == (
+        "the future is seen in b")
