@@ -25,7 +25,7 @@ from parity.causes.fit import (
     ATTENTION, CONVOLUTION, CORE, LINEAR, misfit, side_of)
 from parity.causes.formulas.family import exact
 from parity.causes.given_masks import masked
-from parity.causes.idle import idle
+from parity.causes.idle import PART, idle
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
@@ -35,9 +35,13 @@ from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import Trace, is_float
 
-#: What follows from a norm, or another module, in another place, and is not
-#: told after that.
+#: A norm's place, before a sub-layer or after its sum.
+NORM = "norm's place"
+
+#: What follows from a cause, such as a norm in another place, and is not told
+#: after it.
 GUESSED = {"input", "summand", "residual connection"}
+FOLLOWS = {NORM: GUESSED, PLACE: {*GUESSED, PART}, PART: {"norm", PART}}
 
 #: How many diverging rows are looked into that are no rounding, and do not
 #: follow from others.
@@ -162,11 +166,14 @@ class Explaining:
         if not self.fair(pair, row):
             if self.key(row) in self.rounding:
                 return True  # both hand on, to the bit, what was shown before
+            if row.inherited is not None and row.inherited <= NEAR and (
+                    each := idle(pair, self.sides(row))):
+                self.findings.add([each])
+                return True
             return self.findings.lose(pair, row, [
                 "Whether the two modules are each other's counterparts is not "
                 "sure."]) if row is self.comparison.first else None
-        sides = (side_of(self.a, row.a, row.a_name),
-                 side_of(self.b, row.b, row.b_name))
+        sides = self.sides(row)
         search = StepSearch(pair, *sides, fresh=(
             row.origin == NEW or not row.inherited))
         explanations = search.find()
@@ -186,6 +193,11 @@ class Explaining:
             return False
         return self.findings.lose(pair, row, [
             *search.known, *facts(self.a, self.b, row, sides)])
+
+    def sides(self, row):
+        """A Side of each of the two steps of a row."""
+        return (side_of(self.a, row.a, row.a_name),
+                side_of(self.b, row.b, row.b_name))
 
     def fair(self, pair, row):
         """Whether the two steps are each other's counterparts.
@@ -253,13 +265,15 @@ class Explaining:
             self.known = [f"It is {in_words(each)} in {side}."
                           for each, side in zip(expressions, "ab")]
             return self.fused(pair, expressions, arrays)
-        places = [each for each in self.findings.explanations
-                  if each.cause in ("norm's place", PLACE)]
-        if difference and difference.cause == "norm's place" and any(
-                each.in_a != difference.in_a for each in places):
+        before = self.findings.explanations
+        if difference and difference.cause == NORM and any(
+                each.cause == PLACE or each.cause == NORM
+                and each.in_a != difference.in_a for each in before):
             return False
         self.seen.add(key)
-        if difference and not (places and difference.cause in GUESSED):
+        if difference and not any(
+                difference.cause in FOLLOWS.get(each.cause, ())
+                for each in before):
             self.tell(row, difference, expressions, strict_distance(
                 arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
         return True
@@ -332,10 +346,9 @@ class Explaining:
         for each in sorted(outer, key=lambda each: each.order)[:2]:
             if self.findings.inside(each):
                 return False
-            sides = (side_of(self.a, each.a, each.a_name),
-                     side_of(self.b, each.b, each.b_name))
-            explanations = StepSearch(self.pairs[each.a, each.b], *sides).find(
-                [ATTENTION])
+            explanations = StepSearch(
+                self.pairs[each.a, each.b], *self.sides(each)).find(
+                    [ATTENTION])
             if explanations:
                 self.findings.add(explanations)
                 return True

@@ -5,7 +5,7 @@ import numpy as np
 from parity.causes.cause import BETWEEN
 from parity.causes.explanation import Explanation, give_names, sentence_of
 
-MODULE, WORKS, IDLE = "module", "at work", "left out"
+PART, WORKS, IDLE = "module", "at work", "left out"
 
 
 def idle(pair, sides):
@@ -25,8 +25,8 @@ def idle(pair, sides):
         return None
     words = [IDLE if each else WORKS for each in handed_on]
     told = Explanation(
-        pair.a, pair.b, MODULE, *words, sentence_of(pair, MODULE, *words),
+        pair.a, pair.b, PART, *words, sentence_of(pair, PART, *words),
         errors={"a": 0.0, "b": 0.0, "without": float("inf")},
         inputs={name: len(side.seen) for name, side in zip("ab", sides)})
-    give_names([told], BETWEEN, *({MODULE: word} for word in words))
+    give_names([told], BETWEEN, *({PART: word} for word in words))
     return told

@@ -132,6 +132,25 @@ def test_a_module_that_is_left_out(kind):
     assert not explained(wrong, wrong2(kind), X).explanations
 
 
+def test_a_module_that_one_model_has_not():
+    """A layer too few, and a norm in whose place nothing stands."""
+    def layers(count):
+        return nn.Sequential(nn.Linear(W, W).double(), nn.Sequential(*(
+            layer(seed=seed) for seed in range(count))))
+    a, b = layers(2), layers(1)
+    b[0] = a[0]
+    each, = explained(a, b, X).explanations
+    assert (each.cause, each.in_a, each.in_b) == (
+        "module", "1.1 at work", "left out")
+    each, = explained(b, a, X).explanations
+    assert (each.in_a, each.in_b) == ("left out", "1.1 at work")
+    wrong = layer()
+    wrong.norm2 = nn.Identity()
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.in_a) in [("module", "at work"),
+                                       ("norm", "there")]
+
+
 def wrong2(kind):
     """A layer without its second norm, computed otherwise."""
     made = layer(kind)
