@@ -329,8 +329,10 @@ class Explaining:
 
     def whole(self, row, arrays):
         """Explain integers: positions, or the buckets of distances."""
-        each = integers.counted(row, *arrays) or integers.bucketed(
-            row, self.a, self.b, arrays)
+        each = (integers.hidden(row, *arrays)
+                or integers.counted(row, *arrays)
+                or integers.moved(row, *arrays)
+                or integers.bucketed(row, self.a, self.b, arrays))
         if each:
             self.findings.add([each])
         return bool(each)

@@ -194,6 +194,13 @@ CAUSES = (
     Cause("dropout left off", "dropout", "Nothing is dropped where it should "
           "be.", (BETWEEN,), {"dropout": "off"},
           not_put="lockstep training compares the masks themselves"),
+    Cause("ids a place later", "embedding", "Such as a target that is "
+          "shifted once more, or has one begin token too many.", (BETWEEN,),
+          {"ids": "one place later"}, not_put="the ids of a case are its "
+          "inputs"),
+    Cause("ids a place earlier", "embedding", "Such as a target that is not "
+          "shifted to the right.", (BETWEEN,), {"ids": "one place earlier"},
+          not_put="the ids of a case are its inputs"),
     Cause("ids off by a number", "embedding", "One number is added to "
           "every id.", (BETWEEN,), {"numbers": "off"},
           not_put="the ids of a case are its inputs"),
@@ -201,4 +208,7 @@ CAUSES = (
           "before they are multiplied.", ("linear",),
           {"product": ("TF32", "bfloat16")}, not_put="a device has to be "
           "told so; no port writes it"),
+    Cause("a bias added twice", "arrays", "x W + 2 b.", ("linear",),
+          {"bias": "added twice"}, not_put="a bias of ours that is twice as "
+          "large is told as an array"),
 )

@@ -191,6 +191,49 @@ def test_a_summand_times_a_number(factors, word):
         "factor", "norm1", "1", word)
 
 
+def test_a_bias_that_is_added_twice():
+    wrong = layer()
+    wrong.outer.register_forward_hook(lambda module, given, y: y + module.bias)
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.a, each.in_b) == ("bias", "outer", "added twice")
+
+
+class Given(nn.Module):
+    """An embedding of ids, and a module that is given a mask."""
+
+    def __init__(self, ids=lambda ids: ids, mask=lambda mask: mask):
+        super().__init__()
+        self.table, self.shown = nn.Embedding(20, W), Shown()
+        self.ids, self.mask = ids, mask
+
+    def forward(self, ids, mask):
+        return self.shown(self.table(self.ids(ids)), mask=self.mask(mask))
+
+
+class Shown(nn.Module):
+    """What is not hidden."""
+
+    def forward(self, x, mask):
+        return x * mask[..., None]
+
+
+@pytest.mark.parametrize("wrong, told", [
+    ({"ids": lambda ids: ids.roll(1, 1)}, ("table", "ids", "one place later")),
+    ({"ids": lambda ids: ids.roll(-1, 1)},
+     ("table", "ids", "one place earlier")),
+    ({"mask": lambda mask: mask * 0 + 1}, ("shown", "mask", "ignored in b")),
+    ({"mask": lambda mask: mask * (torch.arange(5) > 0)},
+     ("shown", "mask", "another at 2 of 10 places"))])
+def test_ids_and_masks_of_integers(wrong, told):
+    torch.manual_seed(0)
+    a, b = Given().double(), Given(**wrong).double()
+    b.load_state_dict(a.state_dict())
+    ids = torch.tensor([[3, 1, 4, 15, 9], [2, 6, 5, 3, 5]])
+    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    first, *_ = explained(a, b, ids, mask).explanations
+    assert (first.a, first.cause, first.in_b) == told
+
+
 def test_an_embedding_that_differs():
     """It has no floating input that a norm's reading would need."""
     a = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).double()

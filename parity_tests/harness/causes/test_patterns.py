@@ -54,6 +54,19 @@ def test_padding_that_is_seen_is_no_future():
     padding = np.broadcast_to(padding, (2, 1, 7, 9))
     everything = np.ones_like(padding)
     assert masks.in_words(padding, everything, causes) == "ignored in b"
+    first = padding[..., :1, :] & (np.arange(9) > 0)
+    assert masks.in_words(padding[..., :1, :], first, causes) == (
+        "another at 2 of 18 places")
     causal = np.tri(9, dtype=bool)
     assert masks.in_words(causal, np.ones_like(causal), causes) == (
         "the future is seen in b")
+
+
+def test_padding_is_no_sliding_window():
+    """A first place that is hidden from all queries."""
+    mine = np.ones((2, 1, 5, 5), bool)
+    other = mine & (np.arange(5) > 0)
+    assert masks.windows_apart(mine, other) is None
+    assert masks.windows_apart(mine[..., :1, :], other[..., :1, :]) is None
+    window = masks.behind(5, 5, 3)
+    assert masks.windows_apart(np.tri(5, dtype=bool), window)[1] == "3"
