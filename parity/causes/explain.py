@@ -17,6 +17,7 @@ from parity.causes import integers, nonfinite
 from parity.causes.casts import cast, lowered
 from parity.causes.cause import BETWEEN
 from parity.causes.core_side import core_side
+from parity.causes.crossed import PLACE, crossed
 from parity.causes.explanation import Explanation, give_names
 from parity.causes.expressions import in_words, made_of
 from parity.causes.findings import Findings, following
@@ -24,6 +25,7 @@ from parity.causes.fit import (
     ATTENTION, CONVOLUTION, CORE, LINEAR, misfit, side_of)
 from parity.causes.formulas.family import exact
 from parity.causes.given_masks import masked
+from parity.causes.idle import PART, idle
 from parity.causes.joins import UNSURE, Joins
 from parity.causes.step import StepSearch, facts
 from parity.comparison.result import INPUT, NEW, OUTPUT, WITHIN, Comparison
@@ -33,8 +35,13 @@ from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
 from parity.tracing.trace import Trace, is_float
 
-#: What follows from a norm in another place, and is not told after that.
+#: A norm's place, before a sub-layer or after its sum.
+NORM = "norm's place"
+
+#: What follows from a cause, such as a norm in another place, and is not told
+#: after it.
 GUESSED = {"input", "summand", "residual connection"}
+FOLLOWS = {NORM: GUESSED, PLACE: {*GUESSED, PART}, PART: {"norm", PART}}
 
 #: How many diverging rows are looked into that are no rounding, and do not
 #: follow from others.
@@ -122,6 +129,7 @@ class Explaining:
             same = self.join(pair, row) or self.handed_on(row)
             if not same and is_first:
                 self.findings.lose(pair, row, self.known)
+            self.findings.facts[row.a, row.a_name, row.part] = self.known
             if same and (each := lowered(row, self.a, self.b)):
                 self.findings.add([each])
                 self.lowered.add(row.a)
@@ -158,11 +166,14 @@ class Explaining:
         if not self.fair(pair, row):
             if self.key(row) in self.rounding:
                 return True  # both hand on, to the bit, what was shown before
+            if row.inherited is not None and row.inherited <= NEAR and (
+                    each := idle(pair, self.sides(row))):
+                self.findings.add([each])
+                return True
             return self.findings.lose(pair, row, [
                 "Whether the two modules are each other's counterparts is not "
                 "sure."]) if row is self.comparison.first else None
-        sides = (side_of(self.a, row.a, row.a_name),
-                 side_of(self.b, row.b, row.b_name))
+        sides = self.sides(row)
         search = StepSearch(pair, *sides, fresh=(
             row.origin == NEW or not row.inherited))
         explanations = search.find()
@@ -172,6 +183,9 @@ class Explaining:
         if search.same and (any(search.inside) or row.origin != NEW
                             or row.a in self.lowered):
             return True
+        if not search.same and (each := idle(pair, sides)):
+            self.findings.add([each])
+            return True
         before = self.findings.told()
         if self.join(pair, row):
             return row.origin != NEW or self.findings.told() > before
@@ -179,6 +193,11 @@ class Explaining:
             return False
         return self.findings.lose(pair, row, [
             *search.known, *facts(self.a, self.b, row, sides)])
+
+    def sides(self, row):
+        """A Side of each of the two steps of a row."""
+        return (side_of(self.a, row.a, row.a_name),
+                side_of(self.b, row.b, row.b_name))
 
     def fair(self, pair, row):
         """Whether the two steps are each other's counterparts.
@@ -219,6 +238,9 @@ class Explaining:
             self.seen.add(key)
             self.findings.add([each])
             return True
+        if part == INPUT and self.moved(pair, row):
+            self.seen.add(key)
+            return True
         expressions = [made_of(trace, step, part, name,
                                model_limits(array.dtype.name)[1])
                        for trace, step, name, array in zip(
@@ -240,17 +262,30 @@ class Explaining:
         difference = self.joins.difference(
             *expressions, steps[0], model_limits(arrays[1].dtype.name)[1])
         if difference == UNSURE:
+            self.known = [f"It is {in_words(each)} in {side}."
+                          for each, side in zip(expressions, "ab")]
             return self.fused(pair, expressions, arrays)
-        places = [each for each in self.findings.explanations
-                  if each.cause == "norm's place"]
-        if difference and difference.cause == "norm's place" and any(
-                each.in_a != difference.in_a for each in places):
+        before = self.findings.explanations
+        if difference and difference.cause == NORM and any(
+                each.cause == PLACE or each.cause == NORM
+                and each.in_a != difference.in_a for each in before):
             return False
         self.seen.add(key)
-        if difference and not (places and difference.cause in GUESSED):
+        if difference and not any(
+                difference.cause in FOLLOWS.get(each.cause, ())
+                for each in before):
             self.tell(row, difference, expressions, strict_distance(
                 arrays[1].astype(np.float64), arrays[0].astype(np.float64)))
         return True
+
+    def moved(self, pair, row):
+        """Explain that a module stands where another should, if it does."""
+        if any(each.cause == PLACE and self.findings.encloses(each, row)
+               for each in self.findings.explanations):
+            return True
+        each = crossed(pair, row, self.joins)
+        self.findings.add([each] if each else [])
+        return bool(each)
 
     def tell(self, row, difference, expressions, without):
         """Explain an expression that is another one in b."""
@@ -294,8 +329,10 @@ class Explaining:
 
     def whole(self, row, arrays):
         """Explain integers: positions, or the buckets of distances."""
-        each = integers.counted(row, *arrays) or integers.bucketed(
-            row, self.a, self.b, arrays)
+        each = (integers.hidden(row, *arrays)
+                or integers.counted(row, *arrays)
+                or integers.moved(row, *arrays)
+                or integers.bucketed(row, self.a, self.b, arrays))
         if each:
             self.findings.add([each])
         return bool(each)
@@ -311,10 +348,9 @@ class Explaining:
         for each in sorted(outer, key=lambda each: each.order)[:2]:
             if self.findings.inside(each):
                 return False
-            sides = (side_of(self.a, each.a, each.a_name),
-                     side_of(self.b, each.b, each.b_name))
-            explanations = StepSearch(self.pairs[each.a, each.b], *sides).find(
-                [ATTENTION])
+            explanations = StepSearch(
+                self.pairs[each.a, each.b], *self.sides(each)).find(
+                    [ATTENTION])
             if explanations:
                 self.findings.add(explanations)
                 return True

@@ -140,7 +140,7 @@ def made_of(trace, step, part, name, limit):
     for stage in (search.copies, search.sums, search.functions,
                   search.factors, search.caps, search.parts, search.products,
                   search.scaled_sums, search.positions,
-                  search.activated_sums):
+                  search.activated_sums, search.multiplied_sums):
         stage()
         if search.results:
             break
@@ -311,6 +311,20 @@ class Expressions:
                 if first not in (i, j) and len(self.near(
                         table[i:i + 1], table[j] + factor * table[first])):
                     self.add(first, i, j, factor=factor)
+
+    def multiplied_sums(self):
+        """Two values, one of them multiplied by any number."""
+        for i, row in enumerate(self.table):
+            rest = self.good - self.table
+            with np.errstate(all="ignore"):
+                factors = rest @ row / (row @ row)
+                gap = np.abs(factors[:, None] * row - rest).max(-1)
+            for j in np.flatnonzero(gap <= 64 * self.limit * self.scale):
+                if i == j or not abs(factors[j]) > 1e-6:
+                    continue
+                one = self.values[i].array.reshape(-1)
+                left = (self.x - self.values[j].array).reshape(-1)
+                self.add(i, j, factor=float(one @ left / (one @ one)))
 
     def positions(self):
         """A multiple of one value, and sinusoids."""

@@ -29,12 +29,14 @@ class Findings:
         explanations: those of what is identified.
         lost: (row, Explanation) of what is not.
         now: the order of the row that is looked into.
+        facts: (a's path, name, part) -> what is known of an input that is
+            not identified, a sentence each.
     """
 
     def __init__(self, comparison, a):
         self.comparison, self.a = comparison, a
         self.explanations, self.lost = [], []
-        self.now, self.order = 0, {}
+        self.now, self.order, self.facts = 0, {}, {}
 
     def told(self):
         """How many differences are told that are not float32's rounding."""
@@ -125,7 +127,8 @@ class Findings:
             elif self.a.dtype not in ("float64", ""):
                 why = (f"{self.a.dtype} may hide what it is: give smaller "
                        "inputs, or both models in float64.")
-            self.lose(row, row, [why + size])
+            facts = self.facts.get((row.a, row.a_name, row.part), [])
+            self.lose(row, row, [*facts, why + size])
 
     def judge_gradients(self, rows):
         """Mark gradients that may be rounding: little more than outputs' is.

@@ -7,6 +7,7 @@ import numpy as np
 from parity.causes import relative
 from parity.causes.cause import BETWEEN
 from parity.causes.explanation import Explanation, give_names, sentence_of
+from parity.causes.given_masks import masked
 
 
 def told(row, cause, in_a, in_b, of, settings):
@@ -35,6 +36,32 @@ def counted(row, mine, other):
         cause, one, two = "numbers", "", f"{gap.flat[0]:+d} in b"
         settings = {}, {cause: "off"}
     return told(row, cause, one, two, BETWEEN, settings)
+
+
+def moved(row, mine, other):
+    """An Explanation of ids that are all a place later or earlier, or None.
+
+    What comes in at the end is not looked at: it may be a begin token.
+    """
+    if mine.shape != other.shape or mine.ndim < 2 or mine.shape[-1] < 3:
+        return None
+    for one, two, words in (
+            (mine[..., :-1], other[..., 1:], "one place later"),
+            (mine[..., 1:], other[..., :-1], "one place earlier")):
+        if np.array_equal(one, two) and not np.array_equal(mine, other):
+            cause = "ids"
+            return told(row, cause, "as they are", words, BETWEEN,
+                        ({}, {cause: words}))
+    return None
+
+
+def hidden(row, mine, other):
+    """An Explanation of masks of 0 and 1, [rows, keys], or None."""
+    if "mask" not in row.a_name or mine.ndim != 2 or not all(
+            np.isin(array, (0, 1)).all() for array in (mine, other)):
+        return None
+    return masked(row, *(np.where(array[:, None, None] > 0, 0.0, -np.inf)
+                         for array in (mine, other)))
 
 
 def bucketed(row, a, b, arrays):

@@ -12,6 +12,7 @@ from parity.causes.expressions import MOST, Made, in_words, made_of
 from parity.causes.formulas.attention import UNCAPPED
 from parity.causes.formulas.family import Sized, exact
 from parity.causes.formulas.tables import sinusoid_settings
+from parity.causes.idle import IDLE, PART, WORKS
 from parity.matching.pairs import USER, VALUES
 from parity.numerics.words import apart, listed
 from parity.tracing.trace import MODULE, WHOLE
@@ -269,6 +270,7 @@ class Joins:
             if len(gone) == len(left) == 1:
                 difference = self.between(gone[0], left[0], limit,
                                           len(mine.sources) == 1)
+                difference = difference or self.skipped(gone[0], left[0])
                 if difference:
                     return difference
                 firsts = first_positions(
@@ -326,6 +328,11 @@ class Joins:
                 mine.what, other.what) and not self.same(
                     mine.sources[0], other.sources[0]):
             return told("gate", "as it is", "exchanged")
+        if {mine.form, other.form} == {"product", "activated sum"} and (
+                mine.what == other.what
+                and self.same(mine.sources[0], other.sources[0])):
+            return told("gate", *("multiplied" if each.form == "product"
+                                  else "added" for each in (mine, other)))
         if (mine.form, mine.what) == (other.form, other.what):
             return None if mine.inside == other.inside else told(PRECISION, *(
                 "in float32" if each.inside else "in float64"
@@ -402,6 +409,20 @@ class Joins:
                     return None
                 return told("norm", "missing" if trace is self.b else "there",
                             more)
+        return None
+
+    def skipped(self, mine, other):
+        """That one model alone has a module between two values."""
+        for trace, last, first, partners, words in (
+                (self.a, mine, other, self.partners, (WORKS, IDLE)),
+                (self.b, other, mine, self.steps, (IDLE, WORKS))):
+            for what, path, _ in last.places:
+                if what == "output" and path not in partners and holds(
+                        trace, path) and self.fed(
+                            trace.step(path), first, trace):
+                    return Told(PART, *(
+                        f"{path} {word}" if word == WORKS else word
+                        for word in words), *({PART: word} for word in words))
         return None
 
     def fed(self, step, value, trace):

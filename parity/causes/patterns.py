@@ -7,7 +7,7 @@ arrays, by the same functions.
 import numpy as np
 
 from parity.causes.faults.arrays import (
-    DIFFERENT, GROUPED, MULTIPLE, ORDER, REVERSED, by_feature)
+    DIFFERENT, GROUPED, MULTIPLE, ORDER, REVERSED, SHIFTED, by_feature)
 from parity.causes.formulas.family import LOWER, rounded
 from parity.numerics.dtypes import EPS
 from parity.numerics.words import apart, number
@@ -130,6 +130,11 @@ def relation(mine, other, dtype, heads=None):
     factor = factor_of(mine, other)
     if np.abs(mine * factor - other).max() <= 8 * eps * np.abs(other).max():
         return MULTIPLE, f"{apart(factor, 1.0)[0]} {MULTIPLE} in b"
+    more = float((other - mine).mean())
+    if mine.size > 1 and np.abs(mine + more - other).max() <= 8 * eps * max(
+            np.abs(other).max(), abs(more)):
+        word = "smaller" if more < 0 else "larger"
+        return SHIFTED, f"{word} by {apart(abs(more), 0.0)[0]} in b"
     return DIFFERENT, (
         f"{DIFFERENT}: {np.count_nonzero(gap > eps * scale)} of {mine.size} "
         f"numbers, by up to {number(float(gap.max()))}")

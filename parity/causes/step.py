@@ -262,9 +262,11 @@ class StepSearch:
                 own = UNIT  # of what no parameter shows
             if gap < CLEARLY * max(other.error, own):
                 return None
-            if change.setting in mine.settings and misfit(
-                    mine.family, self.sides[0], mine.parameters,
-                    mine.settings | {change.setting: change.in_b}, 1.0) <= 1:
+            if (change.parameters is other.parameters
+                    and change.setting in mine.settings and misfit(
+                        mine.family, self.sides[0], mine.parameters,
+                        mine.settings | {change.setting: change.in_b},
+                        1.0) <= 1):
                 unsure = True  # a may do the same where it matters
                 continue
             evidence.append((change, gap))

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from contract.errors import InputError, amount, one_of
+from contract.errors import InputError, amount, one_of, visible
 from contract.files import check_writable, write_json
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
@@ -54,7 +54,7 @@ def dump(
               f"{amount(len(recording.parameters), 'parameter')}, "
               f"{recording.dtype}")
         for note in recording.notes:
-            print(f"note: {note}")
+            print(visible(f"note: {note}"))
 
 
 def is_script(path):

@@ -75,6 +75,10 @@ def call_script(target):
         raise InputError(
             f"the keywords that {name} of {str(path)!r} returned must be a "
             f"dict; they are a {type(keywords).__name__}.")
+    if not all(isinstance(key, str) for key in keywords):
+        raise InputError(
+            f"{name} of {str(path)!r} returned keywords that are no texts; "
+            "name each argument as the model does.")
     return model, tuple(inputs), keywords
 
 

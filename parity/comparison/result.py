@@ -6,6 +6,7 @@ No framework is imported here, and nothing is rendered.
 import dataclasses
 import math
 
+from contract.errors import visible
 from parity.comparison.layers import Layers
 from parity.matching.pairs import NameMap
 from parity.matching.rearrangement import SAME
@@ -212,10 +213,10 @@ class Comparison:
 
     def __str__(self):
         """What the command says below its table."""
-        return "\n".join([
+        return "\n".join(map(visible, [
             self.sentence(), *(f"why: {each.text()}"
                                for each in self.explanations),
-            f"verdict: {self.verdict}"])
+            f"verdict: {self.verdict}"]))
 
     def sentence(self):
         """The verdict in a sentence or two."""

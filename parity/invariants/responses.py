@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from contract.errors import visible
 from parity.causes.hint import held
 from parity.comparison.arrays import compare_values
 from parity.comparison.result import INCOMPLETE, NOTHING
@@ -102,8 +103,9 @@ class Responses:
             lines += [f"  {sentence}" for sentence in each.known]
             if each.left_out:
                 lines.append(f"  not compared: {', '.join(each.left_out)}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes),
-                          f"verdict: {self.verdict}"])
+        lines += [*(f"note: {note}" for note in self.notes),
+                  f"verdict: {self.verdict}"]
+        return "\n".join(map(visible, lines))
 
 
 def judged(way, pairs):

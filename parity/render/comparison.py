@@ -4,6 +4,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from contract.errors import visible
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
 from parity.numerics.comparator import DIVERGENCE, WORST
 from parity.numerics.words import number
@@ -26,7 +27,7 @@ def print_comparison(out, comparison, everything=False):
         table.add_column(title, overflow="fold",
                          justify="right" if 3 <= i <= 5 else "left")
     for row in _shown(comparison, everything):
-        *cells, also = map(Text, cells_of(row))
+        *cells, also = map(_text, cells_of(row))
         if row.diverges:
             cells[-1].stylize("bold red")
         table.add_row(*cells)
@@ -44,15 +45,20 @@ def print_comparison(out, comparison, everything=False):
         only = getattr(comparison.names, f"only_{side}")
         for what in ("steps", "parameters"):
             if only.get(what):
-                out.print(Text(f"{what} of {side} without a partner: "
-                               + ", ".join(only[what])))
+                out.print(_text(f"{what} of {side} without a partner: "
+                                + ", ".join(only[what])))
     for note in comparison.notes:
-        out.print(Text(f"note: {note}"))
-    out.print(Text(comparison.sentence()))
+        out.print(_text(f"note: {note}"))
+    out.print(_text(comparison.sentence()))
     for each in comparison.explanations:
-        out.print(Text(f"why: {each.text()}"))
+        out.print(_text(f"why: {each.text()}"))
     out.print(Text("verdict: ").append_text(
         terminal.verdict_text(comparison.verdict)))
+
+
+def _text(words):
+    """Words with names of anybody in them, which colour and move nothing."""
+    return Text(visible(words))
 
 
 def cells_of(row):

@@ -5,6 +5,7 @@ import datetime
 
 from markupsafe import Markup
 
+from contract.errors import visible
 from contract.files import write_whole
 from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import ZERO, Difference
@@ -36,8 +37,9 @@ def as_html(comparison):
     rows = [{"cells": cells, "also": also, "off": row.diverges}
             for row in comparison.rows
             for *cells, also in [cells_of(row)]]
-    template = markup.environment(number=number).get_template(
-        "report-compare.html")
+    pages = markup.environment(number=number)
+    pages.finalize = _shown
+    template = pages.get_template("report-compare.html")
     return markup.unbroken(template.render(
             style=Markup(markup.style()), comparison=comparison, rows=rows,
             off=[row for row in rows if row["off"]],
@@ -48,6 +50,12 @@ def as_html(comparison):
                    if names and what in ("steps", "parameters")],
             charts=charts(comparison), icons=icons((ACCUMULATED, LOCAL)),
             when=datetime.datetime.now(datetime.UTC)))
+
+
+def _shown(value):
+    """What a page is to show: words of anybody without control characters."""
+    ours = not isinstance(value, str) or isinstance(value, Markup)
+    return value if ours else visible(value)
 
 
 def charts(comparison):
@@ -72,4 +80,4 @@ def chart_row(row):
     if row.local is not None:
         differences[LOCAL] = Difference(
             row.local, row.local_limit or row.limit, row.local_verdict)
-    return ChartRow(row.name, row.limit, differences)
+    return ChartRow(visible(row.name), row.limit, differences)

@@ -2,7 +2,7 @@
 
 import collections
 
-from contract.errors import amount
+from contract.errors import amount, visible
 from parity.matching.rearrangement import SAME
 from parity.numerics.words import number
 
@@ -38,7 +38,7 @@ def found_words(found, out):
         ", which is not complete: correct it, or name with --leave-out what "
         "needs no partner" if found.over_a or found.over_b or found.doubts
         else ""))
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def applied_words(applied, out):
@@ -59,7 +59,7 @@ def applied_words(applied, out):
     else:
         lines.append("the outputs were not compared; give both models as "
                      "SCRIPT.py:FUNCTION for that")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _agreement(error, what):

@@ -60,6 +60,18 @@ def none():
 
 def text():
     return "text", ()
+
+def keyed():
+    return model()[0], (), {3: model()[1]}
+
+def foreign(eps=1e-5):
+    made, x = model(eps)
+    red = nn.Sequential()
+    red.add_module("\\x1b[31mred<script>\\u202e", made)
+    return red, x
+
+def foreign_wrong():
+    return foreign(1e-3)
 """
 
 
@@ -110,12 +122,26 @@ def test_dump_and_compare(script, tmp_path):
     ("s.py:nope", "no function 'nope'"), ("s.py:none", "must return (model"),
     ("s.py:fails", "ZeroDivisionError"), ("s.py:ends", "SystemExit: 7"),
     ("s.py:text", "a str is not a model"),
+    ("s.py:keyed", "keywords that are no texts"),
     ("s.py:bad_input", "RuntimeError")])
 def test_scripts_that_cannot_be_dumped(script, tmp_path, target, words):
     done = run("dump", script.parent / target, "--out", tmp_path / "d")
     assert done.exit_code == 2, done.output
     assert words in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "d").exists()
+
+
+def test_names_of_anybody_colour_and_mark_nothing(script, tmp_path):
+    """Of a live model, as those of a dump, on the screen and on a page."""
+    given = f"{script}:foreign", f"{script}:foreign_wrong"
+    page = tmp_path / "r.html"
+    done = run("compare", *given, "--all", "--html", page)
+    assert done.exit_code == 1 and "\\x1b[31mred<script>" in done.output
+    assert "\\x1b[31mred&lt;script&gt;" in page.read_text("utf-8")
+    for text in (done.output, page.read_text("utf-8")):
+        assert "\x1b" not in text and "\u202e" not in text
+    done = asked("invariance", given[0], "--way", "twice")
+    assert done.exit_code == 0 and "\x1b" not in done.output
 
 
 def test_a_dump_of_another_framework_or_place(script, tmp_path):

@@ -14,6 +14,7 @@ ORDER = "the same numbers in another order"
 REVERSED = "with its columns in reverse order"
 GROUPED = "grouped by feature"
 MULTIPLE = "times as large"
+SHIFTED = "all larger or smaller by one number"
 DIFFERENT = "different"
 
 
@@ -204,6 +205,8 @@ CAUSES = (
          ORDER),
     _any("a constant factor", "Every number is multiplied by one factor.",
          MULTIPLE),
+    _any("a constant summand", "One number is added to every number, such as "
+         "the 1 of a norm's scale that is stored less 1.", SHIFTED),
     _any("another array", "Nothing is known of how it was made.",
          DIFFERENT),
 )

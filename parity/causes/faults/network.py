@@ -96,14 +96,14 @@ def _gates():
         return Cause(name, "feed-forward", sentence, (BETWEEN,), put=put,
                      case="feed_forward", step=step,
                      changes={"gated": True, "activation": "silu"}, **more)
-    inside = "between modules only products are looked for"
+    inside = "between modules only one activated value is looked for"
     yield of_gate("gate and inner kernel exchanged",
                   "f(x W₁) · (x W_g) for f(x W_g) · (x W₁).",
                   made_with(exchanged), "gate",
                   settings={"gate": "exchanged"})
     yield of_gate("gate added, not multiplied", "f(x W_g) + x W₁.",
                   gated_by(lambda a, b, f: a + b), "gated",
-                  not_explained=inside)
+                  settings={"gate": "added"})
     yield of_gate("inner vector activated too", "f(x W_g) · f(x W₁).",
                   gated_by(lambda a, b, f: a * f(b)), "gated",
                   not_explained=inside)
@@ -171,6 +171,17 @@ CAUSES = (
     Cause("another input", "residual", "A module is given another value.",
           (BETWEEN,), {"input": OTHER}, not_put="modules of ours are "
           "tried one by one, each on inputs that are its case's"),
+    Cause("a module left out", "residual", "It hands on what it is given, as "
+          "an identity: a norm or a layer that is not applied.", (BETWEEN,),
+          {"module": "left out"}, not_put="what is left out of ours has "
+          "causes of its own"),
+    Cause("a module at work", "residual", "It hands on what it is given in "
+          "the other model.", (BETWEEN,), {"module": "at work"},
+          not_put=NOT_OURS),
+    Cause("modules in one another's place", "arrays", "Two norms, or two "
+          "layers, have each other's weights, or run in the other order.",
+          (BETWEEN,), {"module's place": "another's"}, not_put="parts of ours "
+          "that are alike are tried one by one"),
     Cause("another factor", "residual", "A value is multiplied by another "
           "number.", ("activation", "linear", "embedding",
                       "position encoding", BETWEEN),
@@ -183,6 +194,13 @@ CAUSES = (
     Cause("dropout left off", "dropout", "Nothing is dropped where it should "
           "be.", (BETWEEN,), {"dropout": "off"},
           not_put="lockstep training compares the masks themselves"),
+    Cause("ids a place later", "embedding", "Such as a target that is "
+          "shifted once more, or has one begin token too many.", (BETWEEN,),
+          {"ids": "one place later"}, not_put="the ids of a case are its "
+          "inputs"),
+    Cause("ids a place earlier", "embedding", "Such as a target that is not "
+          "shifted to the right.", (BETWEEN,), {"ids": "one place earlier"},
+          not_put="the ids of a case are its inputs"),
     Cause("ids off by a number", "embedding", "One number is added to "
           "every id.", (BETWEEN,), {"numbers": "off"},
           not_put="the ids of a case are its inputs"),
@@ -190,4 +208,7 @@ CAUSES = (
           "before they are multiplied.", ("linear",),
           {"product": ("TF32", "bfloat16")}, not_put="a device has to be "
           "told so; no port writes it"),
+    Cause("a bias added twice", "arrays", "x W + 2 b.", ("linear",),
+          {"bias": "added twice"}, not_put="a bias of ours that is twice as "
+          "large is told as an array"),
 )

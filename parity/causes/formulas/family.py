@@ -95,6 +95,26 @@ class Family:
         """
         raise NotImplementedError
 
+    def observed(self, side, parameters, fields):
+        """The number by which a whole output is multiplied, in a list.
+
+        It is empty where there is none, or the number is among the fields.
+        """
+        seen = side.seen[0]
+        try:
+            y = self.compute(seen, parameters, {
+                name: values[0] for name, values in fields.items()})
+        except IndexError:  # a row that the table has not
+            return []
+        y, output = y.reshape(-1), seen.output.reshape(-1)
+        with np.errstate(all="ignore"):
+            factor = float(y @ output / (y @ y))
+        near = np.isfinite(factor) and strict_distance(
+            factor * y, output) <= side.limit
+        return [factor] if near and all(
+            abs(factor - known) > 1e-12 * abs(factor)
+            for known in fields["factor"]) else []
+
     def is_own(self, name):
         """Whether a setting tells how this module's own arrays are meant."""
         return name in self.own or name == NARROW

@@ -63,6 +63,7 @@ class Linear(Family):
         }
         if parameters["bias"] is not None:
             fields["bias"] = ["used"]
+        fields["factor"] += self.observed(side, parameters, fields)
         return fields
 
     def compute(self, seen, parameters, settings):
@@ -81,8 +82,9 @@ class Linear(Family):
         if settings["product"] != "exact":
             x, kernel = (rounded(v, settings["product"]) for v in (x, kernel))
         y = x.reshape(-1, len(kernel)) @ kernel
-        if settings.get("bias") == "used":
-            y = y + parameters["bias"]
+        if "bias" in settings:
+            times = 2 if settings["bias"] == "added twice" else 1
+            y = y + times * parameters["bias"]
         y = y.reshape(seen.output.shape)
         return settings["factor"] * functions[settings["activation"]](y)
 

@@ -49,6 +49,8 @@ def windows_apart(mine, other):
         What it is in a, in b, and the catalogue's word for b's; None if they
         differ otherwise.
     """
+    if is_padding(mine) and is_padding(other):
+        return None
     distance = back(*mine.shape[-2:])
     for far, sides in ((distance, ""), (np.abs(distance), " to each side")):
         sizes = [int(np.where(mask, far, -1).max(initial=-1)) + 1
@@ -70,6 +72,18 @@ def _diagonal(mask, offset):
     return np.eye(queries, keys, offset, dtype=bool)
 
 
+def is_padding(mask):
+    """Whether a mask is alike for all queries."""
+    return (mask == mask[..., :1, :]).all()
+
+
+def for_each_query(mask):
+    """A mask of one row for all queries as one of several rows."""
+    *more, queries, keys = mask.shape
+    return mask if queries > 1 else np.broadcast_to(
+        mask, (*more, max(keys, 2), keys))
+
+
 def future(mask):
     """Where a key is later than its query."""
     return ~np.tril(np.ones(mask.shape[-2:], bool))
@@ -86,8 +100,8 @@ def inverted(mask):
 
 
 def with_future(mask):
-    """No key is hidden for being later."""
-    return mask | future(mask)
+    """No key is hidden for being later; as it is, where none is."""
+    return mask if is_padding(mask) else mask | future(mask)
 
 
 def without_future(mask):
@@ -112,12 +126,13 @@ def in_words(mine, other, causes):
         mine, other: bool, [… query, key].
         causes: {words: function of a mask}, the ones to be tried in order.
     """
+    one, two = map(for_each_query, (mine, other))
     for words, function in causes.items():
         if words == "ignored" and np.array_equal(
-                with_future(mine), other) or words == "turned round" and (
+                with_future(one), two) or words == "turned round" and (
                     mine.all()):
             continue
-        if np.array_equal(function(mine), other):
+        if np.array_equal(function(one), two):
             return f"{words} in b"
     if mine.all():
         return "something is hidden in b, and nothing in a"

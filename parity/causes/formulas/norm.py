@@ -147,7 +147,8 @@ def in_float32(seen, scale, bias, values, settings, exact):
     if not np.array_equal(single(y), y):
         return exact
     rows = seen.x.reshape(-1, y.shape[-1])
-    factor, zero = affine_parts(scale, bias, settings)
+    factor, zero = affine_parts(
+        None if scale is None else single(scale), bias, settings)
     result, off = norm_float32.computed(
         rows, y.reshape(rows.shape), factor, zero,
         values["mean"].reshape(-1, 1)

@@ -27,8 +27,9 @@ class Embedding(Family):
     name = "embedding"
 
     def readings(self, side):
-        """The one table."""
-        tables = [a for a in side.parameters.values() if is_float(a)]
+        """The one table; a number beside it may be its factor."""
+        tables = [a for a in side.parameters.values()
+                  if is_float(a) and a.ndim]
         ids = _ids(side.seen[0])
         if (len(tables) == 1 and tables[0].ndim == 2 and ids is not None
                 and not side.seen[0].floats
@@ -47,6 +48,7 @@ class Embedding(Family):
         if empty.size and (empty == empty.flat[0]).all() and (
                 table[empty.flat[0]].any()):
             fields["padding"] = ["a row as any", f"zero, id {empty.flat[0]}"]
+        fields["factor"] += self.observed(side, parameters, fields)
         return fields
 
     def word(self, name, value):

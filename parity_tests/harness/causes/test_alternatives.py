@@ -42,9 +42,9 @@ class Layer(nn.Module):
         return self.norm2(x + self.outer(self.inner(x).relu()))
 
 
-def layer():
-    made = Layer().double().eval()
-    draw = np.random.default_rng(1)
+def layer(kind=Layer, seed=1):
+    made = kind().double().eval()
+    draw = np.random.default_rng(seed)
     with torch.no_grad():
         for array in made.parameters():
             array.copy_(torch.from_numpy(draw.normal(
@@ -92,15 +92,146 @@ def test_float32_that_is_handed_on_is_told():
     assert lowered(row, b, a) is None
 
 
-def test_exchanged_norms_are_told_apart():
+class Pre(Layer):
+    """Its norms before the sub-layers."""
+
+    def forward(self, x):
+        x = x + self.attend(self.norm1(x))
+        return x + self.outer(self.inner(self.norm2(x)).relu())
+
+
+@pytest.mark.parametrize("kind", [Layer, Pre])
+def test_exchanged_norms_are_told_apart(kind):
     """Both models have a norm1, and b's is a's norm2."""
-    wrong = layer()
+    a, wrong = layer(kind), layer(kind)
     wrong.norm1, wrong.norm2 = wrong.norm2, wrong.norm1
-    told = explained(layer(), wrong, X).explanations
-    assert all(each.in_a != each.in_b for each in told)
-    assert {each.cause for each in told} == {"input"}
-    assert any(each.in_b == "norm1's output (norm2's output in a)"
-               for each in told)
+    each, = explained(a, wrong, X).explanations
+    assert (each.cause, each.a, each.in_b) == (
+        "module's place", "norm1", "that of norm2")
+    assert "modules in one another's place" in each.names
+
+
+@pytest.mark.parametrize("kind", [Layer, Pre])
+def test_exchanged_layers_are_told_once(kind):
+    one, two = (nn.Sequential(layer(kind), layer(kind, 2)) for _ in range(2))
+    two[0], two[1] = two[1], two[0]
+    each, = explained(one, two, X).explanations
+    assert (each.cause, each.in_b[:9]) == ("module's place", "that of 1")
+
+
+@pytest.mark.parametrize("kind", [Layer, Pre])
+def test_a_module_that_is_left_out(kind):
+    """It is called, and hands on what it is given."""
+    right, wrong = layer(kind), layer(kind)
+    wrong.norm2.forward = lambda x: x
+    for a, b, words in ((right, wrong, ("at work", "left out")),
+                        (wrong, right, ("left out", "at work"))):
+        each, = explained(a, b, X).explanations
+        assert (each.cause, each.a, each.in_a, each.in_b) == (
+            "module", "norm2", *words)
+    assert not explained(wrong, wrong2(kind), X).explanations
+
+
+def test_a_module_that_one_model_has_not():
+    """A layer too few, and a norm in whose place nothing stands."""
+    def layers(count):
+        return nn.Sequential(nn.Linear(W, W).double(), nn.Sequential(*(
+            layer(seed=seed) for seed in range(count))))
+    a, b = layers(2), layers(1)
+    b[0] = a[0]
+    each, = explained(a, b, X).explanations
+    assert (each.cause, each.in_a, each.in_b) == (
+        "module", "1.1 at work", "left out")
+    each, = explained(b, a, X).explanations
+    assert (each.in_a, each.in_b) == ("left out", "1.1 at work")
+    wrong = layer()
+    wrong.norm2 = nn.Identity()
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.in_a) in [("module", "at work"),
+                                       ("norm", "there")]
+
+
+def wrong2(kind):
+    """A layer without its second norm, computed otherwise."""
+    made = layer(kind)
+    made.norm2.forward = lambda x: 1.0 * x
+    made.register_module("spare", nn.Linear(2, 2))
+    return made
+
+
+@pytest.mark.parametrize("factor, word", [
+    (1 / 0.7, "1.42857"), (0.5, "0.5"), (-1, "-1")])
+def test_a_layers_output_times_a_number(factor, word):
+    """As logits that are divided by a temperature."""
+    wrong = layer()
+    wrong.outer.register_forward_hook(lambda module, given, y: factor * y)
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.a, each.in_b) == ("factor", "outer", word)
+
+
+class Scaled(Layer):
+    """Its first sum has multiples of its summands."""
+
+    factors = 1, 1
+
+    def forward(self, x):
+        one, two = self.factors
+        x = self.norm1(one * x + two * self.attend(x))
+        return self.norm2(x + self.outer(self.inner(x).relu()))
+
+
+@pytest.mark.parametrize("factors, word", [
+    ((2, 1), "2"), ((1, 0.7), "0.7"), ((1, -1), "-1")])
+def test_a_summand_times_a_number(factors, word):
+    """As a residual connection that is added twice, or subtracted."""
+    wrong = layer(Scaled)
+    wrong.factors = factors
+    each, = explained(layer(Scaled), wrong, X).explanations
+    assert (each.cause, each.a, each.in_a, each.in_b) == (
+        "factor", "norm1", "1", word)
+
+
+def test_a_bias_that_is_added_twice():
+    wrong = layer()
+    wrong.outer.register_forward_hook(lambda module, given, y: y + module.bias)
+    each, = explained(layer(), wrong, X).explanations
+    assert (each.cause, each.a, each.in_b) == ("bias", "outer", "added twice")
+
+
+class Given(nn.Module):
+    """An embedding of ids, and a module that is given a mask."""
+
+    def __init__(self, ids=lambda ids: ids, mask=lambda mask: mask):
+        super().__init__()
+        self.table, self.shown = nn.Embedding(20, W), Shown()
+        self.ids, self.mask = ids, mask
+
+    def forward(self, ids, mask):
+        return self.shown(self.table(self.ids(ids)), mask=self.mask(mask))
+
+
+class Shown(nn.Module):
+    """What is not hidden."""
+
+    def forward(self, x, mask):
+        return x * mask[..., None]
+
+
+@pytest.mark.parametrize("wrong, told", [
+    ({"ids": lambda ids: ids.roll(1, 1)}, ("table", "ids", "one place later")),
+    ({"ids": lambda ids: ids.roll(-1, 1)},
+     ("table", "ids", "one place earlier")),
+    ({"mask": lambda mask: mask * 0 + 1}, ("shown", "mask", "ignored in b")),
+    ({"mask": lambda mask: mask * (torch.arange(5) > 0)},
+     ("shown", "mask", "another at 2 of 10 places"))])
+def test_ids_and_masks_of_integers(wrong, told):
+    torch.manual_seed(0)
+    a, b = Given().double(), Given(**wrong).double()
+    b.load_state_dict(a.state_dict())
+    ids = torch.tensor([[3, 1, 4, 15, 9], [2, 6, 5, 3, 5]])
+    mask = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+    first, *_ = explained(a, b, ids, mask).explanations
+    assert (first.a, first.cause, first.in_b) == told
 
 
 def test_an_embedding_that_differs():

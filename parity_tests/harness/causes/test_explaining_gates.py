@@ -7,10 +7,11 @@ from parity_tests.support.engines import usable
 from parity_tests.support.explaining import D, F, drawn, explained
 
 
-def layers(act="silu", eps=1e-6, plus=False, exchanged=None):
+def layers(act="silu", eps=1e-6, plus=False, exchanged=None, added=False):
     """Two layers, x + down(act(gate(norm(x))) · up(norm(x))), and a norm.
 
-    ``exchanged`` are gate and up in "values" or in "weights".
+    ``exchanged`` are gate and up in "values" or in "weights"; they may be
+    ``added``.
     """
     usable("torch")
     import torch
@@ -41,7 +42,8 @@ def layers(act="silu", eps=1e-6, plus=False, exchanged=None):
             gate, up = self.gate_proj(x), self.up_proj(x)
             if exchanged == "values":
                 gate, up = up, gate
-            return self.down_proj(function(gate) * up)
+            gate = function(gate)
+            return self.down_proj(gate + up if added else gate * up)
 
     class Layer(nn.Module):
         def __init__(self):
@@ -66,6 +68,8 @@ def layers(act="silu", eps=1e-6, plus=False, exchanged=None):
     ({}, {"plus": True}, ("0.norm", "scale", "1 is added")),
     ({}, {"exchanged": "values"}, ("0.mlp.down_proj", "gate", "exchanged")),
     ({}, {"exchanged": "weights"}, ("0.mlp.down_proj", "gate", "exchanged")),
+    ({}, {"added": True}, ("0.mlp.down_proj", "gate", "added")),
+    ({"added": True}, {}, ("0.mlp.down_proj", "gate", "multiplied")),
     ({"act": "gelu"}, {"act": "gelu_new"},
      ("0.mlp.down_proj", "activation", "gelu by tanh")),
     ({"act": "gelu_new"}, {"act": "gelu"},
