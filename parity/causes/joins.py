@@ -270,7 +270,8 @@ class Joins:
             if len(gone) == len(left) == 1:
                 difference = self.between(gone[0], left[0], limit,
                                           len(mine.sources) == 1)
-                difference = difference or self.skipped(gone[0], left[0])
+                if len(mine.sources) == 1:
+                    difference = difference or self.skipped(gone[0], left[0])
                 if difference:
                     return difference
                 firsts = first_positions(

@@ -151,6 +151,46 @@ def test_a_module_that_one_model_has_not():
                                        ("norm", "there")]
 
 
+class Box(nn.Module):
+    """A sum and its norm, which the other model does not box."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x, y):
+        return self.norm(x + y)
+
+
+class Boxed(Layer):
+    """The same layer; b's second sum takes what the layer was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.box = Box(self.norm1)
+        del self.norm1
+
+    def forward(self, x):
+        x = self.box(x, self.attend(x))
+        return self.norm2(x + self.outer(self.inner(x).relu()))
+
+
+class Past(Layer):
+    """Its second residual connection goes past the first norm."""
+
+    def forward(self, x):
+        y = self.norm1(x + self.attend(x))
+        return self.norm2(x + self.outer(self.inner(y).relu()))
+
+
+def test_a_residual_from_elsewhere_leaves_no_module_out():
+    a, b = layer(Boxed), layer(Past)
+    b.load_state_dict({name.replace("box.norm", "norm1"): array
+                       for name, array in a.state_dict().items()})
+    each, = explained(a, b, X).explanations
+    assert each.cause == "input"
+
+
 def wrong2(kind):
     """A layer without its second norm, computed otherwise."""
     made = layer(kind)
