@@ -183,7 +183,7 @@ class Parts:
         models = {device: workers.ModelSpec(
             preset, config, dtype, device, self.shelf.put(reference.arrays),
             form) for device in self.devices}
-        ours = reference.runner(form)
+        ours = generation.RunnerAskedOnce(reference.runner(form))
         searches = [one for one in searches if dtype in one.dtypes]
         requests = [{
             device: {

@@ -27,6 +27,7 @@ from contract.trace import recording
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, generation, golden
+from parity.check.runners import Runner
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity_tests.support.engines import searching
 from parity_tests.support.places import ROOT
@@ -79,6 +80,37 @@ def test_the_searches_differ():
     tokens = [t.tokens[:, :1].tobytes() for t in found.values()]
     assert len(set(tokens)) >= 10
     assert all(t.close == 0 for t in found.values())
+
+
+@pytest.mark.parametrize("form", ports.FORMS)
+def test_a_reference_asked_once_answers_alike(form):
+    """What has a cache is computed anew, and so is what has other numbers."""
+    runner = Runner(ports.engine("numpy", form), CONFIG, WEIGHTS, "float64")
+    once = generation.RunnerAskedOnce(runner)
+    for search in SEARCHES[1], SEARCHES[2], SEARCHES[1]:
+        for batch in SOURCE, SOURCE[::-1]:
+            found, plain = (generation.runs(
+                one, batch, search.settings, BATCHES)
+                for one in (once, runner))
+            for cached in False, True:
+                for ours, theirs in zip(found[cached], plain[cached]):
+                    assert all(map(np.array_equal, ours, theirs))
+
+
+def test_a_reference_asked_once_decodes_once():
+    """The second search computes nothing anew, unless it has a cache."""
+    runner = Runner(ports.engine("numpy"), CONFIG, WEIGHTS, "float64")
+    with mock.patch.object(runner.model, "decode",
+                           wraps=runner.model.decode) as decode:
+        once, counts = generation.RunnerAskedOnce(runner), []
+        for cached in False, False, True, True:
+            generation.searched(
+                once.engine, once.model, SOURCE,
+                SEARCHES[0].settings.replace(cached=cached), 3)
+            counts.append(decode.call_count)
+    first, second, third, fourth = counts
+    assert first == second < third
+    assert fourth - third == third - second
 
 
 @pytest.mark.long
