@@ -74,6 +74,15 @@ def _erfc_vjp(x, dy, y):
     return dy * (-2 / math.sqrt(math.pi)) * exp(-x * x)
 
 
+def sum_of(x):
+    """The sum over the last axis, which stays; summed in float64.
+
+    As mean_of, and for its reason.
+    """
+    wide = x.astype(mx.float64)
+    return mx.sum(wide, axis=-1, keepdims=True).astype(x.dtype)
+
+
 def mean_of(x):
     """The mean over the last axis, which stays; summed in float64.
 

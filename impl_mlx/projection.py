@@ -6,14 +6,14 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from contract.trace import tap
-from impl_mlx.exact import exp
+from impl_mlx.exact import exp, sum_of
 
 
 def log_softmax(x):
     """x - log Σ exp(x) over the last axis, shifted so nothing overflows."""
-    # mlx: mx.logsumexp is float32's
+    # mlx: mx.logsumexp is float32's, and mx.sum a running one
     shifted = x - mx.stop_gradient(mx.max(x, axis=-1, keepdims=True))
-    return shifted - mx.log(mx.sum(exp(shifted), axis=-1, keepdims=True))
+    return shifted - mx.log(sum_of(exp(shifted)))
 
 
 def identity(x):

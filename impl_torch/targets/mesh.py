@@ -245,9 +245,11 @@ class MeshEngine:
         """Find targets of sources; no rank keeps keys and values."""
         rows = check_search(model.config, source, settings, rows)
         settings = settings.replace(cached=False)
+        (source,) = self.rows(to_native(source, model.home))
+        self.rows_read = len(source)
         with self.reading(model):
             tokens, scores = engine.SEARCHES[settings.method](
-                model, *self.rows(to_native(source, model.home)), settings,
+                model, source, settings,
                 own(torch.from_numpy(rows), 0, self.data).numpy()).run()
             return {"tokens": self.together(tokens),
                     "scores": self.together(scores)}

@@ -35,12 +35,23 @@ DTYPES = ("float64", "float32", "float16")
 #: The formats, and the ports that write each.
 FORMATS = {"onnx": ("torch", "keras", "jax")}
 
-#: S and T of the batches: of one it is traced, by the others it is asked. And
-#: which rows of the first they have instead, where lengths are not free, and
-#: where nothing is.
-SIZES = ((cases.SOURCE, cases.TARGET), (4, 6), (1, 1), (2, 5))
-ROWS = ((0, 1, 2, 3, 4), (3, 1), (2,), (4, 0, 1, 3, 2, 4))
-ORDERS = ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (3, 0, 3, 0, 1), (2, 2, 4, 1, 1))
+#: S and T of the batches: by one it is traced, by the others it is asked; the
+#: last are as long as the model reads and a file of vectors should hold. Where
+#: lengths are not free, all have those of the first. And which rows they have,
+#: where their number is free, and where it is not.
+LONGEST, VALUES = 512, 2**18
+SIZES = ((cases.SOURCE, cases.TARGET), (4, 6), (1, 1), (2, 5),
+         (LONGEST, LONGEST))
+ROWS = ((0, 1, 2, 3, 4), (3, 1), (2,), (4, 0, 1, 3, 2, 4), (0, 2))
+ORDERS = ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (3, 0, 3, 0, 1), (2, 2, 4, 1, 1),
+          (1, 4, 0, 3, 2))
+
+#: The dtypes of vectors.
+KINDS = dict(zip((*INPUTS, "output"), (
+    "int64", "int64", "bool", "bool", "float64")))
+
+#: The fewest batches of an artefact, of this and of earlier versions.
+FEWEST = 4
 
 
 def write(path, name, port, config, arrays, dtype):
@@ -103,16 +114,15 @@ def batches(config, free):
     Args:
         free: what of a batch may be another: "rows", "lengths", or nothing.
     """
-    def padded(*size):
-        return cases.padded_batch(config, *(
-            min(length, most) for length, most in zip(
-                size, (config.source_length, config.max_length))))
-
-    if "lengths" in free:
-        return [padded(*size) for size in SIZES]
-    whole = padded(*SIZES[0])
-    return [type(whole)(*(array[list(rows)] for array in whole))
-            for rows in (ROWS if "rows" in free else ORDERS)]
+    most = config.source_length, min(config.max_length, max(
+        cases.TARGET, VALUES // config.target_vocab))
+    found = []
+    for size, rows, order in zip(SIZES, ROWS, ORDERS):
+        whole = cases.padded_batch(config, *map(
+            min, size if "lengths" in free else SIZES[0], most))
+        chosen = list(rows if "rows" in free else order)
+        found.append(type(whole)(*(array[chosen] for array in whole)))
+    return found
 
 
 def hashes(content, answers):
@@ -165,12 +175,17 @@ def sound(facts, vectors):
         form in tuple(FORMATS) and facts.get("port") in FORMATS[form]
         and isinstance(facts.get("name"), str)
         and facts.get("dtype") in DTYPES
-        and isinstance(limits, list) and len(limits) > 0
+        and isinstance(limits, list) and len(limits) >= FEWEST
         and all(isinstance(one, float)
                 and 0 < one <= tolerances.largest_limit(facts["dtype"])
                 for one in limits)
         and {f"{number}.{word}" for number in range(len(limits))
-             for word in (*INPUTS, "output")} == vectors.keys())
+             for word in (*INPUTS, "output")} == vectors.keys()
+        and all(array.dtype.name == KINDS[name.partition(".")[2]]
+                for name, array in vectors.items())
+        and len({b"".join(vectors[f"{number}.{word}"].tobytes()
+                          for word in INPUTS)
+                 for number in range(len(limits))}) == len(limits))
 
 
 def replay(path):

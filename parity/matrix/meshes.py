@@ -6,6 +6,7 @@ divide; a batch has eight rows, of which shards hold unequally many tokens.
 
 import dataclasses
 import functools
+import hashlib
 import time
 
 import numpy as np
@@ -97,15 +98,34 @@ class Rank:
 
 
 def measured(bench, target, work, preset, steps, rank):
-    """What a cell needs of a mesh; None of all ranks but the first."""
+    """What a cell needs of a mesh, of all ranks but the first what it held.
+
+    "held" are hashes of what every rank has whole, by name.
+    """
     engine = engine_on_mesh(bench, target, rank)
     start = time.perf_counter()
-    differences, cause = (
+    differences, cause, held = (
         compared_training(engine, target, preset, steps, rank)
         if work == "training"
         else COMPARED[work](engine, target, preset, rank))
     return {"differences": differences, "cause": cause, "seconds": None,
-            "preparing": time.perf_counter() - start}
+            "preparing": time.perf_counter() - start,
+            "held": {name: hashlib.sha256(array.tobytes()).hexdigest()
+                     for name, array in held.items()}}
+
+
+def unlike(held):
+    """What ranks do not hold alike, as Differences by name.
+
+    Args:
+        held: {name: hash} of each rank.
+    """
+    words = {}
+    for rank, hashes in enumerate(held):
+        for name, value in held[0].items():
+            if hashes.get(name) != value:
+                words.setdefault(name, f"rank {rank} and rank 0 differ in it")
+    return measuring.divergences(words)
 
 
 def versions(bench, rank):
@@ -151,11 +171,15 @@ def undivided(engine, target, runner):
         engine, target, runner.model)
 
 
-def unread(engine, target):
-    """Whether a device reads more than its own, as undivided's."""
+def unread(engine, target, tokens=True):
+    """Whether a device reads more than its own, as undivided's.
+
+    Args:
+        tokens: whether those of a sequence are divided too.
+    """
     axes, words = mesh_axes(target.mesh), {}
     parts = {"rows": (engine.rows_read, ROWS, axes["data"])}
-    if target.mode in SEQUENCE:
+    if tokens and target.mode in SEQUENCE:
         parts["tokens"] = engine.tokens_read, TARGET, axes["model"]
     for name, (read, of, devices) in parts.items():
         if read != of // devices:
@@ -165,17 +189,18 @@ def unread(engine, target):
 
 
 def compared_outputs(engine, target, preset, rank):
-    """The Difference of the outputs of all shards, and its cause."""
+    """The Difference of the outputs of all shards, its cause, and they."""
     ours, case, truth = reference(preset, target.dtype, "forward")
     runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
     wrong = undivided(engine, target, runner)
     output = engine.predict(runner.model, *case.inputs)
+    held = {"output": output}
     if rank.number:
-        return None, ""
+        return None, "", held
     differences = compare_steps(
         {"output": output}, truth, target.dtype, "output".__ne__)
     if not diverge(differences):
-        return wrong | unread(engine, target) | differences, ""
+        return wrong | unread(engine, target) | differences, "", held
 
     def steps_of(weights):
         exact = ours.exact.engine
@@ -184,30 +209,32 @@ def compared_outputs(engine, target, preset, rank):
 
     return differences, mesh_causes.cause_in_output(
         output.astype(np.float64), truth.steps["output"], ours.exact.weights,
-        steps_of, mesh_axes(target.mesh))
+        steps_of, mesh_axes(target.mesh)), held
 
 
 def compared_gradients(engine, target, preset, rank):
-    """The Differences of a loss and its gradients, and their cause."""
+    """The Differences of a loss and its gradients, their cause, and they."""
     ours, case, truth = reference(preset, target.dtype, "gradients")
     runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
     wrong = undivided(engine, target, runner)
     steps = runner.steps(case, [
         rounding.rounded(x, target.dtype) for x in case.inputs])
     if rank.number:
-        return None, ""
+        return None, "", steps
     differences = compare_steps(steps, truth, target.dtype, runner.fused)
     if not diverge(differences):
-        return wrong | unread(engine, target) | differences, ""
+        return wrong | unread(engine, target) | differences, "", steps
     return differences, mesh_causes.cause_in_gradients(
         {name.removeprefix("grad "): array for name, array in steps.items()},
         mesh_causes.Shards(
             ours.exact.engine, ours.exact.model, case.inputs,
-            np.array(case.key, np.uint32), mesh_axes(target.mesh)["data"]))
+            np.array(case.key, np.uint32), mesh_axes(target.mesh)["data"])
+    ), steps
 
 
 def compared_training(engine, target, preset, steps, rank):
-    """The Differences of every step of training, and the first's cause.
+    """The Differences of every step of training, the first's cause, and what
+    was trained.
 
     Half-way the model is asked, which must not matter to the next steps.
     """
@@ -233,17 +260,22 @@ def compared_training(engine, target, preset, steps, rank):
                 "" if run.config.tied == "none" else next(iter(weights)))
         differences |= of_step
         before = truth.steps["weights"]
-    return differences | misplaced(
-        engine, target, runner.trainer.model), cause
+    trainer = runner.trainer
+    return (differences | misplaced(engine, target, trainer.model)
+            | unread(engine, target, tokens=False), cause,
+            engine.export(trainer.model) | engine.moments(trainer))
 
 
 def compared_generation(engine, target, preset, rank):
-    """The Differences of what searches found; it has no known causes."""
+    """The Differences of what searches found, no cause, and what it was."""
     ours, case, _ = reference(preset, target.dtype, "forward")
     runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
-    differences = undivided(engine, target, runner)
+    differences, held = undivided(engine, target, runner), {}
     for settings in SEARCHES:
         found = engine.generate(runner.model, case.inputs[0], settings)
+        held |= {f"{settings.method} {name}": array
+                 for name, array in found.items()}
+        differences |= unread(engine, target, tokens=False)
         if rank.number:
             continue
         truth = ours.exact.engine.generate(
@@ -254,7 +286,7 @@ def compared_generation(engine, target, preset, rank):
             f"{settings.method} scores": compare(
                 found["scores"], truth["scores"],
                 tolerances.score_limit(target.dtype, 0.0))}
-    return differences, ""
+    return differences, "", held
 
 
 #: What a mesh is asked for a work that is no training.

@@ -15,7 +15,7 @@ import time
 from contract.errors import InputError
 from contract.sharding import check_mesh
 from parity.check import asked, workers
-from parity.matrix.meshes import Rank
+from parity.matrix.meshes import Rank, unlike
 from parity.ports import NotChecked
 from parity.targets import (
     MESH_BACKENDS, ONE_PROCESS, devices_of, mesh_axes)
@@ -94,7 +94,11 @@ class PortProcesses:
                 self.close()
                 return self._of(silent, workers.Reply(
                     None, f"it took more than {patience} seconds", patience))
-        return futures[0].result()
+        return self.together([future.result() for future in futures])
+
+    def together(self, replies):
+        """One Reply of all."""
+        return replies[0]
 
     def _of(self, rank, reply):
         """A failed Reply that says whose it is."""
@@ -167,6 +171,14 @@ class MeshProcesses(PortProcesses):
         file = str(pathlib.Path(self.folder.name) / "meeting")
         return [(*given, Rank(number, self.size, file))
                 for number in range(self.size)]
+
+    def together(self, replies):
+        """The first rank's Reply; it says what another holds unlike it."""
+        first, *_ = [reply.value for reply in replies]
+        if isinstance(first, dict) and "held" in first:
+            first["differences"] |= unlike([
+                reply.value["held"] for reply in replies])
+        return replies[0]
 
     def begin(self):
         """Begin every rank: a Reply."""

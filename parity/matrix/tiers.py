@@ -22,6 +22,7 @@ from contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases, golden, training_runs
 from parity.check.runners import Runner, own_error
+from parity.matrix.updates import Updates
 from parity.numerics import mixed, rounding, tolerances
 from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare)
@@ -204,6 +205,12 @@ class TierFindings:
         """Note what no number shows."""
         self.differences[name] = Difference(None, 0.0, DIVERGENCE, reason)
 
+    def hold_as(self, name, array, low):
+        """Check that an array holds more than 16 bits if the reference's does.
+        """
+        if self.short and not mixed.holds_no_more(low, self.short):
+            self.hold(name, array, True)
+
     def hold(self, name, array, long):
         """Check that an array holds 16 bits, or more than those."""
         if not self.short or mixed.holds_no_more(array, self.short) != long:
@@ -251,23 +258,25 @@ def compared_gradients(engine, kind, target, preset):
     found.add("loss", loss, np.asarray(exact), low)
     found.hold("loss", loss, True)
     names = list(truth.export(truth.model))
+    shorts = dict(zip(names, low_gradients))
     found.add("all weights", vector(gradients, names), *(
         vector(dict(zip(names, each)), names)
         for each in (exact_gradients, low_gradients)))
     for name in arrays if kind == mixed.PRODUCTS else ():
-        if name.endswith(".scale"):  # a norm's, which is in no product
-            found.hold(name, gradients[name], True)
+        if f"{name.rpartition('.')[0]}.kernel" not in arrays:
+            found.hold_as(name, gradients[name], shorts[name])
     return found.differences, found.own
 
 
 def compared_training(engine, kind, target, preset):
     """Some steps of training: losses, norms, scales and how weights moved."""
-    config, arrays, _ = smooth_model(preset)
+    config, arrays, batch = smooth_model(preset)
     trainer = engine.trainer(engine.build(
         "transformer", config, arrays, "float32", target.device), TRAINING)
     exact, low = (EmulatedTrainer(Emulated(config, arrays, *how), TRAINING)
                   for how in ((), (target.dtype, kind)))
     found, first = TierFindings(target.dtype), vector(arrays, arrays)
+    updates = Updates(exact.trainer.optimizer, arrays)
     for number in range(1, STEPS + 1):
         pairs = [ids[:1] for ids in training_runs.batches(config, number)]
         numbers = engine.train_step(trainer, *pairs)
@@ -278,7 +287,8 @@ def compared_training(engine, kind, target, preset):
         if numbers["scale"] != scale:
             found.diverge(f"{step} scale", f"{numbers['scale']:g}, and not "
                           f"{scale:g}")
-        weights = vector(engine.export(trainer.model), arrays)
+        exported = engine.export(trainer.model)
+        weights = vector(exported, arrays)
         if np.isfinite(theirs["loss"]):
             found.add(f"{step} loss", numbers["loss"], truth["loss"],
                       theirs["loss"])
@@ -292,11 +302,25 @@ def compared_training(engine, kind, target, preset):
         found.add(f"{step} movement", weights - first, *(
             vector(each["weights"], arrays) - first
             for each in (truth, theirs)))
-        found.hold(f"{step} weights", weights, True)
-        moments = engine.moments(trainer)
-        for moment in ("m", "v"):
-            found.hold(f"{step} {moment}", vector(moments, [
-                f"{moment}.{name}" for name in arrays]), True)
+        moments, low_moments = (
+            each.moments(of) for each, of in (
+                (engine, trainer), (low.emulated.engine, low.trainer)))
+        for name, array in exported.items():
+            found.hold_as(f"{step} {name}", array, theirs["weights"][name])
+        for name, array in moments.items():
+            found.hold_as(f"{step} {name}", array, low_moments[name])
+        for name, words in updates.problems(
+                exported, moments, float(numbers["norm"]), found.short).items():
+            found.diverge(f"{step} {name}", words)
+    if np.isfinite(weights).all():  # no model is made of others
+        new = engine.build(
+            "transformer", config, exported, "float32", target.device)
+        inputs = cases.gradients_case(batch, config.pad_id).inputs
+        ours, theirs = (float(engine.gradients(model, *inputs)[0])
+                        for model in (trainer.model, new))
+        if ours != theirs:
+            found.diverge("loss after training", f"{ours:g}, and {theirs:g} "
+                          "of a new model of the same weights")
     return found.differences, found.own
 
 

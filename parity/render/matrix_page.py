@@ -93,8 +93,10 @@ its own distance from the truth and two units of what products read. *training*
 is {steps} steps, of which the first overflows in float16: losses, norms, scales
 and how far all weights have moved together. What must be float32 may moreover
 not hold 16 bits alone: a norm, a moment or a master copy that was rounded is
-often within a limit, and is seen by that. The activation is smooth here, for a
-ReLU's gradient jumps where rounding decides a sign."""
+often within a limit, and is seen by that. Each step of Adam must move every
+weight as its own moments say, to a few units of float32, and what was trained
+must compute as a new model of the same weights does. The activation is smooth
+here, for a ReLU's gradient jumps where rounding decides a sign."""
 
 LEGEND = """\
 *forward* compares every step, of what is compiled or exported the output;

@@ -21,7 +21,7 @@ mx = pytest.importorskip(
     "mlx.core", reason="not checked: mlx is not installed",
     exc_type=ImportError)
 
-from impl_mlx import attention, exact, random  # noqa: E402
+from impl_mlx import attention, exact, projection, random  # noqa: E402
 
 X = np.random.default_rng(0).uniform(-9, 9, (50, 37))
 SIZE = np.abs(X) + 0.1
@@ -158,6 +158,18 @@ def test_the_mean_of_float32():
     own, ours = (np.array(f(mx.array(x))) for f in (
         lambda x: mx.mean(x, axis=-1, keepdims=True), exact.mean_of))
     assert relative_error(own, truth) > 4 * relative_error(ours, truth)
+
+
+def test_the_log_softmax_of_a_sure_token():
+    """MLX's own sum of float32 loses what is small beside the first."""
+    others = np.random.default_rng(0).normal(size=999)
+    x = np.concatenate([[14.0], others]).astype(np.float32)[None]
+    truth = np.log(softmax(x.astype(np.float64)))[0, 0]
+    own, ours = (abs(float(f(mx.array(x))[0, 0]) - truth) / -truth for f in (
+        lambda x: x - 14 - mx.log(mx.sum(mx.exp(x - 14), axis=-1)),
+        projection.log_softmax))
+    assert own > 1e-4
+    assert ours < 1e-5
 
 
 def test_a_naive_softmax_is_caught(monkeypatch):

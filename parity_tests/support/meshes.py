@@ -60,6 +60,59 @@ def updated_twice(theirs):
     return mock.patch.object(theirs.MeshTrainer, "train_step", train_step)
 
 
+def in_step(change):
+    """A fault of rank 1 in its last step: change(trainer)."""
+    def put(theirs):
+        old = theirs.MeshTrainer.train_step
+
+        def train_step(self, *pairs):
+            numbers = old(self, *pairs)
+            if self.step == meshes.STEPS and theirs.distributed.get_rank():
+                change(self)
+            return numbers
+
+        return mock.patch.object(theirs.MeshTrainer, "train_step", train_step)
+    return put
+
+
+def drifted(trainer):
+    """One weight is another rank's no more."""
+    next(iter(trainer.model.parameters())).data.mul_(1 + 1e-9)
+
+
+def other_moments(trainer):
+    """Moments go on from another step."""
+    trainer.m[0] = trainer.m[0] * trainer.training.beta1
+
+
+def own_gradients(old, theirs):
+    """A rank's gradients are scaled again once all were added up."""
+    def loss_and_gradients(self, *given):
+        loss, gradients = old(self, *given)
+        factor = 1 + theirs.distributed.get_rank()
+        return loss, [gradient * factor for gradient in gradients]
+    return loss_and_gradients
+
+
+def whole_batches(name, owner="MeshEngine"):
+    """In one work every rank does all of it, and the numbers are right."""
+    def put(theirs):
+        old = getattr(getattr(theirs, owner), name)
+
+        def whole(self, *given):
+            engine = theirs.MeshEngine
+            with mock.patch.multiple(
+                    engine, rows=lambda self, *tensors: list(tensors),
+                    kept=lambda self, drawn: drawn,
+                    share=lambda self, *of: 1 / self.data.size(),
+                    together=lambda self, rows: theirs.to_numpy(rows)
+            ), mock.patch.object(theirs, "own", lambda tensor, *of: tensor):
+                return old(self, *given)
+
+        return mock.patch.object(getattr(theirs, owner), name, whole)
+    return put
+
+
 def jax_equal_dropout(theirs):
     """What is dropped in the first shard is dropped in all."""
     old = theirs.drawn
@@ -160,6 +213,11 @@ FAULTS = {
             lambda self, model: None)),
         "unsharded": lambda theirs: mock.patch.object(
             theirs, "fully_shard", lambda module, mesh: None),
+        "drifted": in_step(drifted),
+        "other moments": in_step(other_moments),
+        "own gradients": of_engine("loss_and_gradients", own_gradients),
+        "whole training": whole_batches("train_step", "MeshTrainer"),
+        "whole search": whole_batches("generate"),
         "other config": other_config,
         "killed": killed,
     },

@@ -1,13 +1,14 @@
 """Faults of mixed precision, and products of other devices by torch."""
 
 import contextlib
+import functools
 from unittest import mock
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from contract import scaled_steps
-from impl_torch import layer_norm, residual
+from impl_torch import layer_norm, optimizer, residual
 from impl_torch.targets import mixed
 from parity.numerics import mixed as numerics
 
@@ -51,6 +52,90 @@ def short_moments(kind):
             setattr(self, kind, [half(x) for x in getattr(self, kind)])
         return update
     return make
+
+
+def one_short(kind):
+    """Of the first weight alone."""
+    def make(old):
+        def update(self, gradients):
+            old(self, gradients)
+            if kind == "weight":
+                _, parameter, _ = next(iter(mixed.leaves(self.model)))
+                parameter.data.copy_(half(parameter.data))
+            else:
+                getattr(self, kind)[0] = half(getattr(self, kind)[0])
+        return update
+    return make
+
+
+def in_adam(change):
+    """A fault in a step of Adam, change(self, old, given, settings)."""
+    def make(old):
+        def update(self, *given):
+            return change(self, functools.partial(old, self),
+                          given[:4], given[4:])
+        return update
+    return around(optimizer.Adam, "update", make)
+
+
+def short_direction(self, old, given, settings):
+    weight, (rate, *_) = given[0], settings
+    moved, m, v = old(*given, *settings)
+    return weight - rate * half((weight - moved) / rate), m, v
+
+
+def short_corrections(self, old, given, settings):
+    rate, *corrections = settings
+    return old(*given, rate, *(
+        half(torch.tensor(one)).item() for one in corrections))
+
+
+def short_squares(self, old, given, settings):
+    weight, gradient, m, v = given
+    _, m, _ = old(*given, *settings)
+    v = self.beta2 * v + (1 - self.beta2) * half(gradient * gradient)
+    rate, first, second = settings
+    return weight - rate * (m / first) / (
+        torch.sqrt(v / second) + self.eps), m, v
+
+
+def short_clipped(self, old, given, settings):
+    weight, gradient, m, v = given
+    return old(weight, half(gradient), m, v, *settings)
+
+
+def short_factor(old):
+    """All gradients are scaled by a factor of 16 bits."""
+    def clip(gradients, limit):
+        norm = old(gradients, 0)[1]
+        factor = half(limit / norm) if norm > limit else 1
+        return [gradient * factor for gradient in gradients], norm
+    return clip
+
+
+def moments_of_overflow(old):
+    """A step that overflows moves moments, and no weight."""
+    def scaled_step(trainer, *given):
+        numbers = old(trainer, *given)
+        if numbers["skipped"]:
+            trainer.m = [m + 1e-3 for m in trainer.m]
+        return numbers
+    return scaled_step
+
+
+def stale_copy(old):
+    """The pass reads the weights of the step before."""
+    def loss_and_gradients(self, model, *given):
+        weights = [weight for _, weight, _ in mixed.leaves(model)]
+        now = [weight.data.clone() for weight in weights]
+        for weight, before in zip(weights, getattr(self, "before", now)):
+            weight.data.copy_(before)
+        numbers = old(self, model, *given)
+        for weight, value in zip(weights, now):
+            weight.data.copy_(value)
+        self.before = now
+        return numbers
+    return loss_and_gradients
 
 
 def late_scale(old):
@@ -161,6 +246,24 @@ FAULTS = {
         mixed, "scaled_step", counted)),
     "a scale that grows a step late": ("training", "mixed-float16", around(
         mixed.MixedTrainer, "__init__", late_growth)),
+    "one master copy in 16 bits": ("training", "mixed-float16", around(
+        mixed.MixedTrainer, "update", one_short("weight"))),
+    "one first moment in 16 bits": ("training", "mixed-bfloat16", around(
+        mixed.MixedTrainer, "update", one_short("m"))),
+    "a direction in 16 bits": (
+        "training", "mixed-bfloat16", in_adam(short_direction)),
+    "corrections in 16 bits": (
+        "training", "mixed-bfloat16", in_adam(short_corrections)),
+    "squares in 16 bits": (
+        "training", "mixed-bfloat16", in_adam(short_squares)),
+    "clipped gradients in 16 bits": (
+        "training", "mixed-bfloat16", in_adam(short_clipped)),
+    "a factor of clipping in 16 bits": ("training", "mixed-bfloat16", around(
+        mixed, "clip_by_global_norm", short_factor)),
+    "an overflow that moves moments": ("training", "mixed-float16", around(
+        mixed, "scaled_step", moments_of_overflow)),
+    "a pass of the weights before": ("training", "mixed-bfloat16", around(
+        mixed.MixedEngine, "loss_and_gradients", stale_copy)),
 }
 
 

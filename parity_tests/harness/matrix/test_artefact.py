@@ -69,7 +69,7 @@ def test_every_exporter_is_held(port, need, dtype, tmp_path):
                   "--port", port, "--dtype", dtype)
     assert done.exit_code == 0, done.output
     (cell,) = artefact.replay(tmp_path / "out").cells
-    assert (cell.verdict, cell.compared) == (MATCH, 4), cell.reason
+    assert (cell.verdict, cell.compared) == (MATCH, 5), cell.reason
 
 
 @pytest.mark.parametrize("free", [("rows", "lengths"), ("rows",), ()])
@@ -78,10 +78,21 @@ def test_its_batches_have_what_is_free(free):
     rows, lengths = ({arrays[0].shape[axis] for arrays in batches}
                      for axis in (0, 1))
     assert (len(lengths) > 1) == ("lengths" in free)
-    assert (len(rows) > 1) == (free == ("rows",))
+    assert (len(rows) > 1) == ("rows" in free)
     first, *others = batches
     assert all(array.shape != one.shape or not np.array_equal(array, one)
                for other in others for array, one in zip(first[:2], other))
+
+
+def test_its_longest_batch_is_as_long_as_can_be():
+    """To the last row of a position table; a wide output makes it shorter."""
+    for config, lengths in (
+            (SMALL, (SMALL.source_length, SMALL.max_length)),
+            (SMALL.replace(tied="none", target_vocab=2**15,
+                           max_length=5000),
+             (artefact.LONGEST, cases.TARGET))):
+        *_, longest = artefact.batches(config, ("rows", "lengths"))
+        assert (longest.source.shape[1], longest.target.shape[1]) == lengths
 
 
 @pytest.fixture
@@ -118,7 +129,7 @@ def test_it_is_replayed_without_a_framework(exported, tmp_path):
          "--json", tmp_path / "r.json"], capture_output=True, text=True,
         cwd=ROOT, env=os.environ)
     assert done.returncode == 0, done.stderr
-    assert "1 measured, of 4 tensors; 0 diverge" in done.stdout
+    assert "1 measured, of 5 tensors; 0 diverge" in done.stdout
     (cell,) = json.loads((tmp_path / "r.json").read_text("utf-8"))["cells"]
     assert cell["error"] < 1e-14
 
@@ -132,6 +143,22 @@ def test_other_numbers_diverge(folder):
     done = replayed(folder)
     assert done.exit_code == 1
     assert "output of batch 4: worst at row [0, 0]" in done.output
+
+
+def test_the_end_of_a_position_table_is_read(folder):
+    import onnx
+    from onnx import numpy_helper
+    model = onnx.load(folder / artefact.MODEL)
+    table = next(one for one in model.graph.initializer
+                 if one.name.endswith("positions.table"))
+    array = numpy_helper.to_array(table).copy()
+    array[-1] *= -1
+    table.CopyFrom(numpy_helper.from_array(array, table.name))
+    (folder / artefact.MODEL).write_bytes(model.SerializeToString())
+    hashed(folder)
+    done = replayed(folder)
+    assert done.exit_code == 1
+    assert "output of batch 5" in done.output
 
 
 def test_an_unknown_operator_is_said(folder):
@@ -153,6 +180,30 @@ def other_numbers(folder):
     weights.save(folder / artefact.VECTORS, arrays)
 
 
+def same_batch(folder):
+    vectors(folder, lambda arrays: {
+        f"{number}.{name[2:]}": array for number in range(5)
+        for name, array in arrays.items() if name.startswith("1.")})
+
+
+def few_batches(folder):
+    vectors(folder, lambda arrays: {
+        name: array for name, array in arrays.items() if name[0] < "3"})
+    facts(folder, limits=[1e-13] * 3)
+
+
+def broken_ids(folder):
+    vectors(folder, lambda arrays: arrays | {
+        "2.source": arrays["2.source"] + .5})
+
+
+def vectors(folder, change):
+    """Change the vectors of an artefact, and what it says of them."""
+    arrays, _ = weights.load(folder / artefact.VECTORS)
+    weights.save(folder / artefact.VECTORS, change(arrays))
+    hashed(folder)
+
+
 def cut(folder):
     path = folder / artefact.MODEL
     path.write_bytes(path.read_bytes()[:-1])
@@ -160,10 +211,13 @@ def cut(folder):
 
 @pytest.mark.parametrize("damage, said", [
     (cut, "is damaged"),
+    (same_batch, "is damaged"),
+    (few_batches, "is damaged"),
+    (broken_ids, "is damaged"),
     (lambda folder: facts(folder, schema=2), "newer version of parity"),
     *((lambda folder, one=one: facts(folder, schema=one), "is damaged")
       for one in ("1", None, 0, True, 1.0)),
-    *((lambda folder, one=one: facts(folder, limits=[one] * 4), "is damaged")
+    *((lambda folder, one=one: facts(folder, limits=[one] * 5), "is damaged")
       for one in (float("nan"), float("inf"), 0.0, -1.0, 1e-11, 1)),
     (lambda folder: facts(folder, format="tflite"), "is damaged"),
     (lambda folder: facts(folder, name=["a"]), "is damaged"),

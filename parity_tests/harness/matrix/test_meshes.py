@@ -166,6 +166,21 @@ def test_what_is_not_divided_is_seen(target, fault, words, processes):
     assert words in found.reason
 
 
+@pytest.mark.parametrize("work, fault, words", [
+    ("gradients", "own gradients", "grad source_embedding.table: rank 1 and"),
+    ("generation", "whole search", "rows: a device reads 8 of 8, and not 4"),
+    *(pytest.param("training", *these, marks=pytest.mark.long(3)) for these in (
+        ("drifted", "source_embedding.table: rank 1 and rank 0 differ in it"),
+        ("other moments", "m.source_embedding.table: rank 1 and rank 0"),
+        ("whole training", "rows: a device reads 8 of 8, and not 4")))])
+def test_what_the_first_rank_does_not_show_is_seen(
+        work, fault, words, processes):
+    """Its numbers are right, and no step comes after."""
+    found = cell(processes, Target("torch", mode="DDP", mesh=TWO), work, fault)
+    assert found.verdict == DIVERGENCE
+    assert found.reason.startswith(words), found
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mode, mesh", [
     ("TP", HALVES), ("FSDP2 + TP", "data=2,model=2")])

@@ -63,13 +63,23 @@ FAULTS = {
     "the other 16 bits": "it was not computed in bfloat16",
     "a loss in 16 bits": "it holds no more than bfloat16",
     "a lost master copy": "",
-    "first moments in 16 bits": "step 1 m: it holds no more than bfloat16",
-    "second moments in 16 bits": "step 1 v: it holds no more than bfloat16",
+    "first moments in 16 bits": "step 1 m.source_embedding.table: it holds no",
+    "second moments in 16 bits": "step 1 v.source_embedding.table: it holds no",
     "a loss scale off by one step": "",
     "clipped before it is unscaled": "norm",
     "an overflow that moves weights": "a step that overflows moved them",
     "an overflow that counts as a step": "step 2",
     "a scale that grows a step late": "scale",
+    "one master copy in 16 bits": "step 2 movement",
+    "one first moment in 16 bits":
+        "step 1 m.source_embedding.table: it holds no more than bfloat16",
+    "a direction in 16 bits": "it is not what its moments say",
+    "corrections in 16 bits": "it is not what its moments say",
+    "squares in 16 bits": "step 1 v",
+    "clipped gradients in 16 bits": "step 1 m",
+    "a factor of clipping in 16 bits": "step 1 clipped norm",
+    "an overflow that moves moments": "step 2",
+    "a pass of the weights before": "of a new model of the same weights",
 }
 
 
