@@ -209,7 +209,7 @@ def test_a_layers_output_times_a_number(factor, word):
     assert (each.cause, each.a, each.in_b) == ("factor", "outer", word)
 
 
-class Scaled(Layer):
+class ScaledOutput(Layer):
     """Its first sum has multiples of its summands."""
 
     factors = 1, 1
@@ -224,9 +224,9 @@ class Scaled(Layer):
     ((2, 1), "2"), ((1, 0.7), "0.7"), ((1, -1), "-1")])
 def test_a_summand_times_a_number(factors, word):
     """As a residual connection that is added twice, or subtracted."""
-    wrong = layer(Scaled)
+    wrong = layer(ScaledOutput)
     wrong.factors = factors
-    each, = explained(layer(Scaled), wrong, X).explanations
+    each, = explained(layer(ScaledOutput), wrong, X).explanations
     assert (each.cause, each.a, each.in_a, each.in_b) == (
         "factor", "norm1", "1", word)
 
