@@ -151,7 +151,7 @@ def test_a_module_that_one_model_has_not():
                                        ("norm", "there")]
 
 
-class Box(nn.Module):
+class Holder(nn.Module):
     """A sum and its norm, which the other model does not box."""
 
     def __init__(self, norm):
@@ -167,7 +167,7 @@ class Boxed(Layer):
 
     def __init__(self):
         super().__init__()
-        self.box = Box(self.norm1)
+        self.box = Holder(self.norm1)
         del self.norm1
 
     def forward(self, x):
