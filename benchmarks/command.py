@@ -93,10 +93,11 @@ def roofline(work, report):
     products, reading = flops / rate, size / bandwidth
     best = min(report["rows"], key=lambda row: row["median"])
     return (f"Roofline of {work}: {flops / 1e9:.3g} GFLOP of products at "
-            f"{rate / 1e9:.3g} GFLOP/s take {products * 1e3:.3g} ms, reading "
-            f"{size / 1e6:.3g} MB of weights at {bandwidth / 1e9:.3g} GB/s "
-            f"{reading * 1e3:.3g} ms; the quickest, {best['title']}, takes "
-            f"{best['median'] * 1e3:.3g} ms, of which products and reading "
+            f"{rate / 1e9:.3g} GFLOP/s take {milliseconds(products)} ms, "
+            f"reading {size / 1e6:.3g} MB of weights at "
+            f"{bandwidth / 1e9:.3g} GB/s {milliseconds(reading)} ms; the "
+            f"quickest, {best['title']}, takes "
+            f"{milliseconds(best['median'])} ms, of which products and reading "
             f"are {(products + reading) / best['median']:.0%}.")
 
 
@@ -181,7 +182,7 @@ def table_of_parts(rows):
     for row in rows:
         owner = row["work"], row["implementation"]
         table.add_row(*(owner if owner != before else ("", "")), row["part"],
-                      number(row["time"], ".3g", 1e3),
+                      milliseconds(row["time"]),
                       number(row["share"], ".0%"),
                       number(row["calls"], "d"))
         before = owner
@@ -224,6 +225,12 @@ def number(value, form, scale=1):
     return "" if value is None else format(value * scale, form)
 
 
+def milliseconds(seconds):
+    """Seconds as milliseconds in three digits or more; empty for none."""
+    return "" if seconds is None else format(
+        seconds * 1e3, ".3g" if seconds < 0.1 else ".0f")
+
+
 def table_of(rows):
     """The rows as a table for a terminal."""
     table = Table(*COLUMNS)
@@ -255,7 +262,7 @@ def markdown(rows):
             cells = lines.setdefault((search, row["implementation"]), [
                 search, row["implementation"], *[""] * (2 * len(lengths))])
             place = 2 + 2 * lengths.index(length)
-            cells[place:place + 2] = (number(row["time"], ".3g", 1e3),
+            cells[place:place + 2] = (milliseconds(row["time"]),
                                       number(row["ratio"], ".2f"))
         texts = list(lines.values())
     else:
@@ -268,7 +275,7 @@ def markdown(rows):
 def texts_of(row):
     """A row of a table, as texts in the order of COLUMNS."""
     return (row["work"], row["implementation"], row["form"],
-            number(row["time"], ".3g", 1e3), number(row["ratio"], ".2f"),
+            milliseconds(row["time"]), number(row["ratio"], ".2f"),
             number(row["memory"], ".0f", 1e-6),
             number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
 
@@ -281,7 +288,7 @@ def write_page(path, rows, lines, parts):
             "implementation", "form", "ms", "× its peer’s time", "peer",
             "MB", "× its peer’s", "error"),
         [(row["implementation"], row["form"],
-          number(row["time"], ".3g", 1e3), tables_page.ratio(row["ratio"]),
+          milliseconds(row["time"]), tables_page.ratio(row["ratio"]),
           row["peer"] or "", number(row["memory"], ".0f", 1e-6),
           number(row["memory_ratio"], ".2f"), number(row["error"], ".0e"))
          for row in rows if row["work"] == work])
@@ -291,7 +298,7 @@ def write_page(path, rows, lines, parts):
             "parts", "Where the time goes", "",
             ("implementation", "work", "part", "ms", "share", "calls"),
             [(row["implementation"], row["work"], row["part"],
-              number(row["time"], ".3g", 1e3), number(row["share"], ".0%"),
+              milliseconds(row["time"]), number(row["share"], ".0%"),
               number(row["calls"], "d")) for row in parts]))
     if lines:
         sections.append(tables_page.Section(
