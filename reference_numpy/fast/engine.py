@@ -13,13 +13,14 @@ from reference_numpy.layer_norm import (
     LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
 from reference_numpy.parameters import PARAMETERS, modules
-from reference_numpy.projection import Projection
+from reference_numpy.projection import Projection, ProjectionWithoutBias
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
     Linear: linear.Linear,
     LinearWithoutBias: linear.LinearWithoutBias,
     Projection: projection.Projection,
+    ProjectionWithoutBias: projection.ProjectionWithoutBias,
     MultiHeadAttention: attention.MultiHeadAttention,
     LayerNorm: layer_norm.LayerNorm,
     StdLayerNorm: layer_norm.StdLayerNorm,
