@@ -138,12 +138,17 @@ class Answers:
         """Say that an answer has no end, and what to do."""
         if not self.cut(answer):
             return
-        most = self.settings.max_tokens
+        most, config = self.settings.max_tokens, self.model.config
+        if most < config.max_length:
+            more = "raise --max-tokens."
+        elif config.positions == "learned":
+            more = "the model can give no more, so give a shorter text."
+        else:
+            more = (f"its config has {most} positions: raise them there, or "
+                    "give a shorter text.")
         print(f"parity: the answer to {what} has no end after "
-              f"{amount(most, 'token')} and is cut there; "
-              + ("the model can give no more, so give a shorter text."
-                 if most == self.model.config.max_length
-                 else "raise --max-tokens.") + self._kept(), file=sys.stderr)
+              f"{amount(most, 'token')} and is cut there; {more}"
+              + self._kept(), file=sys.stderr)
 
     def _kept(self):
         """What becomes of an answer that is no good, in words."""
