@@ -11,6 +11,8 @@ import json
 import pathlib
 import shutil
 
+import numpy as np
+
 from contract import weights
 from contract.checkpoints import safetensors_file
 from contract.checkpoints.folder import (
@@ -26,7 +28,7 @@ from contract.schema import schema
 from contract.tokenizer import Tokenizer
 
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
-MODEL = "model.safetensors"
+MODEL, NPZ = "model.safetensors", "model.npz"
 
 #: How Python writes what JSON writes otherwise.
 PYTHON = {"True": True, "False": False, "None": None}
@@ -274,9 +276,14 @@ def export(folder, name, out):
         theirs = {each.removeprefix(dialect.prefix): array
                   for each, array in theirs.items()}
     with told(out), new_folder(out) as temporary:
-        safetensors_file.write(
-            temporary / MODEL, {**theirs, **apart}, {"format": "pt"})
-        write_json(temporary / CONFIG, described)
+        if dialect.inside:
+            np.savez(temporary / NPZ, **{
+                name: np.ascontiguousarray(array) for name, array
+                in {**dialect.inside(described), **theirs, **apart}.items()})
+        else:
+            safetensors_file.write(
+                temporary / MODEL, {**theirs, **apart}, {"format": "pt"})
+            write_json(temporary / CONFIG, described)
         source = pathlib.Path(folder)
         for each in BESIDE:
             if source.is_dir() and (source / each).is_file():
