@@ -154,8 +154,14 @@ MARIAN = Dialect(
         "padding is 1, the id of what is in no word.",
         "The feed-forward is x σ(x), in the models of opus.",
         "The projection has a bias, if it is tied too.",
-        "One that finishes makes the beam narrower, and the search ends when "
-        "none is left.",
+        "Its gradient of a norm multiplies by the scale last, and so is "
+        "another unless all of a scale is one number; here it is the "
+        "derivative.",
+        "Where the norm comes first, its decoder leaves it out of the keys and "
+        "values of what is written, which its scorer and its training do not; "
+        "here they have it.",
+        "Each that finishes makes the beam narrower, and the search ends when "
+        "none is left, or at three times the source's length.",
     ),
     search={"method": "beam", "beam": 12, "alpha": 0.0,
             "length_rule": "hf_true", "finishing": "narrowing"},
@@ -198,7 +204,6 @@ MARIAN = Dialect(
         "transformer-decoder-ffn-depth": 0, "transformer-decoder-dim-ffn": 0,
         "transformer-decoder-autoreg": "self-attention",
         "transformer-no-projection": False, "transformer-pool": False,
-        "transformer-train-position-embeddings": False,
         "transformer-disable-position-embeddings": False,
         "transformer-attention-mask": "default", "ulr": False,
         "lemma-dim-emb": 0,

@@ -19,9 +19,9 @@ PROGRAMS = TRAIN, SCORE, SEARCH = "marian", "marian-scorer", "marian-decoder"
 #: What each is told: one thread, and few megabytes to begin with.
 USUAL = ("--cpu-threads", "1", "--workspace", "64")
 
-#: The words that a vocabulary must have: the end of a text, and what is in no
-#: word.
-END, UNKNOWN = "</s>", "<unk>"
+#: The words that a vocabulary must have: the end of a text, whose id is END,
+#: and what is in no word, whose id is our padding's.
+REQUIRED, END = ("</s>", "<unk>"), 0
 
 #: The most steps of a search are this times a source's tokens, rounded up.
 FACTOR = "--max-length-factor"
@@ -48,11 +48,10 @@ class Marian:
         folder: of the files; it is made.
         config: ours.
         weights: ours, by canonical name; they are rounded to float32.
-        end: the id of the end of a text.
     """
 
-    def __init__(self, folder, config, weights, end=0):
-        self.folder, self.config, self.end = pathlib.Path(folder), config, end
+    def __init__(self, folder, config, weights):
+        self.folder, self.config = pathlib.Path(folder), config
         self.folder.mkdir()
         self.model = self.folder / "model.npz"
         described = MARIAN.describe(config) | {"transformer-dropout": 0.0}
@@ -64,7 +63,7 @@ class Marian:
         for number, size in enumerate((
                 config.source_vocab, config.target_vocab)):
             words = [f"w{i}" for i in range(size)]
-            words[end], words[config.pad_id] = END, UNKNOWN
+            words[END], words[config.pad_id] = REQUIRED
             path = self.folder / f"vocabulary{number}.txt"
             path.write_text("\n".join(words) + "\n", encoding="utf-8")
             self.vocabularies += [str(path)]
@@ -78,15 +77,16 @@ class Marian:
         return str(path)
 
     def _run(self, program, *words):
-        """What a program prints; an InputError has the end of its log."""
+        """What a program prints, and its log; an InputError quotes that."""
         done = subprocess.run(
             [program, *USUAL, "--vocabs", *self.vocabularies, *words],
             capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode:
-            log = [line for line in done.stderr.splitlines() if "rror" in line]
+            wrong = [line for line in done.stderr.splitlines()
+                     if "Error: " in line]
             raise InputError(
                 f"{program} ended with status {done.returncode} "
-                f"({' '.join(log)[:300]}); run it on its files alone.")
+                f"({' '.join(wrong)[:200]}); run it by itself.")
         return done.stdout, done.stderr
 
     def score(self, sources, targets):
@@ -102,7 +102,7 @@ class Marian:
         printed, _ = self._run(
             SCORE, "--model", str(self.model), "--train-sets",
             self._text("source", sources), self._text("target", targets),
-            "--word-scores", "--quiet")
+            "--word-scores")
         sums, words = [], []
         for line in printed.splitlines():
             total, _, each = line.partition(" ||| WordScores= ")
@@ -128,8 +128,7 @@ class Marian:
             SEARCH, "--models", str(self.model), "--input",
             self._text("source", sources), "--beam-size", str(beam),
             "--normalize", str(alpha), FACTOR, str((most - 0.5) / length),
-            "--mini-batch", str(batch), "--n-best", "--word-scores",
-            "--quiet")
+            "--mini-batch", str(batch), "--n-best", "--word-scores")
         found = [[] for _ in sources]
         for line in printed.splitlines():
             number, text, each, _, score = (
@@ -137,7 +136,7 @@ class Marian:
             ids = [int(word.removeprefix("w")) for word in text.split()]
             count = len(each.removeprefix("WordScores=").split())
             found[int(number)].append(
-                (ids + [self.end] * (count - len(ids)), float(score)))
+                (ids + [END] * (count - len(ids)), float(score)))
         return found
 
     def train(self, sources, targets, *optimizer):

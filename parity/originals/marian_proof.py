@@ -22,7 +22,7 @@ from parity.numerics.comparator import MATCH, ZERO, compare, relative_error
 from parity.numerics.tolerances import (
     gradient_limit, lockstep_limit, score_limit)
 from parity.originals import sizes
-from parity.originals.marian import DIGITS, MARIAN, Marian
+from parity.originals.marian import DIGITS, END, MARIAN, Marian
 from parity.originals.proof import ProofRow
 from parity.originals.searching import MOST, SearchRow, whole
 
@@ -39,19 +39,28 @@ TRAINING = TrainingConfig(
 #: What divides the vectors inside a model, so that their variance is near ε.
 SMALL = 16
 
+#: The norm behind each sub-layer. Where it comes first, Marian's decoder takes
+#: keys and values of what is written without their norm, and so gives a target
+#: another score than its scorer does.
+POST = {"transformer-preprocess": "", "transformer-postprocess": "dan",
+        "transformer-postprocess-top": ""}
+
 #: The exponents of the length, which beams take in turn, and the widest beam.
 ALPHAS, WIDEST = (0.0, 0.6, 1.0), 6
 
-#: How many ids are tried as the end, so that answers have various lengths.
-ENDS = 8
+#: What is added to the end's score, so that answers end before the last place.
+LIKELY = 2.0
 
 
-def drawn(seed):
+def drawn(seed, **words):
     """A small model: its configuration, and weights that float32 holds.
 
     The vectors inside a post-norm model are small, and show its ε.
+
+    Args:
+        words: of Marian's configuration, that are not drawn.
     """
-    config = MARIAN.config(sizes.described(MARIAN, seed))
+    config = MARIAN.config(sizes.described(MARIAN, seed, **words))
     last = f"decoder.layers.{config.n_decoder_layers - 1}.feed_forward_"
     weights = {}
     for name, array in probe_weights(config, seed).items():
@@ -73,14 +82,14 @@ def level(weights):
             for name, array in weights.items()}
 
 
-def texts(config, seed, end=0, rows=4, longest=0):
+def texts(config, seed, rows=4, longest=0):
     """Ids of words, without an end: lists of several lengths, or one.
 
     Args:
         longest: the length of all; 0 for lengths of 1 to what fits.
     """
     draw = np.random.default_rng([19, seed])
-    words = np.delete(np.arange(config.target_vocab), [end, config.pad_id])
+    words = np.delete(np.arange(config.target_vocab), [END, config.pad_id])
     return [draw.choice(words, longest or draw.integers(
         1, config.max_length - 1)).tolist() for _ in range(rows)]
 
@@ -98,9 +107,9 @@ class Pairs:
     def __init__(self, config, seed):
         self.sources, self.targets = (
             texts(config, 2 * seed + i) for i in range(2))
-        self.labels = padded([row + [0] for row in self.targets], config)
-        self.source = padded([row + [0] for row in self.sources], config)
-        self.target = padded([[0] + row for row in self.targets], config)
+        self.labels = padded([row + [END] for row in self.targets], config)
+        self.source = padded([row + [END] for row in self.sources], config)
+        self.target = padded([[END] + row for row in self.targets], config)
         self.known = self.labels != config.pad_id
         batch = Batch.of_ids(self.source, self.target, config.pad_id)
         self.inputs = tuple(batch)
@@ -210,25 +219,30 @@ def every(seed):
                  for beam in range(1, WIDEST + 1))
 
 
-def search(seed, engines, rows=10, asked=None, rule=MARIAN.search):
+def search(seed, engines, rows=10, asked=None, words=POST, **changes):
     """A SearchRow for each search of the model that a seed draws.
 
     Args:
         seed, engines: as in prove; each second seed's sources are one batch.
         rows: how many inputs.
         asked: pairs of ``every``, which are asked by default.
-        rule: the fields of our search; another rule is to be refused.
+        words: as in drawn.
+        changes: fields of our search, by which it is another's.
     """
-    config, weights = drawn(seed)
+    config, weights = drawn(seed, **{"output-omit-bias": False, **words})
+    bias = weights["projection.bias"]
+    bias[END] = np.float32(bias[END] + LIKELY)
     models = {port: engine.build("transformer", config, weights)
               for port, engine in engines.items()}
     reference = engines["numpy"], models["numpy"]
-    end, sources = an_end(reference, config, seed, rows, rule)
-    source = np.array([row + [end] for row in sources])
+    sources = texts(config, seed, rows, 2 + seed)
+    source = np.array([row + [END] for row in sources])
     for beam, alpha in asked or every(seed):
-        settings = asked_of(rule, end, beam, alpha)
+        settings = GenerationConfig(**{
+            **MARIAN.search, "beam": beam, "alpha": alpha, "bos_id": END,
+            "eos_id": END, "max_tokens": MOST, **changes})
         with tempfile.TemporaryDirectory() as folder:
-            found = Marian(f"{folder}/model", config, weights, end).search(
+            found = Marian(f"{folder}/model", config, weights).search(
                 sources, beam, alpha, MOST, 1 + (rows - 1) * (seed % 2))
         heard = margins(*reference, source, settings)
         least = score_limit("float32", 0.0) * np.abs(
@@ -246,27 +260,6 @@ def search(seed, engines, rows=10, asked=None, rule=MARIAN.search):
                 int(np.sum(tokens[:, 0, -1] < 0)), int(np.sum(~clear)),
                 int(np.sum(np.any(tokens != theirs, axis=(1, 2))[clear])),
                 relative_error(scores[same], ours["scores"][same])[0])
-
-
-def an_end(reference, config, seed, rows, rule):
-    """The id that ends answers at the most places, and sources for it."""
-    found = []
-    for end in range(2, 2 + ENDS):
-        sources = texts(config, seed, end, rows, 2 + seed)
-        settings = asked_of(rule, end, 1, 0.0)
-        tokens = reference[0].generate(
-            reference[1], np.array([row + [end] for row in sources]),
-            settings)["tokens"]
-        lengths = np.sum(whole(tokens, settings) >= 0, axis=-1)
-        found.append((len(np.unique(lengths)), -end, end, sources))
-    return max(found)[2:]
-
-
-def asked_of(rule, end, beam, alpha):
-    """The GenerationConfig of a search."""
-    return GenerationConfig(**{
-        **rule, "beam": beam, "alpha": alpha, "bos_id": end, "eos_id": end,
-        "max_tokens": MOST})
 
 
 def arrays(answers, beam):

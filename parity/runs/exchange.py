@@ -256,7 +256,8 @@ def export(folder, name, out):
     """Write a model of ours in a dialect, as a new folder.
 
     In the dialect that it came from it is the original again: every array to
-    the bit, and its configuration.
+    the bit, and its configuration. In an npz, which Marian reads, float64 and
+    bfloat16 become float32.
 
     Raises:
         InputError: the dialect has no word for something; it is named.
@@ -278,7 +279,7 @@ def export(folder, name, out):
     with told(out), new_folder(out) as temporary:
         if dialect.inside:
             np.savez(temporary / NPZ, **{
-                name: np.ascontiguousarray(array) for name, array
+                name: _readable(array) for name, array
                 in {**dialect.inside(described), **theirs, **apart}.items()})
         else:
             safetensors_file.write(
@@ -288,6 +289,12 @@ def export(folder, name, out):
         for each in BESIDE:
             if source.is_dir() and (source / each).is_file():
                 shutil.copy(source / each, temporary / each)
+
+
+def _readable(array):
+    """An array as Marian reads it, which aborts at other floats."""
+    kept = array.dtype in (np.int8, np.float16, np.float32)
+    return np.ascontiguousarray(array if kept else array.astype(np.float32))
 
 
 def tokenizer_of(words, pattern, special, unknown="<unk>", marks=None):

@@ -197,6 +197,13 @@ def test_a_model_larger_than_memory_is_refused(tmp_path, monkeypatch):
     ("bert", {"is_decoder": True}, "is_decoder is True"),
     ("bert", {"position_embedding_type": "relative_key"}, "relative_key"),
     ("whisper", {"scale_embedding": True}, "scale_embedding is True"),
+    ("marian", {"right-left": True}, "right-left is True"),
+    ("marian", {"transformer-ffn-activation": "gelu"}, "activation 'gelu'"),
+    ("marian", {"transformer-pool": True}, "transformer-pool is True"),
+    ("marian", {"transformer-disable-position-embeddings": True},
+     "transformer-disable-position-embeddings is True"),
+    ("marian", {"transformer-postprocess": "da"}, "transformer-postprocess"),
+    ("marian", {"transformer-postprocess-emb": "n"}, "postprocess-emb 'n'"),
 ])
 def test_a_setting_without_a_table_is_named(name, described, words):
     """Each changes what transformers computes, and no array's shape."""
