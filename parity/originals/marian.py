@@ -37,8 +37,8 @@ def missing():
     if not lacking:
         return ""
     return (f"marian needs the programs {', '.join(PROGRAMS)}, and PATH has "
-            f"no {lacking[0]}: build github.com/marian-nmt/marian-dev with "
-            "-DCOMPILE_CUDA=off and put its folder build on PATH")
+            f"no {lacking[0]}: build them from github.com/marian-nmt/"
+            "marian-dev and put their folder on PATH")
 
 
 class Marian:

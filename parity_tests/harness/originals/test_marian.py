@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from contract.checkpoints.folder import Checkpoint
+from parity.numerics import dtypes
 from parity.originals import marian, marian_proof, run
 from parity.originals.marian import MARIAN, Marian
 from parity.originals.marian_proof import KINDS, drawn, prove, search
@@ -43,7 +44,7 @@ def numpy():
 def test_what_is_missing_is_said(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     findings, left_out = run.proved(["marian"], [0], ["numpy"])
-    assert findings == [] and "build github.com/marian-nmt" in left_out[0]
+    assert findings == [] and "github.com/marian-nmt" in left_out[0]
     assert run.searched(["marian"], 1, ["numpy"]) == []
 
 
@@ -67,6 +68,22 @@ def test_a_configuration_comes_back_from_its_array(tmp_path, seed):
     assert MARIAN.told(Checkpoint(tmp_path, "npz", arrays, {})) == described
     assert all(len(array) % 256 == 0 and array[-1] == 0
                for array in arrays.values())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_an_export_has_floats_that_marian_reads(tmp_path, dtype):
+    config, weights = drawn(POST)
+    arrays = MARIAN.write(weights, config)
+    np.savez(tmp_path / "model.npz", **MARIAN.inside(MARIAN.describe(config)),
+             **arrays)
+    theirs = exchange.foreign(tmp_path / "model.npz")
+    exchange.keep(dataclasses.replace(theirs, arrays={
+        name: array.astype(dtypes.NUMPY[dtype])
+        for name, array in theirs.arrays.items()}), tmp_path / "ours")
+    exchange.export(tmp_path / "ours", "marian", tmp_path / "again")
+    with np.load(tmp_path / "again" / exchange.NPZ) as file:
+        assert file.files[0] == "special:model.yml"
+        assert {file[name].dtype.name for name in arrays} == {"float32"}
 
 
 # With them
