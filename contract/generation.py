@@ -8,7 +8,7 @@ from contract.errors import InputError, is_real, is_whole, one_of
 CHOICES = {
     "method": ("greedy", "beam", "sample"),
     "length_rule": ("paper", "hf_true", "hf_false", "hf_never", "none"),
-    "finishing": ("all", "top", "first"),
+    "finishing": ("all", "top", "first", "narrowing"),
     "unfinished": ("compete", "fallback"),
 }
 
@@ -45,9 +45,11 @@ class GenerationConfig:
             or at any length; "none", 1.
         alpha: α.
         finishing: which of a step's best candidates (2W where one id ends) may
-            finish: "all"; "top", the best W, as in Hugging Face; or "first",
-            of these as many as W still lacks, as in fairseq, where none takes
-            the place of one that has finished.
+            finish: "all"; "top", the best W, as in Hugging Face; "first", of
+            these as many as W still lacks, as in fairseq, where none takes
+            the place of one that has finished; or "narrowing", only the best
+            as many as W still lacks finish or go on, as in Marian, where the
+            beam is narrower by each that has finished.
         unfinished: what becomes of hypotheses alive at the greatest length:
             "compete", they finish there as they are; "fallback", they are
             the answer where nothing has finished, their log p undivided, as

@@ -152,6 +152,7 @@ class Beam(Search):
             ).reshape(b, -1))
             # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
             scores, which = self.top(candidates, count)
+            scores = self.narrowed(scores, finished)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = torch.where(place == written, token[:, :, None],
@@ -179,12 +180,23 @@ class Beam(Search):
         tokens = torch.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
 
+    def narrowed(self, scores, finished):
+        """Scores [B n], -∞ of those that have no place in a narrower beam."""
+        if self.settings.finishing != "narrowing":
+            return scores
+        rank = torch.arange(scores.shape[1])
+        return torch.where(rank < self.left(finished), scores, -math.inf)
+
     def may_finish(self, ends, finished):
         """Which of those that end may finish: bool [B n], the best first."""
         if self.settings.finishing != "first":
             return ends
-        left = torch.sum(finished == -math.inf, dim=1, keepdim=True)
+        left = self.left(finished)
         return ends & (torch.cumsum(ends, 1) <= left)
+
+    def left(self, finished):
+        """How many of W hypotheses have not finished: int [B 1]."""
+        return torch.sum(finished == -math.inf, dim=1, keepdim=True)
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""

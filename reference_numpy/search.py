@@ -195,6 +195,7 @@ class Beam(Search):
             ).reshape(b, -1))
             # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
             scores, which = self.top(candidates, count)
+            scores = self.narrowed(scores, finished)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = np.where(place == written, token[:, :, None],
@@ -222,12 +223,23 @@ class Beam(Search):
         tokens = np.where(none[:, :, None], tokens, finished_tokens)
         return tokens, scores
 
+    def narrowed(self, scores, finished):
+        """Scores [B n], -∞ of those that have no place in a narrower beam."""
+        if self.settings.finishing != "narrowing":
+            return scores
+        rank = np.arange(scores.shape[1])
+        return np.where(rank < self.left(finished), scores, -np.inf)
+
     def may_finish(self, ends, finished):
         """Which of those that end may finish: bool [B n], the best first."""
         if self.settings.finishing != "first":
             return ends
-        left = np.sum(finished == -np.inf, axis=1, keepdims=True)
+        left = self.left(finished)
         return ends & (np.cumsum(ends, axis=1) <= left)
+
+    def left(self, finished):
+        """How many of W hypotheses have not finished: int [B 1]."""
+        return np.sum(finished == -np.inf, axis=1, keepdims=True)
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""

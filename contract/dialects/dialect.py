@@ -45,6 +45,8 @@ class Dialect:
         asked: the keys that a file without a configuration does not tell.
         told: (Checkpoint) -> their configuration, where a file tells it in a
             way of its own.
+        inside: (their configuration) -> the arrays by which an npz of theirs
+            tells it; None where it stands beside safetensors.
         casts: whether its library casts to float32 inside, whatever the model
             is in.
         component: what the arrays belong to: "transformer"; "stacks", an
@@ -77,6 +79,7 @@ class Dialect:
     adjust: typing.Callable = lambda fields, described, arrays: fields
     asked: tuple = ()
     told: typing.Callable = lambda checkpoint: checkpoint.config or {}
+    inside: typing.Callable | None = None
     casts: bool = False
     component: str = "transformer"
     outputs: dict = dataclasses.field(default_factory=dict)

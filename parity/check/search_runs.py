@@ -137,6 +137,8 @@ def ruled(greedy):
         length_rule="hf_true", finishing="top", allow_padding=True), EXACT)
     yield Search("beam 4, as fairseq", beam.replace(
         length_rule="hf_true", finishing="first"), EXACT)
+    yield Search("beam 4, as Marian", beam.replace(
+        length_rule="hf_true", finishing="narrowing", alpha=0.6), EXACT)
     yield Search("beam 4, as Tensor2Tensor", beam.replace(
         unfinished="fallback", max_tokens=4, eos_id=13), EXACT)
     for field, values in ASKED.items():

@@ -5,7 +5,7 @@ import importlib.util
 
 from contract.dialects.table import SYSTEMS
 from parity import ports
-from parity.originals import searching
+from parity.originals import marian, marian_proof, searching
 from parity.originals.compiled import Compiled, compile_quickly
 from parity.originals.proof import prove
 from parity.ports import NotChecked
@@ -36,13 +36,22 @@ SEARCHED = {
 #: The ports that are proved under their compiler, and from which model on.
 COMPILED, EAGER = ("jax",), 1
 
+#: Dialects whose originals are programs: what is missing of them, in a
+#: sentence, and a module that proves and searches.
+PROGRAMS = {"marian": (marian.missing, marian_proof)}
+
 #: How many models are searched.
 MODELS = 5
 
 
 def original(name, originals=ORIGINALS):
     """The class of a dialect's original, or in a sentence why there is none.
+
+    Of one that is a program it is the module that proves it.
     """
+    if name in PROGRAMS:
+        missing, proof = PROGRAMS[name]
+        return missing() or proof
     if name not in originals:
         return f"{name} has no library that can run here; it is read alone"
     need, file, kind = originals[name]
@@ -62,9 +71,11 @@ def proved(names, seeds, port_names, on_work=lambda text: None):
             continue
         for seed in seeds:
             on_work(f"{name}, model {seed}")
-            findings += prove(SYSTEMS[name], kind, seed, {
+            asked = {
                 port: Compiled(engine) if port in COMPILED and seed >= EAGER
-                else engine for port, engine in engines.items()})
+                else engine for port, engine in engines.items()}
+            findings += (kind.prove(seed, asked) if name in PROGRAMS else
+                         prove(SYSTEMS[name], kind, seed, asked))
     return findings, left_out
 
 
@@ -79,7 +90,8 @@ def searched(names, models, port_names, on_work=lambda text: None):
         kind = original(name, SEARCHED)
         for seed in range(0 if isinstance(kind, str) else min(models, MODELS)):
             on_work(f"{name}, searches of model {seed}")
-            rows += searching.search(SYSTEMS[name], kind, seed, engines)
+            rows += (kind.search(seed, engines) if name in PROGRAMS else
+                     searching.search(SYSTEMS[name], kind, seed, engines))
     return rows
 
 

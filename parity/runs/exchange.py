@@ -11,6 +11,8 @@ import json
 import pathlib
 import shutil
 
+import numpy as np
+
 from contract import weights
 from contract.checkpoints import safetensors_file
 from contract.checkpoints.folder import (
@@ -26,7 +28,7 @@ from contract.schema import schema
 from contract.tokenizer import Tokenizer
 
 WEIGHTS, APART = "weights.safetensors", "apart.safetensors"
-MODEL = "model.safetensors"
+MODEL, NPZ = "model.safetensors", "model.npz"
 
 #: How Python writes what JSON writes otherwise.
 PYTHON = {"True": True, "False": False, "None": None}
@@ -254,7 +256,8 @@ def export(folder, name, out):
     """Write a model of ours in a dialect, as a new folder.
 
     In the dialect that it came from it is the original again: every array to
-    the bit, and its configuration.
+    the bit, and its configuration. In an npz, which Marian reads, float64 and
+    bfloat16 become float32.
 
     Raises:
         InputError: the dialect has no word for something; it is named.
@@ -274,13 +277,24 @@ def export(folder, name, out):
         theirs = {each.removeprefix(dialect.prefix): array
                   for each, array in theirs.items()}
     with told(out), new_folder(out) as temporary:
-        safetensors_file.write(
-            temporary / MODEL, {**theirs, **apart}, {"format": "pt"})
-        write_json(temporary / CONFIG, described)
+        if dialect.inside:
+            np.savez(temporary / NPZ, **{
+                name: _readable(array) for name, array
+                in {**dialect.inside(described), **theirs, **apart}.items()})
+        else:
+            safetensors_file.write(
+                temporary / MODEL, {**theirs, **apart}, {"format": "pt"})
+            write_json(temporary / CONFIG, described)
         source = pathlib.Path(folder)
         for each in BESIDE:
             if source.is_dir() and (source / each).is_file():
                 shutil.copy(source / each, temporary / each)
+
+
+def _readable(array):
+    """An array as Marian reads it, which aborts at other floats."""
+    kept = array.dtype in (np.int8, np.float16, np.float32)
+    return np.ascontiguousarray(array if kept else array.astype(np.float32))
 
 
 def tokenizer_of(words, pattern, special, unknown="<unk>", marks=None):

@@ -46,11 +46,14 @@ def theirs(name, folder):
     weights = {each: array.astype(np.float32)
                for each, array in probe_weights(config).items()
                if each in wanted}
+    arrays = {each: np.ascontiguousarray(array) for each, array
+              in dialect.write(weights, config).items()}
     folder.mkdir()
+    if dialect.inside:
+        np.savez(folder / exchange.NPZ, **dialect.inside(described), **arrays)
+        return folder
     (folder / "config.json").write_text(json.dumps(described))
-    save_file({each: np.ascontiguousarray(array) for each, array
-               in dialect.write(weights, config).items()},
-              folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(arrays, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
 
 
@@ -62,7 +65,9 @@ def test_a_model_comes_back_equal_to_the_bit(tmp_path, name):
     status, words = said("export", tmp_path / "ours", tmp_path / "again",
                          "--as", name)
     assert status == 0
-    for file in ("model.safetensors", "config.json"):
+    files = {file.name for file in folder.iterdir()}
+    assert files == {file.name for file in (tmp_path / "again").iterdir()}
+    for file in files:
         first, second = (tmp_path / each / file
                          for each in ("theirs", "again"))
         if file == "config.json":
@@ -79,7 +84,7 @@ def test_a_model_is_recognised(tmp_path, name):
     if SYSTEMS[name].model_types:
         assert exchange.foreign(folder).dialect.name == name
     else:
-        (folder / "config.json").unlink()
+        (folder / "config.json").unlink(missing_ok=True)
         words = [] if name not in WORDS else ["--set", *WORDS[name]]
         status, text = said("import", folder, tmp_path / "ours", *words)
         assert status == (0 if SYSTEMS[name].asked else USAGE) or (
@@ -192,6 +197,13 @@ def test_a_model_larger_than_memory_is_refused(tmp_path, monkeypatch):
     ("bert", {"is_decoder": True}, "is_decoder is True"),
     ("bert", {"position_embedding_type": "relative_key"}, "relative_key"),
     ("whisper", {"scale_embedding": True}, "scale_embedding is True"),
+    ("marian", {"right-left": True}, "right-left is True"),
+    ("marian", {"transformer-ffn-activation": "gelu"}, "activation 'gelu'"),
+    ("marian", {"transformer-pool": True}, "transformer-pool is True"),
+    ("marian", {"transformer-disable-position-embeddings": True},
+     "transformer-disable-position-embeddings is True"),
+    ("marian", {"transformer-postprocess": "da"}, "transformer-postprocess"),
+    ("marian", {"transformer-postprocess-emb": "n"}, "postprocess-emb 'n'"),
 ])
 def test_a_setting_without_a_table_is_named(name, described, words):
     """Each changes what transformers computes, and no array's shape."""

@@ -499,6 +499,19 @@ def test_the_first_that_finish_stay(engine):
 
 
 @pytest.mark.long(4)
+def test_each_that_finishes_makes_the_beam_narrower(engine):
+    """Once one of two has finished, only the best goes on, or finishes."""
+    with told(engine, {3: 0.5, 2: 0.3, 4: 0.2}, {3: 0.6, 2: 0.4}) as model:
+        first, narrowing = (answers(
+            engine, model, length_rule="hf_true", finishing=word)
+            for word in ("first", "narrowing"))
+    assert [tokens for tokens, _ in first] == [[3, 2, 0], [2, 0, 0]]
+    assert narrowing == [
+        ([3, 3, 3], pytest.approx(math.log(0.5 * 0.6**2) / 3)),
+        ([2, 0, 0], pytest.approx(math.log(0.3)))]
+
+
+@pytest.mark.long(4)
 def test_the_unfinished_stand_in_where_nothing_finished(engine):
     """Undivided; and where something has finished, they are no answer."""
     with told(engine, {3: 0.6, 4: 0.4}) as model:

@@ -85,6 +85,10 @@ def _causes():
            "one that has finished, where all places are taken.", rewritten(
                "search", "Beam.may_finish", '"first"', '"never"'),
            "beam 4, as fairseq", tokens)
+    yield ("a beam keeps its width", "Another takes the place of one that has "
+           "finished, where the beam becomes narrower.", rewritten(
+               "search", "Beam.narrowed", '"narrowing"', '"never"'),
+           "beam 4, as Marian", tokens)
     yield ("what has no end is not an answer", "At the greatest length only "
            "an eos finishes.", in_beam(
                "(written == last)", "(written == 0)"), BEAM, tokens)
