@@ -9,6 +9,7 @@ import torch
 
 from impl_torch import sample, search
 from impl_torch.fast.cache import decode_one, new_cache, reorder
+from impl_torch.fast.linear import LONG, turned
 
 
 class Search(search.Search):
@@ -19,6 +20,9 @@ class Search(search.Search):
     """
 
     def __init__(self, model, source, settings, rows):
+        if (model.config.output_tied and settings.max_tokens >= LONG
+                and len(source) * settings.width == 1):
+            model = turned(model)
         super().__init__(model, source, settings.replace(cached=False), rows)
         self.kept, self.written = None, 0
         if settings.cached:  # a source's hypotheses stand side by side

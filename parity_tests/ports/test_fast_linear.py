@@ -5,6 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from contract.generation import GenerationConfig
+from contract.weights import probe_weights
+from parity.check import cases
+
 torch = pytest.importorskip("torch")
 
 #: x's leading axes: none, one row, few, and more than pays.
@@ -50,9 +54,11 @@ def test_gradients_are_functionals():
 @pytest.mark.parametrize("shape", [(1,), (8, 9), (3, 40), (2, 5, 13)])
 @pytest.mark.parametrize("biased", (False, True))
 @pytest.mark.parametrize("turned", (False, True))
-def test_by_onednn(shape, biased, turned):
+def test_by_onednn(shape, biased, turned, monkeypatch):
     """By oneDNN where it is: outputs and gradients those of float64."""
+    from impl_torch.fast import linear
     from impl_torch.fast.linear import product
+    monkeypatch.setattr(linear, "ONEDNN", linear.HAS_ONEDNN)
     draw = torch.Generator().manual_seed(0)
     x, weight, bias = (torch.randn(size, generator=draw) for size in (
         (24, *shape) if turned else (*shape, 24), (7, 24), (7,)))
@@ -72,11 +78,13 @@ def test_by_onednn(shape, biased, turned):
         assert (own - truth).norm() < 1e-6 * truth.norm()
 
 
-def test_only_what_is_asked_for_has_a_gradient():
+def test_only_what_is_asked_for_has_a_gradient(monkeypatch):
     """Of x alone, of W alone, and none of a second order, in a sentence."""
-    from impl_torch.fast.linear import ONEDNN, product
-    if not ONEDNN:
-        pytest.skip("not checked: oneDNN is not asked on this machine")
+    from impl_torch.fast import linear
+    from impl_torch.fast.linear import product
+    if not linear.HAS_ONEDNN:
+        pytest.skip("not checked: oneDNN cannot be asked on this machine")
+    monkeypatch.setattr(linear, "ONEDNN", True)
     x, weight = torch.randn(70, 3), torch.randn(4, 3)
     for asked, other in ((x, weight), (weight, x)):
         asked.requires_grad_(), other.requires_grad_(False)
@@ -87,3 +95,27 @@ def test_only_what_is_asked_for_has_a_gradient():
         product(x, weight, None).pow(2).sum(), weight, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
+
+
+@pytest.mark.parametrize("changes", (
+    {"tied": "all"}, {"tied": "output", "output_bias": True},
+    {"tied": "none"}), ids=lambda changes: changes["tied"])
+def test_a_long_search_of_one_row_turns_the_table(changes):
+    """It writes what the readable form's does, and leaves the model as it is.
+    """
+    from impl_torch import engine
+    from impl_torch.fast import engine as fast_engine
+    from impl_torch.fast.linear import LONG
+    config = cases.test_size("practical")
+    config = config.replace(source_vocab=config.target_vocab, **changes)
+    settings = GenerationConfig(method="greedy", max_tokens=LONG)
+    source = np.random.default_rng(0).integers(3, config.source_vocab, (1, 7))
+    model, fast = (
+        form.build("transformer", config, probe_weights(config))
+        for form in (engine, fast_engine))
+    projection = fast.projection
+    truth = engine.generate(model, source, settings)
+    found = fast_engine.generate(fast, source, settings)
+    assert fast.projection is projection
+    np.testing.assert_array_equal(found["tokens"], truth["tokens"])
+    np.testing.assert_allclose(found["scores"], truth["scores"], rtol=1e-12)
