@@ -22,16 +22,20 @@ ORIGINALS = {
     "keras_hub": ("keras_hub", "keras_hub", "KerasHub"),
     "whisper": ("transformers", "whisper", "Whisper"),
     "tutorial": ("annalog", "tutorial", "Tutorial"),
+    "flax_wmt": ("wmt", "flax_wmt", "FlaxWMT"),
 }
 
-#: How the others are installed than by the extra peers.
-APART = {"keras_hub": "the extra peers-keras",
-         "annalog": "it by pip install --no-deps annalog"}
+#: How the others are had than by the extra peers.
+APART = {"keras_hub": "install the extra peers-keras",
+         "annalog": "pip install --no-deps annalog",
+         "wmt": "set PYTHONPATH to the folder examples of a clone of "
+                "google/flax, and install the extra jax"}
 
 #: The same, of dialects whose searches are compared.
 SEARCHED = {
     name: ORIGINALS[name]
-    for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper")}
+    for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper",
+                 "flax_wmt")}
 
 #: The ports that are proved under their compiler, and from which model on.
 COMPILED, EAGER = ("jax",), 1
@@ -47,8 +51,8 @@ def original(name, originals=ORIGINALS):
         return f"{name} has no library that can run here; it is read alone"
     need, file, kind = originals[name]
     if importlib.util.find_spec(need) is None:
-        return (f"{name} needs {need}: install "
-                + APART.get(need, "the extra peers"))
+        return (f"{name} needs {need}: "
+                + APART.get(need, "install the extra peers"))
     return getattr(importlib.import_module(f"parity.originals.{file}"), kind)
 
 

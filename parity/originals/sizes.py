@@ -91,6 +91,17 @@ def question(config, seed):
                  target[:, 1:], config.pad_id)
 
 
+def sources(vocab, pad_id, seed, rows, padded=True):
+    """Ids [B S] of the inputs of a search, padded at the right."""
+    draw: typing.Any = np.random.default_rng([17, seed])
+    length = int(draw.integers(2, 6))
+    ids = draw.integers(0, vocab - 1, (rows, length))
+    ids += ids >= pad_id
+    for row in ids[1:] if padded else ():
+        row[int(draw.integers(1, length + 1)):] = pad_id
+    return ids
+
+
 def asked(config, seed):
     """The configuration of a proof's model, and what the model is asked."""
     return config, question(config, seed)
