@@ -111,16 +111,10 @@ class FlaxWMT:
             logits, labels).mean()
 
     def run(self, question):
-        """Its outputs by name; padding's own vectors are masked.
-
-        Padding attends to everything there, and to what is not padding here.
-        """
+        """Its outputs by name."""
         found = {name: np.asarray(value) for name, value in self._run(
             self.weights, *self._inputs(question)).items()}
-        hidden = np.broadcast_to((question.source == PADDING)[..., None],
-                                 found["encoded"].shape)
-        return {**found, "encoded": np.ma.array(found["encoded"],
-                                                mask=hidden)}
+        return {**found, "encoded": question.seen(found["encoded"])}
 
     @staticmethod
     def _inputs(question):

@@ -75,7 +75,7 @@ def prove(dialect, original_class, seed, engines):
 
     def found(port, kind, name, actual, expected, limit=FLOAT64_LIMIT,
               scale=None):
-        if isinstance(expected, np.ma.MaskedArray):  # see FlaxWMT.run
+        if isinstance(expected, np.ma.MaskedArray):  # see Asked.seen
             actual, expected = (np.asarray(actual)[~expected.mask],
                                 expected.compressed())
         difference = compare(np.asarray(actual, np.float64),

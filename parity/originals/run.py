@@ -22,12 +22,14 @@ ORIGINALS = {
     "keras_hub": ("keras_hub", "keras_hub", "KerasHub"),
     "whisper": ("transformers", "whisper", "Whisper"),
     "tutorial": ("annalog", "tutorial", "Tutorial"),
+    "fairseq": ("fairseq", "fairseq", "Fairseq"),
     "flax_wmt": ("wmt", "flax_wmt", "FlaxWMT"),
 }
 
 #: How the others are had than by the extra peers.
 APART = {"keras_hub": "install the extra peers-keras",
          "annalog": "pip install --no-deps annalog",
+         "fairseq": "set PYTHONPATH to a clone of facebookresearch/fairseq",
          "wmt": "set PYTHONPATH to the folder examples of a clone of "
                 "google/flax, and install the extra jax"}
 
@@ -35,7 +37,7 @@ APART = {"keras_hub": "install the extra peers-keras",
 SEARCHED = {
     name: ORIGINALS[name]
     for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper",
-                 "flax_wmt")}
+                 "fairseq", "flax_wmt")}
 
 #: The ports that are proved under their compiler, and from which model on.
 COMPILED, EAGER = ("jax",), 1

@@ -3,7 +3,8 @@
 Small models are drawn as for the other proofs, and for each an end that its
 answers have at various places. Tokens of all W hypotheses are compared to the
 last one, scores to the limit of float32, in which transformers keep them. A
-row that the reference decided by less than NEAR is left out and counted.
+row that the reference decided by less than NEAR is left out and counted, and
+so is one that the original ends by a rule that no search here has.
 """
 
 import dataclasses
@@ -30,7 +31,7 @@ class SearchRow:
 
     Attributes:
         name: of the search.
-        rows, ended, near: how many inputs, how many of their best answers end
+        rows, ended, left_out: how many inputs, how many of their best answers end
             before the greatest length, and how many are left out.
         different: in how many rows tokens are not the original's.
         error: the largest relative error of a score.
@@ -42,7 +43,7 @@ class SearchRow:
     name: str
     rows: int
     ended: int
-    near: int
+    left_out: int
     different: int
     error: float
 
@@ -100,6 +101,8 @@ def search(dialect, original_class, seed, engines, rows=10, asked=None):
         heard = margins(*reference, question, settings)
         clear = heard["margins"] > (
             NEAR_FLOAT64 if original.casts else NEAR)
+        if scores is not None:  # one that is no number is left out
+            clear &= ~np.isnan(scores.reshape(len(clear), -1)).any(axis=1)
         finite = np.isfinite(heard["scores"][clear])
         for port, engine in engines.items():
             found = engine.generate(models[port], question, settings)
@@ -128,7 +131,8 @@ def an_end(reference, dialect, config, question, prompt):
     but not first in most.
     """
     vocab = config.target_vocab
-    begin = config.pad_id if prompt == 1 else (config.pad_id + 1) % vocab
+    padded = prompt == 1 and not config.position_padding
+    begin = config.pad_id if padded else (config.pad_id + 1) % vocab
     words = {"decoder_start_token_id": begin, "bos_token_id": begin,
              "pad_token_id": config.pad_id, "max_new_tokens": MOST}
     others = [token for token in range(vocab) if token != config.pad_id]

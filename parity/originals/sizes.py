@@ -29,6 +29,15 @@ class Asked:
     pad_id: int
     types: np.ndarray | None = None
 
+    def seen(self, vectors):
+        """A source's vectors [B S D], those of padding masked.
+
+        What padding attends to, and is, nothing reads; each has its own.
+        """
+        hidden = (self.source == self.pad_id)[..., None]
+        return np.ma.array(vectors, mask=np.broadcast_to(
+            hidden, vectors.shape))
+
 
 def described(dialect, seed, widths=(4, 6, 8, 10), **fixed):
     """A small model in the dialect's own words.

@@ -92,7 +92,7 @@ def _fewer(findings, dialect, port):
 
 
 #: What is said of a dialect's searches, before a column a port.
-SEARCHED = ("dialect", "models", "inputs", "searches", "ended", "near a tie")
+SEARCHED = ("dialect", "models", "inputs", "searches", "ended", "left out")
 
 
 def search_rows(searches):
@@ -113,14 +113,14 @@ def search_rows(searches):
         lines.append([
             dialect, str(len({one.seed for one in first})), str(inputs),
             str(asked), f"{sum(one.ended for one in first) / asked:.0%}",
-            str(sum(one.near for one in first)), *(
+            str(sum(one.left_out for one in first)), *(
                 _equal(by[port]) for port in ports)])
     return lines, ports
 
 
 def _equal(rows):
     """How many rows of one port are the original's, in words."""
-    count = sum(one.rows - one.near for one in rows)
+    count = sum(one.rows - one.left_out for one in rows)
     different = sum(one.different for one in rows)
     if not rows:
         return ""
