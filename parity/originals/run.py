@@ -24,11 +24,14 @@ ORIGINALS = {
     "tutorial": ("annalog", "tutorial", "Tutorial"),
     "fairseq": ("fairseq", "fairseq", "Fairseq"),
     "flax_wmt": ("wmt", "flax_wmt", "FlaxWMT"),
+    "t2t": ("tensor2tensor", "t2t", "T2T"),
 }
 
 #: How the others are had than by the extra peers.
 APART = {"keras_hub": "install the extra peers-keras",
          "annalog": "pip install --no-deps annalog",
+         "tensor2tensor": "set PYTHONPATH to a clone of tensorflow/"
+                          "tensor2tensor, and install the extra keras",
          "fairseq": "set PYTHONPATH to a clone of facebookresearch/fairseq",
          "wmt": "set PYTHONPATH to the folder examples of a clone of "
                 "google/flax, and install the extra jax"}
@@ -37,7 +40,7 @@ APART = {"keras_hub": "install the extra peers-keras",
 SEARCHED = {
     name: ORIGINALS[name]
     for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper",
-                 "fairseq", "flax_wmt")}
+                 "fairseq", "flax_wmt", "t2t")}
 
 #: The ports that are proved under their compiler, and from which model on.
 COMPILED, EAGER = ("jax",), 1
