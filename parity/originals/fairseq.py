@@ -5,12 +5,11 @@ import dataclasses
 import functools
 import importlib
 import os
-import sys
 from unittest import mock
 
 import numpy as np
 
-from parity.originals import sizes
+from parity.originals import clones, sizes
 from parity.originals.torch_model import TorchModel
 from parity.originals.unrounded import unrounded
 
@@ -43,17 +42,13 @@ def modules():
         own = kind.__module__.partition(".")[0] == "fairseq"
         return made(kind, **words, **({"unsafe_hash": True} if own else {}))
 
-    with (mock.patch.dict(sys.modules, {
-            name: mock.MagicMock() for name in STAND_INS}),
+    with (clones.without(*STAND_INS),
           mock.patch.object(dataclasses, "dataclass", hashed),
           mock.patch.object(os, "listdir", lambda folder: [])):
         found = [importlib.import_module(f"fairseq.{name}")
                  for name in MODULES]
         utils = importlib.import_module("fairseq.utils")
-        kept = {name: module for name, module in sys.modules.items()
-                if name not in STAND_INS}
-    sys.modules.update(kept)
-    utils.safe_getattr = getattr  # of a configuration that is none of omegaconf
+    vars(utils).update(safe_getattr=getattr)  # of what is not omegaconf's
     return found
 
 
@@ -95,8 +90,8 @@ class Fairseq(TorchModel):
         for number in range(described["vocab_size"] - SPECIAL):
             self.words.add_symbol(f"word{number}")
         self.model = models.TransformerModelBase.build_model(
-            configuration(described), argparse.Namespace(source_dictionary=self.words,
-                                       target_dictionary=self.words))
+            configuration(described), argparse.Namespace(
+                source_dictionary=self.words, target_dictionary=self.words))
         self.model.double().eval()
         for part in self.model.modules():
             if isinstance(part, positions.SinusoidalPositionalEmbedding):

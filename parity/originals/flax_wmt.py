@@ -31,7 +31,7 @@ def modules():
     jax.config.update("jax_enable_x64", True)
     models, decode = (importlib.import_module(f"wmt.{name}")
                       for name in ("models", "decode"))
-    models.jnp = _Unrounded()
+    vars(models).update(jnp=_Unrounded())
     return models, decode
 
 

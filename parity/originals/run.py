@@ -10,7 +10,7 @@ from parity.originals.compiled import Compiled, compile_quickly
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
-#: Dialect -> what has to be installed, and the file and class of its model.
+#: Dialect -> the modules that are needed, and the file and class of its model.
 ORIGINALS = {
     "hf_marian": ("transformers", "hugging_face", "HuggingFace"),
     "bart": ("transformers", "hugging_face", "HuggingFace"),
@@ -22,19 +22,21 @@ ORIGINALS = {
     "keras_hub": ("keras_hub", "keras_hub", "KerasHub"),
     "whisper": ("transformers", "whisper", "Whisper"),
     "tutorial": ("annalog", "tutorial", "Tutorial"),
-    "fairseq": ("fairseq", "fairseq", "Fairseq"),
-    "flax_wmt": ("wmt", "flax_wmt", "FlaxWMT"),
-    "t2t": ("tensor2tensor", "t2t", "T2T"),
+    "fairseq": ("fairseq torch", "fairseq", "Fairseq"),
+    "flax_wmt": ("wmt flax", "flax_wmt", "FlaxWMT"),
+    "t2t": ("tensor2tensor tensorflow", "t2t", "T2T"),
 }
 
 #: How the others are had than by the extra peers.
 APART = {"keras_hub": "install the extra peers-keras",
          "annalog": "pip install --no-deps annalog",
-         "tensor2tensor": "set PYTHONPATH to a clone of tensorflow/"
-                          "tensor2tensor, and install the extra keras",
+         "flax": "install the extra jax",
+         "tensorflow": "install the extra keras",
          "fairseq": "set PYTHONPATH to a clone of facebookresearch/fairseq",
+         "tensor2tensor": "set PYTHONPATH to a clone of tensorflow/"
+                          "tensor2tensor",
          "wmt": "set PYTHONPATH to the folder examples of a clone of "
-                "google/flax, and install the extra jax"}
+                "google/flax"}
 
 #: The same, of dialects whose searches are compared.
 SEARCHED = {
@@ -54,10 +56,11 @@ def original(name, originals=ORIGINALS):
     """
     if name not in originals:
         return f"{name} has no library that can run here; it is read alone"
-    need, file, kind = originals[name]
-    if importlib.util.find_spec(need) is None:
-        return (f"{name} needs {need}: "
-                + APART.get(need, "install the extra peers"))
+    needs, file, kind = originals[name]
+    for need in needs.split():
+        if importlib.util.find_spec(need) is None:
+            return (f"{name} needs {need}: "
+                    + APART.get(need, "install the extra peers"))
     return getattr(importlib.import_module(f"parity.originals.{file}"), kind)
 
 

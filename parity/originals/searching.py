@@ -31,8 +31,8 @@ class SearchRow:
 
     Attributes:
         name: of the search.
-        rows, ended, left_out: how many inputs, how many of their best answers end
-            before the greatest length, and how many are left out.
+        rows, ended, left_out: how many inputs, how many of their best answers
+            end before the greatest length, and how many are left out.
         different: in how many rows tokens are not the original's.
         error: the largest relative error of a score.
     """

@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from parity.originals import sizes
+from parity.originals import clones, sizes
 
 #: What it imports for other models, and a Transformer does not use.
 STAND_INS = ("tensorflow_addons", "tf_slim", "tensorflow_probability")
@@ -68,21 +68,17 @@ def modules():
         "tensor2tensor.models")
     models.__path__ = [str(folder / "models")]
     estimator = mock.MagicMock(ModeKeys=MODES)
-    with (mock.patch.dict(sys.modules, {
-            name: mock.MagicMock() for name in STAND_INS}),
-          mock.patch.object(tf, "estimator", estimator, create=True)):
+    with clones.without(*STAND_INS), mock.patch.object(
+            tf, "estimator", estimator, create=True):
         found = [importlib.import_module(f"tensor2tensor.{name}")
                  for name in MODULES]
-        kept = {name: module for name, module in sys.modules.items()
-                if name not in STAND_INS}
-    sys.modules.update(kept)
     double = _Double(tf)
-    for name, module in kept.items():
+    for name, module in sys.modules.items():
         if name.startswith("tensor2tensor.") and hasattr(module, "tf"):
-            module.tf = double
-    layers = types.SimpleNamespace(
-        Dense=functools.partial(core.Dense, dtype=tf.float64))
-    kept["tensor2tensor.layers.common_layers"].layers = lambda: layers
+            vars(module).update(tf=double)
+    dense = functools.partial(core.Dense, dtype=tf.float64)
+    vars(sys.modules["tensor2tensor.layers.common_layers"]).update(
+        layers=lambda: types.SimpleNamespace(Dense=dense))
     return tf, *found
 
 
@@ -149,12 +145,14 @@ class T2T:
 
     @contextlib.contextmanager
     def _graph(self, mode):
-        """Within this, a new graph with a model, in which weights are float64.
+        """Within this, a new graph: the ids of a source, and a model.
+
+        Weights are float64.
         """
-        with self.tf.Graph().as_default(), self.tf.variable_scope(
-                "", dtype=self.tf.float64):
-            source = self.tf.placeholder(self.tf.int32, [None, None])
-            yield source, self.models.Transformer(self.hparams, mode, self.problem)
+        tf = self.tf
+        with tf.Graph().as_default(), tf.variable_scope("", dtype=tf.float64):
+            yield tf.placeholder(tf.int32, [None, None]), (
+                self.models.Transformer(self.hparams, mode, self.problem))
 
     def _variables(self):
         """The variables of a graph by name."""

@@ -1,9 +1,9 @@
 """A library's casts to float32, made to do nothing.
 
-T5, Llama and fairseq compute their norms, softmax and rotation in float32 whatever the
-model is in. A sum in float32 depends on its order, so that two sound
-implementations then differ by 1e-7. Without the casts all the rest is compared
-in float64.
+T5, Llama and fairseq compute their norms, softmax or rotation in float32
+whatever the model is in. A sum in float32 depends on its order, so that two
+sound implementations then differ by 1e-7. Without the casts all the rest is
+compared in float64.
 """
 
 import contextlib
