@@ -79,6 +79,7 @@ class Fairseq(TorchModel):
     #: How searches are asked, see ``searching.every``.
     BEAMS, RULES = range(2, 9), ((None, 1.0), (None, 0.6))
 
+    #: That its casts to float32 are taken out.
     casts = True
     searched = staticmethod(lambda config: config)
 

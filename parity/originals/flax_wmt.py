@@ -48,6 +48,7 @@ class FlaxWMT:
     #: How searches are asked, see ``searching.every``.
     BEAMS, RULES = range(2, 9), ((None, 0.6), (None, 1.0))
 
+    #: That its casts to float32 are taken out.
     casts = True
 
     provable = staticmethod(lambda dialect: dialect)

@@ -95,6 +95,7 @@ class T2T:
     #: How searches are asked, see ``searching.every``.
     BEAMS, RULES = range(2, 9), ((None, 0.6), (None, 1.0))
 
+    #: That its casts to float32 are taken out.
     casts = True
 
     @staticmethod
