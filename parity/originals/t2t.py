@@ -209,7 +209,14 @@ class T2T:
     # Searches
 
     def question(self, seed, rows):
-        """Ids [B S] of inputs."""
+        """Ids [B S] of inputs; padding's row becomes zeros.
+
+        Padding may be an answer, and is read as zeros there, here as its row.
+        """
+        table = next(name for name in self.weights
+                     if name.endswith("shared/weights_0"))
+        rest = np.arange(len(self.weights[table]))[:, None] != PADDING
+        self.load({table: self.weights[table] * rest})
         return sizes.sources(self.vocab, PADDING, seed, rows)
 
     def search(self, question, words):

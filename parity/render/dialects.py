@@ -314,4 +314,5 @@ end, which counts its log p there and is left to the caller: a row with such a
 hypothesis is left out, which most of its are that are left out. By the rule of
 Hugging Face, by which a better one puts out one that has finished, 95
 hypotheses of the 184 rows that are left would be others. T2T is asked for all
-W, so that it does not stop at the best finished one."""
+W, so that it does not stop at the best finished one, and padding's row of its
+table is zeros here, as which T2T reads padding that it has answered."""
