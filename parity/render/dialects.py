@@ -311,8 +311,8 @@ here too, so that 1e-10 is near. Each dialect's search is said below.
 fairseq, Flax's example and T2T search by their own code, in float64, with beams
 of 2 to 8 and two length penalties. At the greatest length fairseq forces an
 end, which counts its log p there and is left to the caller: a row with such a
-hypothesis is left out, which most of its are that are left out. By the rule of
-Hugging Face, by which a better one puts out one that has finished, 95
-hypotheses of the 184 rows that are left would be others. T2T is asked for all
-W, so that it does not stop at the best finished one, and padding's row of its
-table is zeros here, as which T2T reads padding that it has answered."""
+hypothesis is left out too. By the rule of Hugging Face, by which a better one
+puts out one that has finished, 95 hypotheses of the 184 rows that are left
+would be others. T2T is asked for all W, so that it does not stop at the best
+finished one, and padding's row of its table is zeros here, as which T2T reads
+padding that it has answered."""
