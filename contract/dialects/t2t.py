@@ -55,6 +55,8 @@ T2T = Dialect(
         "that it is 3e-5 apart within 256 positions, 6e-4 within 5000.",
         "Attention has no biases.",
         "The decoder begins with a vector of zeros, not with a token.",
+        "Padding in a target is a vector of zeros there, here its row of the "
+        "table.",
         "A row of a table of target languages is added to the source; it is "
         "kept apart here.",
     ),

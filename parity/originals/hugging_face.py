@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 
+from parity.originals import sizes
 from parity.originals.torch_model import TorchModel
 from parity.originals.unrounded import unrounded
 
@@ -41,6 +42,10 @@ class HuggingFace(TorchModel):
         described: what its ``config.json`` would say.
     """
 
+    #: How searches are asked, see ``searching.every``.
+    BEAMS = range(1, 9)
+    RULES = ((True, 1.0), (False, 1.0), ("never", 0.6))
+
     def __init__(self, dialect, described):
         import torch
         import transformers
@@ -72,14 +77,9 @@ class HuggingFace(TorchModel):
 
     def question(self, seed, rows):
         """Ids [B S] of inputs; a decoder's are prompts without padding."""
-        config, draw = self.model.config, np.random.default_rng([17, seed])
-        length = int(draw.integers(2, 6))
-        ids = draw.integers(0, config.vocab_size - 1, (rows, length))
-        ids += ids >= config.pad_token_id
-        if config.is_encoder_decoder:
-            for row in ids[1:]:
-                row[int(draw.integers(1, length + 1)):] = config.pad_token_id
-        return ids
+        config = self.model.config
+        return sizes.sources(config.vocab_size, config.pad_token_id, seed,
+                             rows, padded=config.is_encoder_decoder)
 
     def searched(self, config):
         """Our configuration of a search's model."""

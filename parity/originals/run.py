@@ -10,7 +10,7 @@ from parity.originals.compiled import Compiled, compile_quickly
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
-#: Dialect -> what has to be installed, and the file and class of its model.
+#: Dialect -> the modules that are needed, and the file and class of its model.
 ORIGINALS = {
     "hf_marian": ("transformers", "hugging_face", "HuggingFace"),
     "bart": ("transformers", "hugging_face", "HuggingFace"),
@@ -22,16 +22,27 @@ ORIGINALS = {
     "keras_hub": ("keras_hub", "keras_hub", "KerasHub"),
     "whisper": ("transformers", "whisper", "Whisper"),
     "tutorial": ("annalog", "tutorial", "Tutorial"),
+    "fairseq": ("fairseq torch", "fairseq", "Fairseq"),
+    "flax_wmt": ("wmt flax", "flax_wmt", "FlaxWMT"),
+    "t2t": ("tensor2tensor tensorflow", "t2t", "T2T"),
 }
 
-#: How the others are installed than by the extra peers.
-APART = {"keras_hub": "the extra peers-keras",
-         "annalog": "it by pip install --no-deps annalog"}
+#: How the others are had than by the extra peers.
+APART = {"keras_hub": "install the extra peers-keras",
+         "annalog": "pip install --no-deps annalog",
+         "flax": "install the extra jax",
+         "tensorflow": "install the extra keras",
+         "fairseq": "set PYTHONPATH to a clone of facebookresearch/fairseq",
+         "tensor2tensor": "set PYTHONPATH to a clone of tensorflow/"
+                          "tensor2tensor",
+         "wmt": "set PYTHONPATH to the folder examples of a clone of "
+                "google/flax"}
 
 #: The same, of dialects whose searches are compared.
 SEARCHED = {
     name: ORIGINALS[name]
-    for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper")}
+    for name in ("hf_marian", "bart", "gpt2", "t5", "llama", "whisper",
+                 "fairseq", "flax_wmt", "t2t")}
 
 #: The ports that are proved under their compiler, and from which model on.
 COMPILED, EAGER = ("jax",), 1
@@ -54,10 +65,11 @@ def original(name, originals=ORIGINALS):
         return missing() or proof
     if name not in originals:
         return f"{name} has no library that can run here; it is read alone"
-    need, file, kind = originals[name]
-    if importlib.util.find_spec(need) is None:
-        return (f"{name} needs {need}: install "
-                + APART.get(need, "the extra peers"))
+    needs, file, kind = originals[name]
+    for need in needs.split():
+        if importlib.util.find_spec(need) is None:
+            return (f"{name} needs {need}: "
+                    + APART.get(need, "install the extra peers"))
     return getattr(importlib.import_module(f"parity.originals.{file}"), kind)
 
 

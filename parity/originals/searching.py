@@ -3,7 +3,8 @@
 Small models are drawn as for the other proofs, and for each an end that its
 answers have at various places. Tokens of all W hypotheses are compared to the
 last one, scores to the limit of float32, in which transformers keep them. A
-row that the reference decided by less than NEAR is left out and counted.
+row that the reference decided by less than NEAR is left out and counted, and
+so is one that the original ends by a rule that no search here has.
 """
 
 import dataclasses
@@ -23,12 +24,6 @@ NEAR, NEAR_FLOAT64 = 1e-5, 1e-10
 #: The most tokens of an answer.
 MOST = 12
 
-#: (early_stopping, length_penalty), which beams take in turn.
-RULES = ((True, 1.0), (False, 1.0), ("never", 0.6))
-
-#: (beam, early_stopping, length_penalty) of few searches; 1 is greedy.
-FEW = ((1, False, 1.0), (2, True, 1.0), (3, False, 1.0), (4, "never", 0.6))
-
 
 @dataclasses.dataclass(frozen=True)
 class SearchRow:
@@ -36,8 +31,8 @@ class SearchRow:
 
     Attributes:
         name: of the search.
-        rows, ended, near: how many inputs, how many of their best answers end
-            before the greatest length, and how many are left out.
+        rows, ended, left_out: how many inputs, how many of their best answers
+            end before the greatest length, and how many are left out.
         different: in how many rows tokens are not the original's.
         error: the largest relative error of a score.
     """
@@ -48,7 +43,7 @@ class SearchRow:
     name: str
     rows: int
     ended: int
-    near: int
+    left_out: int
     different: int
     error: float
 
@@ -58,11 +53,18 @@ class SearchRow:
         return not self.different and self.error < NEAR
 
 
-def every(seed):
-    """Greedy search, and a beam of each width; at another seed others' rules.
+def every(original_class, seed):
+    """The searches of a model: (beam, early_stopping, length_penalty) each.
+
+    The original's class names its BEAMS, of which 1 is greedy search, and its
+    RULES, (early_stopping, length_penalty) each, of which the first is None
+    where the original has one rule. Beams take them in turn, at another seed
+    others.
     """
-    return ((1, False, 1.0), *(
-        (beam, *RULES[(beam + seed) % len(RULES)]) for beam in range(2, 9)))
+    rules = original_class.RULES
+    return tuple((1, False, 1.0) if beam == 1
+                 else (beam, *rules[(beam + seed) % len(rules)])
+                 for beam in original_class.BEAMS)
 
 
 def search(dialect, original_class, seed, engines, rows=10, asked=None):
@@ -74,7 +76,7 @@ def search(dialect, original_class, seed, engines, rows=10, asked=None):
         seed: from which sizes, weights and inputs follow.
         engines: port -> engine, the reference's as "numpy".
         rows: how many inputs.
-        asked: as FEW; every beam's by default.
+        asked: which searches, as ``every`` has them; all by default.
     """
     dialect = original_class.provable(dialect)
     described = sizes.described(dialect, seed, **original_class.DRAWN)
@@ -91,14 +93,16 @@ def search(dialect, original_class, seed, engines, rows=10, asked=None):
     generation = words_of(
         dialect, seed, config.pad_id,
         an_end(reference, dialect, config, question, prompt))
-    for beam, rule, alpha in asked or every(seed):
-        words = {**generation, "num_beams": beam, "early_stopping": rule,
-                 "length_penalty": alpha}
+    for beam, rule, alpha in asked or every(original_class, seed):
+        words = {**generation, "num_beams": beam, "length_penalty": alpha} | (
+            {} if rule is None else {"early_stopping": rule})
         tokens, scores = original.search(question, words)
         settings = searches.settings(dialect, {}, words, prompt)
         heard = margins(*reference, question, settings)
         clear = heard["margins"] > (
             NEAR_FLOAT64 if original.casts else NEAR)
+        if scores is not None:  # one that is no number is left out
+            clear &= ~np.isnan(scores.reshape(len(clear), -1)).any(axis=1)
         finite = np.isfinite(heard["scores"][clear])
         for port, engine in engines.items():
             found = engine.generate(models[port], question, settings)
@@ -106,13 +110,18 @@ def search(dialect, original_class, seed, engines, rows=10, asked=None):
                 found["tokens"], tokens))
             apart = np.any(ours != theirs, axis=-1)
             yield SearchRow(
-                dialect.name, seed, port, f"beam {beam}, {rule}, {alpha}",
-                rows, int(np.sum(whole(heard["tokens"], settings)[:, 0, -1]
-                                 < 0)),
+                dialect.name, seed, port, _named(beam, rule, alpha), rows,
+                int(np.sum(whole(heard["tokens"], settings)[:, 0, -1] < 0)),
                 int(np.sum(~clear)), int(np.sum(apart)),
                 0.0 if scores is None or not finite.any() else relative_error(
                     found["scores"][clear][finite],
                     scores.reshape(len(clear), -1)[clear][finite])[0])
+
+
+def _named(beam, rule, alpha):
+    """A search in words."""
+    return ", ".join(f"{word}" for word in (f"beam {beam}", rule, alpha)
+                     if word is not None)
 
 
 def an_end(reference, dialect, config, question, prompt):
@@ -122,14 +131,15 @@ def an_end(reference, dialect, config, question, prompt):
     but not first in most.
     """
     vocab = config.target_vocab
-    begin = config.pad_id if prompt == 1 else (config.pad_id + 1) % vocab
+    padded = prompt == 1 and not config.position_padding
+    begin = config.pad_id if padded else (config.pad_id + 1) % vocab
     words = {"decoder_start_token_id": begin, "bos_token_id": begin,
              "pad_token_id": config.pad_id, "max_new_tokens": MOST}
     others = [token for token in range(vocab) if token != config.pad_id]
     written = reference[0].generate(
         reference[1], question, searches.settings(
             dialect, {}, {**words, "eos_token_id": others[0]}, prompt
-        ).replace(min_tokens=MOST))["tokens"][:, 0, 1:]
+        ).replace(method="greedy", min_tokens=MOST))["tokens"][:, 0, 1:]
     counts = [(np.sum((written[:, 1:] == token).any(axis=1))
                - np.sum(written[:, 0] == token), token) for token in others]
     return {**words, "eos_token_id": int(max(counts)[1])}

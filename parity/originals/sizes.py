@@ -29,6 +29,15 @@ class Asked:
     pad_id: int
     types: np.ndarray | None = None
 
+    def seen(self, vectors):
+        """A source's vectors [B S D], those of padding masked.
+
+        What padding attends to, and is, nothing reads; each has its own.
+        """
+        hidden = (self.source == self.pad_id)[..., None]
+        return np.ma.array(vectors, mask=np.broadcast_to(
+            hidden, vectors.shape))
+
 
 def described(dialect, seed, widths=(4, 6, 8, 10), **fixed):
     """A small model in the dialect's own words.
@@ -89,6 +98,17 @@ def question(config, seed):
                      types if segments else None)
     return Asked(None if stacks == "decoder" else source, target[:, :-1],
                  target[:, 1:], config.pad_id)
+
+
+def sources(vocab, pad_id, seed, rows, padded=True):
+    """Ids [B S] of the inputs of a search, padded at the right."""
+    draw: typing.Any = np.random.default_rng([17, seed])
+    length = int(draw.integers(2, 6))
+    ids = draw.integers(0, vocab - 1, (rows, length))
+    ids += ids >= pad_id
+    for row in ids[1:] if padded else ():
+        row[int(draw.integers(1, length + 1)):] = pad_id
+    return ids
 
 
 def asked(config, seed):

@@ -92,7 +92,7 @@ def _fewer(findings, dialect, port):
 
 
 #: What is said of a dialect's searches, before a column a port.
-SEARCHED = ("dialect", "models", "inputs", "searches", "ended", "near a tie")
+SEARCHED = ("dialect", "models", "inputs", "searches", "ended", "left out")
 
 
 def search_rows(searches):
@@ -113,14 +113,14 @@ def search_rows(searches):
         lines.append([
             dialect, str(len({one.seed for one in first})), str(inputs),
             str(asked), f"{sum(one.ended for one in first) / asked:.0%}",
-            str(sum(one.near for one in first)), *(
+            str(sum(one.left_out for one in first)), *(
                 _equal(by[port]) for port in ports)])
     return lines, ports
 
 
 def _equal(rows):
     """How many rows of one port are the original's, in words."""
-    count = sum(one.rows - one.near for one in rows)
+    count = sum(one.rows - one.left_out for one in rows)
     different = sum(one.different for one in rows)
     if not rows:
         return ""
@@ -240,18 +240,23 @@ out, and with them a stored answer is held to the limit of float32. BERT is
 compared with its head, on tokens that are not padding. Whisper's two
 convolutions are computed in NumPy, and from there on it is proved. The
 tutorial's classes are those of the package annalog, their √d and √d_k not
-rounded. T2T is read, not run. JAX compiles each operation for each shape, about
-500 a model; from the second model on it is therefore compiled as a whole, under
-`jit`, and its training step is that of the fast form; XLA is asked to compile
-quickly. Behind an error stands how many models a port was compared
-on, where they were fewer; a cell without one was not compared.
+rounded. JAX compiles each operation for each shape, about 500 a model; from the
+second model on it is therefore compiled as a whole, under `jit`, and its
+training step is that of the fast form; XLA is asked to compile quickly. Behind
+an error stands how many models a port was compared on, where they were fewer; a
+cell without one was not compared.
 
-The code of fairseq, as its repository had it in September 2025, and that of
-Flax's example ran beside all four on 25 November 2026, over 20 models each. Of
-fairseq outputs were within 3e-15, gradients 5e-12, a training step 4e-16, ours
-in theirs 8e-16, with its table of positions rounded as ours is, and without the
-cast of its last softmax to float32; of Flax 1e-15, 4e-14, 6e-16 and 1e-15,
-without the cast of its last vectors.
+fairseq, Flax's example and T2T run from clones whose folders PYTHONPATH names:
+facebookresearch/fairseq, the examples of google/flax, and
+tensorflow/tensor2tensor; here as of September 2025, July 2026 and April 2023.
+Casts to float32 are taken out: of fairseq that of the softmax whose weights are
+given out, of Flax that of the last vectors, of T2T all. fairseq's table of
+positions is its own formula in float64, then rounded as ours is; T2T's is not
+rounded, and its row of a target language is left out. The vectors of padding,
+which nothing reads, are not compared. Flax's decoder reads the ids that ours
+reads, in place of labels behind padding, which our training would hide. What
+fairseq and T2T import for other models is replaced by stand-ins, and T2T's
+graph has the layers that TensorFlow keeps of its first version.
 
 Each setting of transformers' configurations, and each that its code reads, was
 changed alone, in a small model of each of its dialects: outputs were again the
@@ -323,16 +328,17 @@ and Llama end by any of three ids, BART lets no two or three tokens stand twice.
 A search is one input in one beam. Scores are float32 in transformers: their
 largest error stands beside. Where two candidates are nearer than 1e-5 the row
 is left out, as near a tie. Of T5 and Llama the casts to float32 are taken out
-here too, so that 1e-10 is near. Each dialect's search is said below. T2T's and
-Flax's own code ran beside ours on 23 November 2026, over random models of these
-dialects, with 2 to 5 hypotheses: all W of Flax's on 46 inputs, with scores
-within 3e-16, and all W of T2T's on 60, in float32. fairseq's ran on 25 November
-beside NumPy and PyTorch, on 120 inputs with 2 to 5 hypotheses: all W are equal
-in each of the 207 searches whose hypotheses all end before the greatest length
-and that are near no tie. In 48 of them the rule of Hugging Face, by which a
-better one puts out one that has finished, gives others. Of fairseq the forced
-end, which counts its log p there, is left to the caller, and of T2T that it
-stops at the best finished hypothesis, which changed no best answer of 60.
+here too, so that 1e-10 is near. Each dialect's search is said below.
+
+fairseq, Flax's example and T2T search by their own code, in float64, with beams
+of 2 to 8 and two length penalties. At the greatest length fairseq forces an
+end, which counts its log p there and is left to the caller: a row with such a
+hypothesis is left out too. By the rule of Hugging Face, by which a better one
+puts out one that has finished, 95 hypotheses of the 184 rows that are left
+would be others. T2T is asked for all W, so that it does not stop at the best
+finished one, and padding's row of its table is zeros here, as which T2T reads
+padding that it has answered.
+
 Marian's own decoder is asked for beams of 1 to 6, with the length to the power
 of 0, .6 and 1, one input at a time and ten at once, on models with the norm
 behind; near is there what float32 cannot tell, and with another rule of who may
