@@ -152,6 +152,7 @@ class T2T:
         """
         tf = self.tf
         with tf.Graph().as_default(), tf.variable_scope("", dtype=tf.float64):
+            tf.set_random_seed(0)  # tensorflow: asked for where it is exact
             yield tf.placeholder(tf.int32, [None, None]), (
                 self.models.Transformer(self.hparams, mode, self.problem))
 
