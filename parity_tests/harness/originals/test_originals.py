@@ -138,7 +138,7 @@ def test_a_wrong_epsilon_is_seen():
 def test_what_cannot_run_is_said(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     findings, left_out = run.proved(
-        ["torch_nn", "tutorial", "marian"], [0], ["numpy"])
+        ["torch_nn", "tutorial", "whisper_ct2"], [0], ["numpy"])
     assert findings == []
     assert "install the extra peers" in left_out[0]
     assert "pip install --no-deps annalog" in left_out[1]
