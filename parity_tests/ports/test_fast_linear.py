@@ -5,10 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from contract.generation import GenerationConfig
-from contract.weights import probe_weights
-from parity.check import cases
-
 torch = pytest.importorskip("torch")
 
 #: x's leading axes: none, one row, few, and more than pays.
@@ -95,27 +91,3 @@ def test_only_what_is_asked_for_has_a_gradient(monkeypatch):
         product(x, weight, None).pow(2).sum(), weight, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
-
-
-@pytest.mark.parametrize("changes", (
-    {"tied": "all"}, {"tied": "output", "output_bias": True},
-    {"tied": "none"}), ids=lambda changes: changes["tied"])
-def test_a_long_search_of_one_row_turns_the_table(changes):
-    """It writes what the readable form's does, and leaves the model as it is.
-    """
-    from impl_torch import engine
-    from impl_torch.fast import engine as fast_engine
-    from impl_torch.fast.linear import LONG
-    config = cases.test_size("practical")
-    config = config.replace(source_vocab=config.target_vocab, **changes)
-    settings = GenerationConfig(method="greedy", max_tokens=LONG)
-    source = np.random.default_rng(0).integers(3, config.source_vocab, (1, 7))
-    model, fast = (
-        form.build("transformer", config, probe_weights(config))
-        for form in (engine, fast_engine))
-    projection = fast.projection
-    truth = engine.generate(model, source, settings)
-    found = fast_engine.generate(fast, source, settings)
-    assert fast.projection is projection
-    np.testing.assert_array_equal(found["tokens"], truth["tokens"])
-    np.testing.assert_allclose(found["scores"], truth["scores"], rtol=1e-12)

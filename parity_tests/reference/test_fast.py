@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from contract.config import PRESETS
-from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity.check import cases, training_runs
@@ -13,7 +12,6 @@ from parity.numerics.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
 from reference_numpy.fast import engine as fast_engine
 from reference_numpy.fast.packing import parts
-from reference_numpy.fast.projection import LONG
 
 #: Sums of the same numbers in another order.
 LIMIT = 1e-12
@@ -135,26 +133,3 @@ def test_more_threads_than_rows():
     config = training_runs.configured(cases.test_size("notebook"))
     trainers = pair(config, training_runs.TRAINING, threads=9)
     assert_equal_step(*trainers, *training_runs.batches(config, 1))
-
-
-@pytest.mark.parametrize("changes", (
-    {"tied": "all"}, {"tied": "output", "output_bias": True},
-    {"tied": "all", "output_scale": "root"}, {"tied": "none"}),
-    ids=lambda changes: ", ".join(map(str, changes.values())))
-@pytest.mark.parametrize("method", fast_engine.SEARCHES)
-def test_long_searches_lay_the_table_out_anew(changes, method):
-    """They write what the readable form's do, and leave the model as it is."""
-    config = cases.test_size("practical")
-    config = config.replace(source_vocab=config.target_vocab, **changes)
-    settings = GenerationConfig(method=method, max_tokens=LONG, beam=3)
-    source = np.random.default_rng(0).integers(
-        3, config.source_vocab, (3, 7))
-    model, fast = (
-        form.build("transformer", config, probe_weights(config))
-        for form in (engine, fast_engine))
-    projection = fast.projection
-    truth = engine.generate(model, source, settings)
-    found = fast_engine.generate(fast, source, settings)
-    assert fast.projection is projection
-    np.testing.assert_array_equal(found["tokens"], truth["tokens"])
-    np.testing.assert_allclose(found["scores"], truth["scores"], rtol=LIMIT)
