@@ -1,8 +1,32 @@
 """Old code of a clone, imported without what it asks for beside a model."""
 
 import contextlib
+import functools
 import sys
 from unittest import mock
+
+from contract.errors import InputError
+
+
+def imported(package):
+    """Have a function that imports a clone say it in words where it cannot.
+
+    Whatever stands under the package's name on PYTHONPATH may raise anything.
+    """
+    def wrap(modules):
+        @functools.wraps(modules)
+        def call():
+            try:
+                return modules()
+            except Exception as problem:
+                raise InputError(
+                    f"{package}, as PYTHONPATH has it, cannot be imported: "
+                    f"{type(problem).__name__}, {problem}; set PYTHONPATH to "
+                    "a clone as parity dialects names it.") from problem
+
+        return call
+
+    return wrap
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ SPECIAL, PADDING = 4, 1
 
 
 @functools.cache
+@clones.imported("fairseq")
 def modules():
     """The modules of MODULES, and nothing else of fairseq's many models.
 

@@ -6,7 +6,7 @@ from unittest import mock
 
 import numpy as np
 
-from parity.originals import sizes
+from parity.originals import clones, sizes
 
 #: Padding, with which the decoder begins too.
 PADDING = 0
@@ -21,6 +21,7 @@ class _Unrounded:
 
 
 @functools.cache
+@clones.imported("wmt")
 def modules():
     """The example's modules of its model and of its search.
 

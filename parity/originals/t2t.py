@@ -52,6 +52,7 @@ class _Double:
 
 
 @functools.cache
+@clones.imported("tensor2tensor")
 def modules():
     """TensorFlow as of version 1, and the modules of MODULES.
 

@@ -2,6 +2,9 @@
 
 import dataclasses
 import importlib
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from parity.originals import run, searching, sizes
 from parity.originals.proof import KINDS, prove, random_state
 from parity.render import dialects as tables
 from parity_tests.support.engines import usable
+from parity_tests.support.places import ROOT
 
 
 def original(name, *originals):
@@ -178,3 +182,18 @@ def test_drawn_models_hide_nothing():
         question = sizes.question(config, seed)
         assert (question.target != config.pad_id).all()
         assert (question.source[:, 0] != config.pad_id).all()
+
+
+@pytest.mark.parametrize("name, package", [
+    ("fairseq", "fairseq"), ("flax_wmt", "wmt"), ("t2t", "tensor2tensor")])
+def test_a_clone_that_cannot_be_imported_is_told(name, package, tmp_path):
+    """Another package of its name, in a sentence and with status 2."""
+    (tmp_path / package).mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "parity", "dialects", name, "--prove",
+         "--seeds", "1", "--port", "torch"],
+        cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
+    assert done.returncode == 2
+    assert f"{package}, as PYTHONPATH has it, cannot be imported" in done.stderr
+    assert "Traceback" not in done.stderr
