@@ -1,5 +1,6 @@
 """Marian's own programs, in C++ and float32, run on files in a folder."""
 
+import contextlib
 import pathlib
 import re
 import shutil
@@ -39,6 +40,17 @@ def missing():
     return (f"marian needs the programs {', '.join(PROGRAMS)}, and PATH has "
             f"no {lacking[0]}: build them from github.com/marian-nmt/"
             "marian-dev and put their folder on PATH")
+
+
+@contextlib.contextmanager
+def understood(program):
+    """Within this, what a program printed is read."""
+    try:
+        yield
+    except (ValueError, IndexError, TypeError) as problem:
+        raise InputError(
+            f"{program} printed what Marian's does not ({problem}); see that "
+            "PATH has Marian's own.") from problem
 
 
 class Marian:
@@ -103,11 +115,14 @@ class Marian:
             SCORE, "--model", str(self.model), "--train-sets",
             self._text("source", sources), self._text("target", targets),
             "--word-scores")
-        sums, words = [], []
-        for line in printed.splitlines():
-            total, _, each = line.partition(" ||| WordScores= ")
-            sums.append(float(total))
-            words.append([float(word) for word in each.split()])
+        with understood(SCORE):
+            lines = [line.split(" ||| WordScores= ")
+                     for line in printed.splitlines()]
+            sums = [float(total) for total, _ in lines]
+            words = [[float(word) for word in each.split()]
+                     for _, each in lines]
+            if len(lines) != len(sources):
+                raise ValueError(f"{len(lines)} lines")
         return sums, words
 
     def search(self, sources, beam, alpha, most, batch):
@@ -130,13 +145,16 @@ class Marian:
             "--normalize", str(alpha), FACTOR, str((most - 0.5) / length),
             "--mini-batch", str(batch), "--n-best", "--word-scores")
         found = [[] for _ in sources]
-        for line in printed.splitlines():
-            number, text, each, _, score = (
-                part.strip() for part in line.split("|||"))
-            ids = [int(word.removeprefix("w")) for word in text.split()]
-            count = len(each.removeprefix("WordScores=").split())
-            found[int(number)].append(
-                (ids + [END] * (count - len(ids)), float(score)))
+        with understood(SEARCH):
+            for line in printed.splitlines():
+                number, text, each, _, score = (
+                    part.strip() for part in line.split("|||"))
+                ids = [int(word.removeprefix("w")) for word in text.split()]
+                count = len(each.removeprefix("WordScores=").split())
+                found[int(number)].append(
+                    (ids + [END] * (count - len(ids)), float(score)))
+            if not all(found):
+                raise ValueError("no answer to a source")
         return found
 
     def train(self, sources, targets, *optimizer):
@@ -159,7 +177,8 @@ class Marian:
             "--cost-type", "ce-mean-words", "--normalize-gradient",
             "--clip-norm", "0", "--label-smoothing", "0", "--overwrite",
             "--optimizer", *optimizer)
-        loss = float(re.search(r"Cost ([\d.]+)", log)[1])
+        with understood(TRAIN):
+            loss = float(re.search(r"Cost ([\d.]+)", log)[1])
         with np.load(after) as file:
             arrays = {name: file[name] for name in file.files}
         return loss, MARIAN.read(arrays, self.config)

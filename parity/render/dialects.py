@@ -328,7 +328,8 @@ and Llama end by any of three ids, BART lets no two or three tokens stand twice.
 A search is one input in one beam. Scores are float32 in transformers: their
 largest error stands beside. Where two candidates are nearer than 1e-5 the row
 is left out, as near a tie. Of T5 and Llama the casts to float32 are taken out
-here too, so that 1e-10 is near. Each dialect's search is said below.
+here too, so that 1e-10 is near. Each dialect's search is said below; its W and
+α, which are asked here in turn, are read from its source, not proved.
 
 fairseq, Flax's example and T2T search by their own code, in float64, with beams
 of 2 to 8 and two length penalties. At the greatest length fairseq forces an

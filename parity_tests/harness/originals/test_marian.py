@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import os
 import shutil
 from unittest import mock
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from contract.checkpoints.folder import Checkpoint
+from contract.errors import InputError
 from parity.numerics import dtypes
 from parity.originals import marian, marian_proof, run
 from parity.originals.marian import MARIAN, Marian
@@ -133,7 +135,8 @@ def test_searches(programs, seed):
     assert [one for one in rows if not one.matches] == []
     assert len(rows) == len(asked) * len(engines)
     assert any(one.ended for one in rows)
-    assert sum(one.near for one in rows) < sum(one.rows for one in rows) / 4
+    assert (sum(one.left_out for one in rows)
+            < sum(one.rows for one in rows) / 4)
     assert "5" in tables.search_rows(rows)[0][0]
 
 
@@ -194,3 +197,18 @@ def test_what_is_exported_is_read_by_marian(programs, tmp_path):
         exchange.export(tmp_path / dtype, "marian", tmp_path / f"{dtype} 2")
         shutil.copy(tmp_path / f"{dtype} 2" / exchange.NPZ, one.model)
         assert one.score(pairs.sources, pairs.targets)[0] == sums
+
+
+@pytest.mark.parametrize("script, words", [
+    ("exit 1", "marian-scorer ended with status 1"),
+    ("echo nonsense", "marian-scorer printed what Marian's does not")])
+def test_other_programs_of_these_names_are_told(
+        script, words, monkeypatch, tmp_path):
+    """In a sentence, whatever they do."""
+    for name in marian.PROGRAMS:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(InputError, match=words):
+        run.proved(["marian"], [0], ["numpy"])
