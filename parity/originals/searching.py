@@ -106,9 +106,9 @@ def search(dialect, original_class, seed, engines, rows=10, asked=None):
         finite = np.isfinite(heard["scores"][clear])
         for port, engine in engines.items():
             found = engine.generate(models[port], question, settings)
-            ours, theirs = (whole(each, settings)[clear][finite] for each in (
+            ours, theirs = (whole(each, settings)[clear] for each in (
                 found["tokens"], tokens))
-            apart = np.any(ours != theirs, axis=-1)
+            apart = np.any(finite & np.any(ours != theirs, axis=-1), axis=1)
             yield SearchRow(
                 dialect.name, seed, port, _named(beam, rule, alpha), rows,
                 int(np.sum(whole(heard["tokens"], settings)[:, 0, -1] < 0)),

@@ -33,7 +33,7 @@ class ProjectionWithoutBias(
 PROJECTIONS = {True: Projection, False: ProjectionWithoutBias}
 
 
-def untied(model):
+def turned(model):
     """A model of the same parts, whose projection has a kernel of its own.
 
     Weights that are changed later do not reach it.

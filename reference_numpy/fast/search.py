@@ -9,7 +9,7 @@ import numpy as np
 
 from reference_numpy import sample, search
 from reference_numpy.fast.cache import decode_one, new_cache, reorder
-from reference_numpy.fast.projection import LONG, untied
+from reference_numpy.fast.projection import LONG, turned
 
 
 class Search(search.Search):
@@ -21,7 +21,7 @@ class Search(search.Search):
 
     def __init__(self, model, source, settings, rows):
         if model.config.output_tied and settings.max_tokens >= LONG:
-            model = untied(model)
+            model = turned(model)
         super().__init__(model, source, settings.replace(cached=False), rows)
         self.kept, self.written = None, 0
         if settings.cached:  # a source's hypotheses stand side by side
