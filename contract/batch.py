@@ -16,8 +16,8 @@ class Batch:
         source: int64 [B S].
         target: int64 [B T], what the decoder reads.
         source_mask: bool [B 1 1 S]; True where a key is not padding.
-        target_mask: bool [B 1 T T]; True where a key is neither padding nor
-            later than the query.
+        target_mask: bool [B 1 T T]; True where a key is not later than the
+            query and not padding, but the first is always read (R52).
     """
 
     source: np.ndarray
@@ -30,11 +30,11 @@ class Batch:
         """A batch whose masks follow from the ids alone."""
         source, target = np.asarray(source), np.asarray(target)
         length = target.shape[-1]
-        earlier = np.tri(length, dtype=bool)
+        earlier, first = np.tri(length, dtype=bool), np.arange(length) == 0
         return cls(
             source, target,
             (source != pad_id)[:, None, None, :],
-            (target != pad_id)[:, None, None, :] & earlier,
+            (first | (target != pad_id))[:, None, None, :] & earlier,
         )
 
     @classmethod

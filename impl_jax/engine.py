@@ -21,7 +21,7 @@ from contract.weights import check
 from impl_jax import random
 from impl_jax.dropout import draw
 from impl_jax.loss import cross_entropy
-from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.masks import decoder_mask, padding_mask
 from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_jax.parameters import leaves, modules, paths
 from impl_jax.sample import Sample
@@ -257,8 +257,7 @@ def masks(source, target, pad_id, device="cpu"):
     source, target = to_native(source, device), to_native(target, device)
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),
-        "target_mask": to_numpy(padding_mask(target, pad_id)
-                                & causal_mask(target.shape[1])),
+        "target_mask": to_numpy(decoder_mask(target, pad_id)),
     }
 
 

@@ -8,7 +8,7 @@ from contract.dropping import dropping, places
 from impl_jax import random
 from impl_jax.dropout import draw
 from impl_jax.loss import cross_entropy
-from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.masks import decoder_mask, padding_mask
 from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
@@ -21,9 +21,8 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no padding, and no later token
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
+    # [3] target_mask [B 1 T T]: no later token, and no padding but a first
+    target_mask = decoder_mask(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     graph, weights = nnx.split(model)
 

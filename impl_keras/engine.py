@@ -19,7 +19,7 @@ from impl_keras import random
 from impl_keras.dropout import draw
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
-from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.masks import decoder_mask, padding_mask
 from impl_keras.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_keras.parameters import leaves, modules, paths
 from impl_keras.sample import Sample
@@ -312,8 +312,7 @@ def masks(source, target, pad_id, device="cpu"):
     with on(device):
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(padding_mask(target, pad_id)
-                                    & causal_mask(target.shape[1])),
+            "target_mask": to_numpy(decoder_mask(target, pad_id)),
         }
 
 

@@ -7,7 +7,7 @@ from impl_keras import random
 from impl_keras.dropout import draw
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
-from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.masks import decoder_mask, padding_mask
 from impl_keras.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_keras.parameters import leaves, paths
 
@@ -20,9 +20,8 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no padding, and no later token
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
+    # [3] target_mask [B 1 T T]: no later token, and no padding but a first
+    target_mask = decoder_mask(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
 
     def loss_of():  # keras: its backends differentiate functions

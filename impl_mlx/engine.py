@@ -16,7 +16,7 @@ from impl_mlx import random
 from impl_mlx.dropout import draw
 from impl_mlx.gradients import standing_in, weights_of
 from impl_mlx.loss import cross_entropy
-from impl_mlx.masks import causal_mask, padding_mask
+from impl_mlx.masks import decoder_mask, padding_mask
 from impl_mlx.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_mlx.parameters import leaves, modules, paths
 from impl_mlx.sample import Sample
@@ -231,8 +231,7 @@ def masks(source, target, pad_id, device="cpu"):
         source, target = to_native(source, device), to_native(target, device)
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(padding_mask(target, pad_id)
-                                    & causal_mask(target.shape[1])),
+            "target_mask": to_numpy(decoder_mask(target, pad_id)),
         }
 
 

@@ -15,7 +15,7 @@ from contract.weights import check
 from impl_torch import random
 from impl_torch.dropout import draw
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.masks import decoder_mask, padding_mask
 from impl_torch.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_torch.parameters import leaves, modules, paths
 from impl_torch.sample import Sample
@@ -240,11 +240,10 @@ def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, device), to_native(target, device)
     with on(device):
-        causal = causal_mask(target.shape[1])
-    return {
-        "source_mask": to_numpy(padding_mask(source, pad_id)),
-        "target_mask": to_numpy(padding_mask(target, pad_id) & causal),
-    }
+        return {
+            "source_mask": to_numpy(padding_mask(source, pad_id)),
+            "target_mask": to_numpy(decoder_mask(target, pad_id)),
+        }
 
 
 def loss(logits, labels, pad_id, label_smoothing, smoothing, device="cpu"):

@@ -12,3 +12,13 @@ def causal_mask(length):
     """No key later than its query: bool [1 1 T T] (section 3.2.3)."""
     position = torch.arange(length)
     return (position[None, :] <= position[:, None])[None, None]
+
+
+def decoder_mask(tokens, pad_id):
+    """What a target reads of itself: tokens [B T] to bool [B 1 T T].
+
+    No later token and no padding, but always the first: some systems begin a
+    target with padding's id (R52).
+    """
+    begin = torch.arange(tokens.shape[1]) == 0
+    return (padding_mask(tokens, pad_id) | begin) & causal_mask(tokens.shape[1])

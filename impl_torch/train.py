@@ -6,7 +6,7 @@ from contract.dropping import dropping, places
 from impl_torch import random
 from impl_torch.dropout import draw
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.masks import decoder_mask, padding_mask
 from impl_torch.optimizer import OPTIMIZERS, clip_by_global_norm
 from impl_torch.parameters import leaves, paths
 
@@ -19,9 +19,8 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no padding, and no later token
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
+    # [3] target_mask [B 1 T T]: no later token, and no padding but a first
+    target_mask = decoder_mask(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with torch.enable_grad(), dropping(paths(model), drawn):
         output = model(source, read, source_mask, target_mask)

@@ -10,7 +10,7 @@ from contract.weights import check
 from reference_numpy import random
 from reference_numpy.dropout import draw
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
-from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.masks import decoder_mask, padding_mask
 from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
 from reference_numpy.parameters import flatten, leaves, modules, paths
 from reference_numpy.sample import Sample
@@ -222,8 +222,7 @@ def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     return {
         "source_mask": padding_mask(source, pad_id),
-        "target_mask": (padding_mask(target, pad_id)
-                        & causal_mask(target.shape[1])),
+        "target_mask": decoder_mask(target, pad_id),
     }
 
 

@@ -10,7 +10,7 @@ from contract.dropping import dropping, places
 from reference_numpy import random
 from reference_numpy.dropout import draw
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
-from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.masks import decoder_mask, padding_mask
 from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
 from reference_numpy.parameters import flatten, leaves, paths
 
@@ -34,9 +34,8 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no padding, and no later token
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
+    # [3] target_mask [B 1 T T]: no later token, and no padding but a first
+    target_mask = decoder_mask(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with dropping(paths(model), drawn):
         output, cache = model.forward(source, read, source_mask, target_mask)

@@ -89,7 +89,7 @@ class Search(search.Beam):
         last = written - 1
         if self.kept is None:
             read = tokens[:, :-1]
-            mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
+            mask = causal_mask(read.shape[1])
             decoded = self.model.decode(
                 read, self.memory, self.source_mask, mask, None)
             decoded = jax.lax.dynamic_slice_in_dim(decoded, last, 1, axis=1)

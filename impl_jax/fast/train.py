@@ -16,7 +16,7 @@ from impl_jax.fast.dropout import draw
 from impl_jax.fast.loss import cross_entropy
 from impl_jax.fast.packing import Packed, packed_vectors
 from impl_jax.fast.random import fold_in
-from impl_jax.masks import causal_mask, padding_mask
+from impl_jax.masks import decoder_mask, padding_mask
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
@@ -28,8 +28,7 @@ def loss_and_gradients(model, source, target, drawn, both):
     """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
+    target_mask = decoder_mask(read, config.pad_id)
     graph, weights = nnx.split(model)
     if both:
         both = [Packed(*ways, ids.shape)

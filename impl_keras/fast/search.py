@@ -141,7 +141,7 @@ class Search(search.Search):
                 self.pairs, self.source_mask)
         else:
             read = tokens[:, :-1]
-            mask = padding_mask(read, self.pad_id) & causal_mask(read.shape[1])
+            mask = causal_mask(read.shape[1])
             decoded = self.model.decode(
                 read, self.memory, self.source_mask, mask, None)
             decoded = ops.take(decoded, last, axis=1)[:, None]

@@ -12,7 +12,7 @@ from impl_keras.fast.loss import cross_entropy
 from impl_keras.fast.packing import Packed, packed_vectors
 from impl_keras.fast.random import fold_in
 from impl_keras.gradients import value_and_gradients
-from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.masks import decoder_mask, padding_mask
 from impl_keras.parameters import leaves, paths
 
 
@@ -23,8 +23,7 @@ def loss_and_gradients(model, source, target, drawn, both):
     """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
-    target_mask = (padding_mask(read, config.pad_id)
-                   & causal_mask(read.shape[1]))
+    target_mask = decoder_mask(read, config.pad_id)
     if both:
         both = [Packed(*ways, ids.shape)
                 for ways, ids in zip(both, (source, read))]

@@ -13,7 +13,7 @@ from impl_torch.fast import optimizer
 from impl_torch.fast.dropout import draw
 from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
 from impl_torch.fast.packing import packed, packed_vectors
-from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.masks import decoder_mask, padding_mask
 from impl_torch.parameters import leaves, paths
 
 
@@ -78,12 +78,11 @@ class Trainer(train.Trainer):
         read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
             self.model.config, *sources.shape[1:], read.shape[2])
-        causal = causal_mask(read.shape[2])
         loss, gradients = 0, []
         for i, count in enumerate(counts):
             share = count / max(sum(counts), 1)
             inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
-                      padding_mask(read[i], pad_id) & causal)
+                      decoder_mask(read[i], pad_id))
             loss_i, gradients_i = gradients_of(
                 self.model, inputs, labels[i],
                 self.draw(random.fold_in(key, i), shapes),

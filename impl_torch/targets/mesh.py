@@ -30,7 +30,7 @@ from contract.weights import part
 from impl_torch import engine, random, train
 from impl_torch.engine import drawn, to_native, to_numpy
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import causal_mask, padding_mask
+from impl_torch.masks import decoder_mask, padding_mask
 from impl_torch.parameters import leaves, modules, paths
 
 NAME = "torch"
@@ -355,11 +355,10 @@ class MeshTrainer(train.Trainer):
         read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
             self.model.config, *sources.shape[1:], read.shape[2])
-        causal = causal_mask(read.shape[2])
         loss, gradients = 0, [0] * len(self.m)
         for i, share in enumerate(shares):
             inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
-                      padding_mask(read[i], pad_id) & causal)
+                      decoder_mask(read[i], pad_id))
             loss_i, gradients_i = self.engine.loss_and_gradients(
                 self.model, inputs, labels[i],
                 self.draw(random.fold_in(key, i), shapes))

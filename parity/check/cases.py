@@ -92,9 +92,9 @@ def ids(name, batch, length, vocab):
 def padded_batch(config, source=SOURCE, target=TARGET):
     """Five pairs: full, padded right, padded left, no source, both sides.
 
-    A target that is padded on the left has queries that may attend to nothing
-    but padding, and so to nothing; a source of padding alone leaves nothing to
-    cross-attention.
+    All padding is hidden, a target's first token too: where it is padded on the
+    left, some queries attend to nothing. A source of padding alone leaves
+    nothing to cross-attention.
     """
     sources = ids("source", BATCH, source, config.source_ids)
     if config.stacks == "encoder":
@@ -105,7 +105,9 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     sources[2, :source // 3] = targets[2, :target // 3] = pad
     sources[3] = pad
     targets[4, :target // 4] = targets[4, -(target // 4) or target:] = pad
-    return Batch.of_ids(sources, targets, pad)
+    batch = Batch.of_ids(sources, targets, pad)
+    seen = (targets != pad)[:, None, None, :]
+    return dataclasses.replace(batch, target_mask=batch.target_mask & seen)
 
 
 def first_layer(config):

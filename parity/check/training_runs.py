@@ -260,7 +260,7 @@ def varied_batches(config, step, conditions):
             for row in range(3, rows):
                 ids[row, length // row - i - step % 2:] = pad
             pair.append(ids)
-        if step == 3:  # a query that attends to nothing, a row without a label
+        if step == 3:  # nothing to cross-attend to, a row without a label
             pair[0][0] = pad
             pair[1][-1] = pad
         pairs.append(pair)

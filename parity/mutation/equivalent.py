@@ -140,18 +140,17 @@ EQUIVALENT = (
         ALL, "engine.py", "Whether two are equal does not depend on which is "
         "first.", proofs.equality_commutes,
         ('"source_mask": to_numpy(padding_mask(source, pad_id)),',
-         "source, pad_id → pad_id, source"),
-        ('"target_mask": to_numpy(padding_mask(target, pad_id) & causal),',
-         "target, pad_id → pad_id, target"),
-        ('"target_mask": to_numpy(padding_mask(target, pad_id)',
-         "target, pad_id → pad_id, target")),
+         "source, pad_id → pad_id, source")),
     *entries(
         ALL, "train.py", "Whether two are equal does not depend on which is "
         "first.", proofs.equality_commutes,
         ("source_mask = padding_mask(source, config.pad_id)",
-         "source, config.pad_id → config.pad_id, source"),
-        ("target_mask = (padding_mask(read, config.pad_id)",
-         "read, config.pad_id → config.pad_id, read")),
+         "source, config.pad_id → config.pad_id, source")),
+    *entries(
+        ALL, "masks.py", "Whether two are equal does not depend on which is "
+        "first.", proofs.equality_commutes,
+        ("return (padding_mask(tokens, pad_id) | begin) & causal_mask("
+         "tokens.shape[1])", "tokens, pad_id → pad_id, tokens")),
     *entries(
         ALL, "search.py", "Whether two are equal does not depend on which is "
         "first.", proofs.equality_commutes,

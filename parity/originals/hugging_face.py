@@ -73,6 +73,15 @@ class HuggingFace(TorchModel):
         return dataclasses.replace(dialect, fixed={
             **dialect.fixed, **CASTS.get(dialect.name, {})})
 
+    def asked(self, config, seed):
+        """What is asked: of every second, a target that begins with padding.
+
+        No decoder of the library hides what stands first.
+        """
+        behind = seed % 2 and self.model.config.is_encoder_decoder
+        return (sizes.asked_behind_padding if behind else sizes.asked)(
+            config, seed)
+
     # Searches
 
     def question(self, seed, rows):

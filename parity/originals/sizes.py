@@ -10,7 +10,7 @@ from contract.dialects.rows import names_of
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What a model is asked: ids without padding in the target.
+    """What a model is asked: ids, no padding in the target but a begin.
 
     Attributes:
         source: int64 [B S], padded at the right; in a decoder alone None.
@@ -114,6 +114,14 @@ def sources(vocab, pad_id, seed, rows, padded=True):
 def asked(config, seed):
     """The configuration of a proof's model, and what the model is asked."""
     return config, question(config, seed)
+
+
+def asked_behind_padding(config, seed):
+    """As ``asked``, but a target begins with padding's id."""
+    drawn = question(config, seed)
+    target = drawn.target.copy()
+    target[:, 0] = config.pad_id
+    return config, dataclasses.replace(drawn, target=target)
 
 
 def random_arrays(arrays, seed):

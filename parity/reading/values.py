@@ -249,9 +249,8 @@ class Values(Shipped):
         return {
             ("masks", "padding_mask"): [
                 of_all("source_mask", masks, "source_mask")],
-            ("masks", "causal_mask"): [
-                of_all("target_mask", masks, "target_mask",
-                       "together with the padding mask")],
+            ("masks", "decoder_mask"): [
+                of_all("target_mask", masks, "target_mask")],
             ("loss", "cross_entropy"): [of_all(
                 "loss", {c: {"loss": v} for c, v in losses.items()}, "loss")],
             ("loss", "cross_entropy_backward"): [

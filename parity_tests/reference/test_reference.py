@@ -27,7 +27,8 @@ from reference_numpy.feed_forward import ACTIVATIONS, gelu
 from reference_numpy.layer_norm import NORMS
 from reference_numpy.linear import Linear
 from reference_numpy.loss import cross_entropy
-from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.masks import (
+    causal_mask, decoder_mask, padding_mask)
 from reference_numpy.projection import log_softmax
 from reference_numpy.residual import PostNorm, PreNorm
 
@@ -421,6 +422,17 @@ def test_padding_mask(ids):
     mask = padding_mask(np.array([ids]), 0)
     assert mask.shape == (1, 1, 1, len(ids))
     assert mask[0, 0, 0].tolist() == [i != 0 for i in ids]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
+def test_decoder_mask(ids):
+    """The first token is read, padding or not (R52)."""
+    mask = decoder_mask(np.array([ids]), 0)
+    assert mask.shape == (1, 1, len(ids), len(ids)) and mask.dtype == bool
+    for query in range(len(ids)):
+        for key, token in enumerate(ids):
+            assert mask[0, 0, query, key] == (
+                key == 0 or key <= query and token != 0)
 
 
 def test_halves_are_a_permutation_of_interleaved():

@@ -33,7 +33,7 @@ from reference_numpy.dropout import draw
 from reference_numpy.fast.packing import Side, parts
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import BLOCK, Weights, blocks
-from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.masks import decoder_mask, padding_mask
 from reference_numpy.optimizer import OPTIMIZERS
 from reference_numpy.parameters import paths
 
@@ -174,8 +174,7 @@ class Trainer:
         drawn = {module: drawn[path] for module, path
                  in paths(self.model).items() if path in drawn}
         masks = (padding_mask(source, config.pad_id),
-                 padding_mask(read, config.pad_id)
-                 & causal_mask(read.shape[1]))
+                 decoder_mask(read, config.pad_id))
         return Pairs(*sides.values(), labels.ravel()[sides["target"].places],
                      masks, count, drawn)
 

@@ -4,14 +4,15 @@ import numpy as np
 
 from parity.causes.cause import ARRAYS, OTHER, Cause
 from parity.causes.faults.attention import ATTENTION, weighed_by
-from parity.causes.faults.putting import native_of, numpy_of, replaced
+from parity.causes.faults.putting import (
+    module_of, native_of, numpy_of, replaced)
 from parity.causes.formulas import masks
 from parity.causes.formulas.attention import OURS, weighed
 
 
 def causal_by(function):
     """Another causal mask: ``function`` of the right one."""
-    return replaced("engine", "causal_mask", lambda old, port: (
+    return replaced("masks", "causal_mask", lambda old, port: (
         lambda length: native_of(port, np.ascontiguousarray(
             function(numpy_of(port, old(length)))))))
 
@@ -21,6 +22,13 @@ def padding_by(function):
     return replaced("engine", "padding_mask", lambda old, port: (
         lambda tokens, pad_id: native_of(port, np.ascontiguousarray(
             function(numpy_of(port, tokens), pad_id)[:, None, None, :]))))
+
+
+def begin_hidden(old, port):
+    """A decoder's mask that hides a first token that is padding's id."""
+    masks = module_of(port, "masks")
+    return lambda tokens, pad_id: masks.padding_mask(tokens, pad_id) & (
+        masks.causal_mask(tokens.shape[1]))
 
 
 def used_as(function):
@@ -64,6 +72,11 @@ CAUSES = (
        "A query does not attend to its own position.",
        "off by one, the place itself is hidden", masks.without_itself,
        causal_by(masks.without_itself), CAUSAL),
+    Cause("a decoder's mask hides a begin that is padding", "masks",
+          "A target may begin with padding's id, which is read (R52).",
+          put=replaced("engine", "decoder_mask", begin_hidden), **CAUSAL,
+          not_explained="two masks show that keys are hidden, not of which "
+          "ids"),
     of("padding mask's polarity turned round", "True where there is padding.",
        "turned round", masks.inverted, padding_by(
            lambda tokens, pad: tokens == pad), PADDING),

@@ -1,6 +1,7 @@
 """What goes wrong between the steps of a training run."""
 
 from parity.causes.cause import Cause
+from parity.causes.faults.masks import begin_hidden
 from parity.causes.faults.putting import replaced, rewritten, tabled
 
 #: The case in which they are put: a short run, by parity.check.training_runs.
@@ -79,6 +80,9 @@ def _causes():
              "The first step is step 0.",
              in_step('"dropout"), self.step', '"dropout"), self.step - 1'),
              "step 1 loss"),
+            ("a begin that is padding is hidden in training",
+             "A target may begin with padding's id, which is read (R52).",
+             replaced("train", "decoder_mask", begin_hidden), "step 1 loss"),
             ("a seed is cut to 32 bits",
              "Seeds that differ by 2³² are one.",
              in_step("training.seed", "training.seed & 0xFFFFFFFF"),

@@ -170,7 +170,7 @@ def test_what_padding_is_is_not_compared():
 
 
 def test_drawn_models_hide_nothing():
-    """No scale is 1, no bias 0, and no id of the target is padding's."""
+    """No scale is 1, no bias 0, and only a begin of the target is padding."""
     found = sizes.random_arrays({
         "norm.weight": np.ones(5), "norm.bias": np.zeros(5),
         "kernel": np.zeros((3, 4))}, 0)
