@@ -4,8 +4,16 @@ import numpy as np
 
 from parity.causes.cause import BETWEEN
 from parity.causes.explanation import Explanation, give_names, sentence_of
+from parity.causes.expressions import share_dropped
+from parity.matching.values import NEAR
 
 PART, WORKS, IDLE = "module", "at work", "left out"
+
+
+def drops(side):
+    """Whether a module is at work as dropout, which has a name of its own."""
+    return all(seen.floats and share_dropped(seen.x, seen.output, NEAR)
+               for seen in side.seen)
 
 
 def idle(pair, sides):
@@ -21,7 +29,7 @@ def idle(pair, sides):
     handed_on = [all(seen.floats and seen.output.any()
                      and np.array_equal(seen.x, seen.output)
                      for seen in side.seen) for side in sides]
-    if handed_on[0] == handed_on[1]:
+    if handed_on[0] == handed_on[1] or drops(sides[handed_on.index(False)]):
         return None
     words = [IDLE if each else WORKS for each in handed_on]
     told = Explanation(
