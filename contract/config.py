@@ -93,6 +93,8 @@ class TransformerConfig:
             and cosines is rounded once, whatever the model computes in.
         position_padding: whether only tokens that are not padding count, and
             padding has the position 0, all zeros.
+        padding_learns: whether the row of padding's id learns where embeddings
+            read it; False is torch's ``padding_idx``.
         source_max_length: rows of the source's own table; None, max_length.
         embedding_scale: embeddings times √d_model, "root", or "none".
         embedding_norm: whether the sum of embeddings and positions is
@@ -155,6 +157,7 @@ class TransformerConfig:
     position_start: int = 0
     position_rounding: str = "none"
     position_padding: bool = False
+    padding_learns: bool = True
     source_max_length: int | None = None
     embedding_scale: str = "root"
     embedding_norm: bool = False

@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 from flax import nnx
 
@@ -26,15 +27,37 @@ def one(d_model):
 FACTORS = {"root": root, "none": one}
 
 
+def unlearned(config):
+    """The row that learns nothing where it is read: padding's, or none (R9)."""
+    return None if config.padding_learns else config.pad_id
+
+
+class Table(nnx.Embed):
+    """Rows of a table, of which one may learn nothing where it is read."""
+
+    def __init__(self, vocab, d_model, unlearned, *, rngs):
+        super().__init__(
+            vocab, d_model,
+            promote_dtype=as_stored,  # nnx: else loaded float64 turns float32
+            rngs=rngs)
+        self.unlearned = unlearned
+
+    def __call__(self, tokens):
+        """Rows for tokens, int [B T]."""
+        rows = super().__call__(tokens)
+        if self.unlearned is None:
+            return rows
+        return jnp.where((tokens == self.unlearned)[..., None],
+                         jax.lax.stop_gradient(rows), rows)
+
+
 class TokenEmbedding(nnx.Module):
     """Rows of a table, times √d_model or as they are."""
 
     def __init__(self, config, vocab, *, rngs):
         self.factor = FACTORS[config.embedding_scale](config.d_model)
-        self.table = nnx.Embed(
-            vocab, config.d_model,
-            promote_dtype=as_stored,  # nnx: else loaded float64 turns float32
-            rngs=rngs)
+        self.table = Table(
+            vocab, config.d_model, unlearned(config), rngs=rngs)
 
     def __call__(self, tokens):
         """Look up tokens, int [B T]."""

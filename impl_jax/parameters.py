@@ -2,6 +2,7 @@
 
 from flax import nnx
 
+from impl_jax.embedding import Table
 from impl_jax.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_jax.positional import LearnedPositions, UnpaddedPositions
@@ -21,6 +22,7 @@ PARAMETERS = {
     ProjectionWithoutBias: _LINEAR,
     BiasedTiedProjection: {"bias": "bias"},
     nnx.Embed: {"": "embedding"},
+    Table: {"": "embedding"},
     LearnedPositions: _TABLE,
     UnpaddedPositions: _TABLE,
     LayerNorm: _NORM,

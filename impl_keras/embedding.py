@@ -21,6 +21,27 @@ def one(d_model):
 FACTORS = {"root": root, "none": one}
 
 
+def unlearned(config):
+    """The row that learns nothing where it is read: padding's, or none (R9)."""
+    return None if config.padding_learns else config.pad_id
+
+
+class Table(keras.layers.Embedding):
+    """Rows of a table, of which one may learn nothing where it is read."""
+
+    def __init__(self, vocab, d_model, unlearned):
+        super().__init__(vocab, d_model)
+        self.unlearned = unlearned
+
+    def call(self, tokens):
+        """Rows for tokens, int [B T]."""
+        rows = super().call(tokens)
+        if self.unlearned is None:
+            return rows
+        return ops.where((tokens == self.unlearned)[..., None],
+                         ops.stop_gradient(rows), rows)
+
+
 class TokenEmbedding(keras.layers.Layer):
     """Rows of a table, times √d_model or as they are."""
 
@@ -28,7 +49,7 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__()
         self.built = True  # keras: nothing of its own to build
         self.factor = FACTORS[config.embedding_scale](config.d_model)
-        self.table = keras.layers.Embedding(vocab, config.d_model)
+        self.table = Table(vocab, config.d_model, unlearned(config))
 
     def call(self, tokens):
         """Look up tokens, int [B T]."""

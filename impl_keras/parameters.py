@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from impl_keras.attention import MultiHeadAttention
+from impl_keras.embedding import Table
 from impl_keras.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_keras.positional import LearnedPositions, UnpaddedPositions
@@ -36,6 +37,7 @@ PARAMETERS = {
     ProjectionWithoutBias: _DENSE,
     BiasedTiedProjection: {"bias": ("bias", np.asarray)},
     keras.layers.Embedding: {"": ("embeddings", np.asarray)},
+    Table: {"": ("embeddings", np.asarray)},
     LearnedPositions: _TABLE,
     UnpaddedPositions: _TABLE,
     MultiHeadAttention: {

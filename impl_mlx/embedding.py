@@ -21,13 +21,34 @@ def one(d_model):
 FACTORS = {"root": root, "none": one}
 
 
+def unlearned(config):
+    """The row that learns nothing where it is read: padding's, or none (R9)."""
+    return None if config.padding_learns else config.pad_id
+
+
+class Table(nn.Embedding):
+    """Rows of a table, of which one may learn nothing where it is read."""
+
+    def __init__(self, vocab, d_model, unlearned):
+        super().__init__(vocab, d_model)
+        self.unlearned = unlearned
+
+    def __call__(self, tokens):
+        """Rows for tokens, int [B T]."""
+        rows = super().__call__(tokens)
+        if self.unlearned is None:
+            return rows
+        return mx.where((tokens == self.unlearned)[..., None],
+                        mx.stop_gradient(rows), rows)
+
+
 class TokenEmbedding(nn.Module):
     """Rows of a table, times √d_model or as they are."""
 
     def __init__(self, config, vocab):
         super().__init__()
         self.factor = FACTORS[config.embedding_scale](config.d_model)
-        self.table = nn.Embedding(vocab, config.d_model)
+        self.table = Table(vocab, config.d_model, unlearned(config))
 
     def __call__(self, tokens):
         """Look up tokens, int [B T]."""

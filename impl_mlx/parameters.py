@@ -3,6 +3,7 @@
 import numpy as np
 import mlx.nn as nn
 
+from impl_mlx.embedding import Table
 from impl_mlx.layer_norm import (
     Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
 from impl_mlx.positional import LearnedPositions, UnpaddedPositions
@@ -22,6 +23,7 @@ PARAMETERS = {
     ProjectionWithoutBias: _LINEAR,
     BiasedTiedProjection: {"bias": ("bias", np.asarray)},
     nn.Embedding: {"": ("weight", np.asarray)},
+    Table: {"": ("weight", np.asarray)},
     LearnedPositions: _TABLE,
     UnpaddedPositions: _TABLE,
     LayerNorm: _NORM,

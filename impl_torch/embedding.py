@@ -21,13 +21,19 @@ def one(d_model):
 FACTORS = {"root": root, "none": one}
 
 
+def unlearned(config):
+    """The row that learns nothing where it is read: padding's, or none (R9)."""
+    return None if config.padding_learns else config.pad_id
+
+
 class TokenEmbedding(nn.Module):
     """Rows of a table, times √d_model or as they are."""
 
     def __init__(self, config, vocab):
         super().__init__()
         self.factor = FACTORS[config.embedding_scale](config.d_model)
-        self.table = nn.Embedding(vocab, config.d_model)
+        self.table = nn.Embedding(
+            vocab, config.d_model, padding_idx=unlearned(config))
 
     def forward(self, tokens):
         """Look up tokens, int [B T]."""

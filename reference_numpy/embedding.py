@@ -23,6 +23,11 @@ def one(d_model):
 FACTORS = {"root": root, "none": one}
 
 
+def unlearned(config):
+    """The row that learns nothing where it is read: padding's, or none (R9)."""
+    return None if config.padding_learns else config.pad_id
+
+
 class TokenEmbedding:
     """Rows of a table, times √d_model or as they are.
 
@@ -31,6 +36,7 @@ class TokenEmbedding:
 
     def __init__(self, config, vocab):
         self.factor = FACTORS[config.embedding_scale](config.d_model)
+        self.unlearned = unlearned(config)
         self.table = np.zeros((vocab, config.d_model))
 
     def forward(self, tokens):
@@ -49,6 +55,8 @@ class TokenEmbedding:
         # [1'] table: embedded = E[tokens] · √d_model, or · 1
         dtable = g["table"] = np.zeros_like(self.table)
         np.add.at(dtable, tokens, dembedded * self.factor)
+        if self.unlearned is not None:
+            dtable[self.unlearned] = 0
         return g
 
 
@@ -90,7 +98,7 @@ class TiedEmbedding(TokenEmbedding):
     """A TokenEmbedding that reads another one's table (R13)."""
 
     def __init__(self, embedding):
-        self.factor = embedding.factor
+        self.factor, self.unlearned = embedding.factor, embedding.unlearned
         self.embedding = embedding
 
     @property

@@ -25,11 +25,12 @@ BART = Dialect(
         "The feed-forward is a GELU.",
         "The projection is tied and has a bias.",
         "ε is 1e-5.",
+        "Where embeddings read it, the row of padding's id learns nothing.",
     ),
     fixed={
         "residual": "post", "norm": "layer", "norm_eps": 1e-5,
         "positions": "learned", "position_start": 2, "embedding_norm": True,
-        "tied": "all", "output_bias": True,
+        "tied": "all", "output_bias": True, "padding_learns": False,
     },
     keys={**SIZES, "activation_function": ACTIVATIONS,
           "scale_embedding": SCALE_EMBEDDING},

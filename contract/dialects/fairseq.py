@@ -54,6 +54,7 @@ FAIRSEQ = Dialect(
         "The softmax of the last attention to the source, whose weights are "
         "given out, is in float32: errors of 6e-8 in float64.",
         "The first W hypotheses that finish are the answer.",
+        "Where embeddings read it, the row of padding's id learns nothing.",
     ),
     search={"method": "beam", "beam": 5, "alpha": 1.0,
             "length_rule": "hf_true", "finishing": "first",
@@ -63,7 +64,7 @@ FAIRSEQ = Dialect(
         "positions": "halves", "position_divisor": "half_less_one",
         "position_start": 2, "position_padding": True, "pad_id": 1,
         "activation": "relu", "tied": "all",
-        "position_rounding": "float32",
+        "position_rounding": "float32", "padding_learns": False,
     },
     keys={
         "encoder_embed_dim": "d_model", "decoder_embed_dim": "d_model",

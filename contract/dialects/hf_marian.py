@@ -38,11 +38,12 @@ HF_MARIAN = Dialect(
         "Positions that a file has, as older ones do, are read as they are.",
         "The feed-forward is x σ(x), in the files of opus.",
         "The projection is tied and has a bias.",
+        "Where embeddings read it, the row of padding's id learns nothing.",
     ),
     fixed={
         "residual": "post", "norm": "layer", "norm_eps": 1e-5,
         "positions": "halves", "position_rounding": "float32",
-        "tied": "all", "output_bias": True,
+        "tied": "all", "output_bias": True, "padding_learns": False,
     },
     keys={**SIZES, "activation_function": SWISH,
           "scale_embedding": SCALE_EMBEDDING},

@@ -9,4 +9,4 @@ class Table(nn.Embedding):
 
     def forward(self, tokens):
         """Rows for tokens, int [B T]."""
-        return F.embedding(tokens, self.weight, sparse=True)
+        return F.embedding(tokens, self.weight, self.padding_idx, sparse=True)

@@ -77,6 +77,7 @@ AXES = {
     "dtype": BOTH,
     "final_norm": (False, True),
     "pad_id": (0, 3),
+    "padding_learns": (True, False),
     "beta1": (0.9, 0.6),
     "beta2": (0.98, 0.9),
     "eps": (1e-9, STEADY_EPS),

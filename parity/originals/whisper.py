@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from contract import sound
-from parity.originals import sizes
 from parity.originals.hugging_face import HuggingFace
 
 
@@ -25,7 +24,7 @@ class Whisper(HuggingFace):
 
     def asked(self, config, seed):
         """A source's tokens are the frames of sounds."""
-        drawn = sizes.question(config, seed)
+        _, drawn = super().asked(config, seed)
         source = self.question(seed, len(drawn.target))
         return self.searched(config), dataclasses.replace(
             drawn, source=source)

@@ -20,7 +20,10 @@ from parity_tests.support.places import (
 FORCED = {
     ("keras", "attention.py"): {
         "MultiHeadAttention.build", "MultiHeadAttention.compute_output_spec"},
-    ("jax", "embedding.py"): {"as_stored"},
+    # torch's table itself knows a row that learns nothing
+    ("keras", "embedding.py"): {"Table", "Table.call"},
+    ("jax", "embedding.py"): {"as_stored", "Table", "Table.call"},
+    ("mlx", "embedding.py"): {"Table", "Table.call"},
     ("jax", "positional.py"): {
         "PositionalEncoding.table", "LearnedPositions.table"},
     ("jax", "projection.py"): set(),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from contract import components
+from contract.batch import Batch
 from contract.config import CHOICES, PRESETS
 from contract.steps import assigned, read_steps
 from contract.weights import probe_weights
@@ -250,6 +251,34 @@ def test_ports_against_the_reference(port, preset):
     attentions = 2 + 2 * 3
     assert len(zero) == attentions
     assert all(name.endswith("key.bias") for name in zero)
+
+
+@pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
+def test_a_row_that_learns_nothing_where_it_is_read(engine, preset):
+    """Of padding's, all that is missing is its embeddings' gradient (R9).
+
+    The first preset has a table for each, the second one for all three.
+    """
+    config = cases.test_size(preset)
+    weights, pad = probe_weights(config), config.pad_id
+    source, target = (cases.ids(name, 2, 5, config.source_vocab)
+                      for name in ("source", "target"))
+    target[:, 0] = pad
+    g, found = (engine.gradients(
+        engine.build("transformer", each, weights),
+        *Batch.of_ids(source, target, pad), np.roll(target, -1, 1))[1]
+        for each in (config, config.replace(padding_learns=False)))
+    own = config.tied == "none"
+    table = f"{'target' if own else 'source'}_embedding.table"
+    read = g["target_embedding.embedded"][:, 0].sum(axis=0) * (
+        config.d_model**0.5)
+    assert np.abs(read).min() > 1e-6
+    for name in weights:
+        expected = g[name].copy()
+        if name == table:
+            expected[pad] -= read
+        assert relative_error(found[name], expected)[0] < 1e-12
+    assert own != found[table][pad].any()
 
 
 @pytest.mark.long

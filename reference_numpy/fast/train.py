@@ -30,6 +30,7 @@ from contract import fast_forms, packing
 from contract.dropping import places
 from reference_numpy import random
 from reference_numpy.dropout import draw
+from reference_numpy.embedding import unlearned
 from reference_numpy.fast.packing import Side, parts
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import BLOCK, Weights, blocks
@@ -102,6 +103,7 @@ class Trainer:
             training, model.config.d_model)
         self.weights, self.arrays, self.shape = Weights(model), {}, None
         self.m, self.v = self.weights.m, self.weights.v
+        self.unlearned = unlearned(model.config)
         self.threads = len(os.sched_getaffinity(0)) if hasattr(
             os, "sched_getaffinity") else os.cpu_count()
 
@@ -153,7 +155,8 @@ class Trainer:
             if not (self.model.config.output_tied or number):
                 gradient[...] = 0
             for token, summand in zip(tokens, summands):
-                gradient[token] += summand
+                if token != self.unlearned:
+                    gradient[token] += summand
         return loss
 
     def pairs(self, source, read, labels, count, key):
