@@ -17,6 +17,7 @@ from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare
 from parity.numerics.tolerances import (
     FLOAT64_LIMIT, gradient_limit)
+from parity.numerics.words import number
 from parity.originals import sizes
 
 #: ε is large, so that a step is no more ill-conditioned than the gradient.
@@ -45,6 +46,12 @@ class ProofRow:
     name: str
     error: float | None
     matches: bool
+
+    def __str__(self):
+        apart = ("no number can be compared" if self.error is None
+                 else f"relative error {number(self.error)}")
+        return (f"{self.dialect}, model {self.seed}, {self.port}, "
+                f"{self.kind}: {self.name}, {apart}")
 
 
 def prove(dialect, original_class, seed, engines):

@@ -12,8 +12,10 @@ import dataclasses
 import numpy as np
 
 from contract.dialects import searches
+from contract.errors import amount
 from parity.check.margins import margins
 from parity.numerics.comparator import relative_error
+from parity.numerics.words import number
 from parity.originals import sizes
 from parity.originals.proof import random_state
 
@@ -46,6 +48,12 @@ class SearchRow:
     left_out: int
     different: int
     error: float
+
+    def __str__(self):
+        return (f"{self.dialect}, model {self.seed}, {self.port}, "
+                f"{self.name}: other tokens in {self.different} of "
+                f"{amount(self.rows, 'row')}, relative error of a score "
+                f"{number(self.error)}")
 
     @property
     def matches(self):

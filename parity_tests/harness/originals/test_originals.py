@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contract.dialects.table import SYSTEMS
-from parity.originals import run, searching, sizes
+from parity.originals import proof, run, searching, sizes
 from parity.originals.proof import KINDS, prove, random_state
 from parity.render import dialects as tables
 from parity_tests.support.engines import usable
@@ -197,3 +197,17 @@ def test_a_clone_that_cannot_be_imported_is_told(name, package, tmp_path):
     assert done.returncode == 2
     assert f"{package}, as PYTHONPATH has it, cannot be imported" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_departs_is_told_in_words():
+    row = proof.ProofRow(
+        "bart", 1, "torch", "gradients", "output.bias", 0.0613, False)
+    assert str(row) == (
+        "bart, model 1, torch, gradients: output.bias, relative error 6.1e-02")
+    assert str(dataclasses.replace(row, error=None)).endswith(
+        ": output.bias, no number can be compared")
+    row = searching.SearchRow(
+        "bart", 1, "jax", "beam 4, never, 0.6", 10, 5, 0, 1, 1e-3)
+    assert str(row) == (
+        "bart, model 1, jax, beam 4, never, 0.6: other tokens in 1 of 10 "
+        "rows, relative error of a score 1.0e-03")
