@@ -253,10 +253,12 @@ Casts to float32 are taken out: of fairseq that of the softmax whose weights are
 given out, of Flax that of the last vectors, of T2T all. fairseq's table of
 positions is its own formula in float64, then rounded as ours is; T2T's is not
 rounded, and its row of a target language is left out. The vectors of padding,
-which nothing reads, are not compared. Flax's decoder reads the ids that ours
-reads, in place of labels behind padding, which our training would hide. What
-fairseq and T2T import for other models is replaced by stand-ins, and T2T's
-graph has the layers that TensorFlow keeps of its first version.
+which nothing reads, are not compared. What fairseq and T2T import for other
+models is replaced by stand-ins, and T2T's graph has the layers that TensorFlow
+keeps of its first version.
+
+Flax's decoder reads its labels, shifted behind padding's id; and so begin the
+targets of every second model of HF's Marian, BART, T5 and Whisper.
 
 Each setting of transformers' configurations, and each that its code reads, was
 changed alone, in a small model of each of its dialects: outputs were again the
