@@ -48,7 +48,8 @@ def allowed(mask, causal, length, i, rows, keys):
         mask, [0 if n == 1 else start for n, start in zip(mask.shape, starts)],
         [1, 1, *(min(n, SIZE) for n in mask.shape[2:])])[0, 0]
     key = keys * SIZE + jnp.arange(SIZE)
-    block = block & (key < length)
+    if length % SIZE:
+        block = block & (key < length)
     if causal:
         block = block & (key <= rows * SIZE + jnp.arange(SIZE)[:, None])
     return block
@@ -63,6 +64,23 @@ def heads_of(x):
 def blocks_of(x):
     """How many blocks x [B H T K] has."""
     return x.shape[2] // SIZE
+
+
+def over_keys(keys, row, causal, step, state):
+    """The state after a step for each block of keys that a row of blocks reads.
+
+    ``step(block, state, causal)`` hides later keys where it is told to: on the
+    diagonal. Blocks behind it are passed over.
+    """
+    count = blocks_of(keys)
+    before = jnp.minimum(count, row) if causal else count
+    state = jax.lax.fori_loop(
+        0, before, lambda block, state: step(block, state, False), state)
+    if not causal:
+        return state
+    return jax.lax.fori_loop(
+        before, jnp.minimum(count, row + 1),
+        lambda block, state: step(block, state, True), state)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(4, 5))
@@ -80,7 +98,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
     whole = padded(mask, (2, 3))
 
     def of_rows(i, row):
-        def step(block, state):
+        def step(block, state, causal):
             may = allowed(whole, causal, length, i, row, block)
             return jax.lax.cond(
                 jnp.any(may), add, lambda block, may, state: state,
@@ -100,7 +118,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
 
         query, sums = block_of(features, i, row), jnp.zeros(
             (SIZE, features.shape[-1]), features.dtype)
-        query, sums = jax.lax.fori_loop(0, blocks_of(keys), step, (query, sums))
+        query, sums = over_keys(keys, row, causal, step, (query, sums))
         # A query that may attend to nothing has no weights: its context is 0.
         total = jnp.where(sums[:, -1:] > 0, sums[:, -1:], 1)
         return sums[:, :-1] / total, jnp.log(total) - query[:, -1:]
@@ -133,7 +151,7 @@ def attend_backward(causal, divisor, kept, dcontext):
             query, dcontext = (
                 block_of(x, i, row) for x in (features, dfeatures))
 
-            def step(block, sums):
+            def step(block, sums, causal):
                 may = allowed(whole, causal, length, i, row, block)
                 return jax.lax.cond(
                     jnp.any(may), add, lambda block, may, sums: sums,
@@ -148,7 +166,7 @@ def attend_backward(causal, divisor, kept, dcontext):
                         added(dkeys, block, dscores.T @ query),
                         added(dvalues, block, weights.T @ dcontext))
 
-            return jax.lax.fori_loop(0, blocks_of(keys), step, sums)
+            return over_keys(keys, row, causal, step, sums)
 
         return jax.lax.fori_loop(0, blocks_of(features), of_rows, tuple(
             jnp.zeros(x.shape[2:], x.dtype)

@@ -62,7 +62,8 @@ def allowed(mask, causal, length, i, rows, keys):
                    for n, start in zip(mask.shape, starts))),
         (1, 1, *(min(n, SIZE) for n in mask.shape[2:])))[0, 0]
     place = ops.arange(SIZE, dtype="int32")
-    block = block & (keys * SIZE + place < length)
+    if length % SIZE:
+        block = block & (keys * SIZE + place < length)
     if causal:
         block = block & (keys * SIZE + place <= rows * SIZE + place[:, None])
     return block
@@ -77,6 +78,23 @@ def heads_of(x):
 def blocks_of(x):
     """How many blocks x [B H T K] has."""
     return x.shape[2] // SIZE
+
+
+def over_keys(keys, row, causal, step, state):
+    """The state after a step for each block of keys that a row of blocks reads.
+
+    ``step(block, state, causal)`` hides later keys where it is told to: on the
+    diagonal. Blocks behind it are passed over.
+    """
+    count = blocks_of(keys)
+    before = ops.minimum(count, row) if causal else count
+    state = ops.fori_loop(
+        0, before, lambda block, state: step(block, state, False), state)
+    if not causal:
+        return state
+    return ops.fori_loop(
+        before, ops.minimum(count, row + 1),
+        lambda block, state: step(block, state, True), state)
 
 
 def attend(query, key, value, mask, causal, divisor):
@@ -104,7 +122,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
     whole = padded(mask, (2, 3))
 
     def of_rows(i, row):
-        def step(block, state):
+        def step(block, state, causal):
             may = allowed(whole, causal, length, i, row, block)
             return ops.cond(ops.any(may), lambda: add(block, may, state),
                             lambda: state)
@@ -121,7 +139,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
             shrunk = sums * ops.exp(-ops.maximum(rise, 0))  # 0 at first
             return query, shrunk + weights @ block_of(values, i, block)
 
-        query, sums = ops.fori_loop(0, blocks_of(keys), step, (
+        query, sums = over_keys(keys, row, causal, step, (
             block_of(features, i, row),
             ops.zeros((SIZE, features.shape[-1]), features.dtype)))
         # A query that may attend to nothing has no weights: its context is 0.
@@ -154,7 +172,7 @@ def attend_backward(causal, divisor, kept, dcontext):
             query, dcontext = (
                 block_of(x, i, row) for x in (features, dfeatures))
 
-            def step(block, sums):
+            def step(block, sums, causal):
                 may = allowed(whole, causal, length, i, row, block)
                 return ops.cond(ops.any(may), lambda: add(block, may, sums),
                                 lambda: sums)
@@ -170,7 +188,7 @@ def attend_backward(causal, divisor, kept, dcontext):
                         added(dvalues, block,
                               ops.transpose(weights) @ dcontext))
 
-            return ops.fori_loop(0, blocks_of(keys), step, sums)
+            return over_keys(keys, row, causal, step, sums)
 
         return ops.fori_loop(0, blocks_of(features), of_rows, tuple(
             ops.zeros(x.shape[2:], x.dtype)

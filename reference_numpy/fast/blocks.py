@@ -34,7 +34,7 @@ POOL = concurrent.futures.ThreadPoolExecutor(
 
 def blocks(length):
     """Slices of at most SIZE, one after the other."""
-    return [slice(i, i + SIZE) for i in range(0, length, SIZE)]
+    return [slice(i, min(i + SIZE, length)) for i in range(0, length, SIZE)]
 
 
 def with_last(x, last):
@@ -43,12 +43,26 @@ def with_last(x, last):
     return np.concatenate([x, last], axis=-1, dtype=x.dtype)
 
 
+def of_head(mask, i):
+    """A head's mask [T S] of one [B H T S], each axis of which may be 1."""
+    return mask[tuple(min(place, size - 1)
+                      for place, size in zip(i, mask.shape))]
+
+
+def readable(keys, rows, causal):
+    """Blocks of keys [S K], but none that is later than all of some rows."""
+    return blocks(min(len(keys), rows.stop) if causal else len(keys))
+
+
 def allowed(mask, causal, rows, keys):
-    """Which of a block's queries may attend to which of its keys, bool."""
-    block = mask[rows, keys]
-    if causal:
-        row, key = (np.arange(size)[part]
-                    for size, part in zip(mask.shape, (rows, keys)))
+    """Which of a block's queries may attend to which of its keys, bool.
+
+    An axis of it is 1 where the mask's is and no query attends differently.
+    """
+    block = mask[tuple(slice(None) if size == 1 else part
+                       for size, part in zip(mask.shape, (rows, keys)))]
+    if causal and keys.stop > rows.start + 1:
+        row, key = (np.arange(part.start, part.stop) for part in (rows, keys))
         block = block & (key <= row[:, None])
     return block
 
@@ -67,7 +81,6 @@ def attend(query, key, value, mask, causal, divisor):
         The context [B H T K], and for the way back each query's logarithm of
         Σ exp(score), [B H T 1].
     """
-    mask = np.broadcast_to(mask, (*query.shape[:-1], key.shape[-2]))  # a view
     context, log_sums = np.empty_like(query), np.empty_like(query[..., :1])
 
     def attend_head(i):
@@ -75,19 +88,22 @@ def attend(query, key, value, mask, causal, divisor):
         keys, values = with_last(key[i], 1), with_last(value[i], 1)
         for rows in blocks(len(features)):
             context[i][rows], log_sums[i][rows] = of_rows(
-                features[rows], keys, values,
-                lambda some: allowed(mask[i], causal, rows, some))
+                features[rows], keys, values, [
+                    (some, allowed(of_head(mask, i), causal, rows, some))
+                    for some in readable(keys, rows, causal)])
 
     list(POOL.map(attend_head, np.ndindex(query.shape[:2])))
     return context, log_sums
 
 
-def of_rows(query, key, value, allowed):
-    """The context of some queries [R K+1], block by block of keys [S K+1]."""
+def of_rows(query, key, value, parts):
+    """The context of some queries [R K+1], block by block of keys [S K+1].
+
+    ``parts`` are the blocks and the mask of each.
+    """
     lowest = np.finfo(query.dtype).min
     sums = np.zeros_like(query)
-    for keys in blocks(len(key)):
-        mask = allowed(keys)
+    for keys, mask in parts:
         if not mask.any():
             continue
         scores = query @ key[keys].T  # less m
@@ -112,7 +128,6 @@ def attend_backward(dcontext, query, key, value, mask, causal, divisor,
 
     ``context`` and ``log_sums`` are what ``attend`` returned.
     """
-    mask = np.broadcast_to(mask, (*query.shape[:-1], key.shape[-2]))
     mean = np.vecdot(dcontext, context)[..., None]
     dquery, dkey, dvalue = map(np.zeros_like, (query, key, value))
 
@@ -122,8 +137,8 @@ def attend_backward(dcontext, query, key, value, mask, causal, divisor,
         keys, values = with_last(key[i], 1), with_last(value[i], 1)
         dfeatures = with_last(dcontext[i], -mean[i])
         for rows in blocks(len(features)):
-            for some in blocks(len(keys)):
-                block = allowed(mask[i], causal, rows, some)
+            for some in readable(keys, rows, causal):
+                block = allowed(of_head(mask, i), causal, rows, some)
                 if not block.any():
                     continue
                 logs = features[rows] @ keys[some].T
