@@ -32,6 +32,7 @@ COMPILED = {
     "suppress_tokens": ((),),
     "begin_suppress_tokens": ((),),
     "allow_padding": (False,),
+    "top_p_of_top_k": (False,),
 }
 
 

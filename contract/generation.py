@@ -66,6 +66,8 @@ class GenerationConfig:
         temperature: the divisor of logits before sampling.
         top_k: sample from the k most likely tokens; 0 from all.
         top_p: sample from the most likely that together reach p; 1 from all.
+        top_p_of_top_k: whether p is a part of what top_k leaves, as in Hugging
+            Face, and not of all probability.
         seed: from which samples follow.
         cached: whether keys and values are kept from token to token.
     """
@@ -91,6 +93,7 @@ class GenerationConfig:
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
+    top_p_of_top_k: bool = False
     seed: int = 0
     cached: bool = True
 
@@ -120,7 +123,7 @@ class GenerationConfig:
             raise InputError(
                 f"alpha is {self.alpha!r}, and {self.max_tokens} tokens to "
                 "that power are no number; choose a smaller one.") from None
-        for field in ("cached", "allow_padding"):
+        for field in ("cached", "allow_padding", "top_p_of_top_k"):
             if not isinstance(getattr(self, field), bool):
                 raise InputError(
                     f"{field} is {getattr(self, field)!r}; choose True or "

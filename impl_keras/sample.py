@@ -26,18 +26,27 @@ class Sample(Greedy):
         p = tap(self, "p", e / ops.sum(e, axis=-1, keepdims=True))
         # [3] before [B V]: the sum of p over all more likely tokens
         before = ops.cumsum(p, axis=-1) - p
-        # [4] kept [B V]: the first k, of these as many as reach top_p
+        # [4] whole [B 1]: of what top_p is a part; 1, or the first k's sum
+        whole = self.whole(before + p)
+        # [5] kept [B V]: the first k, of these as many as reach top_p
         kept = ((place < (settings.top_k or len(place)))
-                & (before < settings.top_p))
-        # [5] reached [B V]: the sum of kept p, up to each token
+                & (before < settings.top_p * whole))
+        # [6] reached [B V]: the sum of kept p, up to each token
         reached = ops.cumsum(ops.where(kept, p, 0), axis=-1)
-        # [6] draw [B]: from 0 up to the whole sum
+        # [7] draw [B]: from 0 up to the whole sum
         draw = tap(self, "draw", self.draws[:, written]) * reached[:, -1]
-        # [7] rank [B]: of the token into whose part of the sum it falls
+        # [8] rank [B]: of the token into whose part of the sum it falls
         rank = ops.sum(reached <= draw[:, None], axis=-1)
         rank = ops.minimum(rank, ops.maximum(ops.sum(kept, axis=-1), 1) - 1)
         rank = tap(self, "rank", rank)
         return ops.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
+
+    def whole(self, reached):
+        """What all p come to, or those of the first k: a number or [B 1]."""
+        if not self.settings.top_p_of_top_k:
+            return 1.0
+        k = min(self.settings.top_k or reached.shape[-1], reached.shape[-1])
+        return reached[:, k - 1:k]
 
 
 def uniforms(seed, rows, length):

@@ -231,7 +231,7 @@ def masks(source, target, pad_id, device="cpu"):
         source, target = to_native(source, device), to_native(target, device)
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id)),
+            "target_mask": to_numpy(decoder_mask(target, pad_id, True)),
         }
 
 

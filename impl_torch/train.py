@@ -19,8 +19,9 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no later token, and no padding but a first
-    target_mask = decoder_mask(read, config.pad_id)
+    # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
+    target_mask = decoder_mask(
+        read, config.pad_id, config.stacks == "both")
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with torch.enable_grad(), dropping(paths(model), drawn):
         output = model(source, read, source_mask, target_mask)

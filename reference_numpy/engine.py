@@ -222,7 +222,7 @@ def masks(source, target, pad_id, device="cpu"):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     return {
         "source_mask": padding_mask(source, pad_id),
-        "target_mask": decoder_mask(target, pad_id),
+        "target_mask": decoder_mask(target, pad_id, True),
     }
 
 

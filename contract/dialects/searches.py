@@ -130,8 +130,8 @@ def _method(given, undone):
     elif given.get("do_sample"):
         made |= {"method": "sample", "top_k": 50} | {
             key: given[key] for key in SAMPLED if key in given}
-        if made["top_k"] and made.get("top_p", 1) != 1:  # here of all tokens
-            undone.append(f"top_p {made['top_p']!r} of what top_k leaves")
+        if made["top_k"] and made.get("top_p", 1) != 1:
+            made["top_p_of_top_k"] = True
     if "early_stopping" in given:
         made["length_rule"] = RULES[given["early_stopping"]]
     return made

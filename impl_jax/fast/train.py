@@ -28,7 +28,8 @@ def loss_and_gradients(model, source, target, drawn, both):
     """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
-    target_mask = decoder_mask(read, config.pad_id)
+    target_mask = decoder_mask(
+        read, config.pad_id, config.stacks == "both")
     graph, weights = nnx.split(model)
     if both:
         both = [Packed(*ways, ids.shape)

@@ -78,11 +78,12 @@ class Trainer(train.Trainer):
         read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
             self.model.config, *sources.shape[1:], read.shape[2])
+        begun = self.model.config.stacks == "both"
         loss, gradients = 0, []
         for i, count in enumerate(counts):
             share = count / max(sum(counts), 1)
             inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
-                      decoder_mask(read[i], pad_id))
+                      decoder_mask(read[i], pad_id, begun))
             loss_i, gradients_i = gradients_of(
                 self.model, inputs, labels[i],
                 self.draw(random.fold_in(key, i), shapes),

@@ -355,10 +355,11 @@ class MeshTrainer(train.Trainer):
         read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
             self.model.config, *sources.shape[1:], read.shape[2])
+        begun = self.model.config.stacks == "both"
         loss, gradients = 0, [0] * len(self.m)
         for i, share in enumerate(shares):
             inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
-                      decoder_mask(read[i], pad_id))
+                      decoder_mask(read[i], pad_id, begun))
             loss_i, gradients_i = self.engine.loss_and_gradients(
                 self.model, inputs, labels[i],
                 self.draw(random.fold_in(key, i), shapes))

@@ -64,7 +64,9 @@ class Margins:
         have another rank; top_k and top_p could have kept another token.
         """
         reached = np.cumsum(p, axis=-1)
-        candidates = reached - p < settings.top_p
+        whole = (reached[:, :settings.top_k or None][:, -1:]
+                 if settings.top_p_of_top_k else 1.0)
+        candidates = reached - p < settings.top_p * whole
         if settings.top_k:
             candidates[:, settings.top_k:] = False
             self.ranked(scores, settings.top_k)
@@ -74,7 +76,7 @@ class Margins:
         self.note(np.where(
             inner, np.abs(reached - draw[:, None] * total), np.inf))
         if settings.top_p < 1:
-            self.note(np.abs(reached - p - settings.top_p))
+            self.note(np.abs(reached - p - settings.top_p * whole))
         with np.errstate(invalid="ignore"):  # of -∞ and -∞
             gaps = scores[:, :-1] - scores[:, 1:]
         beside = np.arange(gaps.shape[-1]) - rank[:, None]

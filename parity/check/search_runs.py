@@ -122,6 +122,10 @@ def babble():
             ("temperature 1.5, top 6", {"temperature": 1.5, "top_k": 6}),
             ("temperature 3, p 0.9", {"temperature": 3.0, "top_p": 0.9}),
             ("top 7, p 0.9", {"top_k": 7, "top_p": 0.9}),
+            ("top 7, p 0.9 of them",
+             {"top_k": 7, "top_p": 0.9, "top_p_of_top_k": True}),
+            ("top 100, p 0.8 of them",
+             {"top_k": 100, "top_p": 0.8, "top_p_of_top_k": True}),
             ("temperature 2, top 7, p 0.95",
              {"temperature": 2.0, "top_k": 7, "top_p": 0.95})):
         yield Search(

@@ -108,6 +108,8 @@ def choices(engine):
             ("border of top_p", [even], [0.999], {"top_p": 0.5}, [2]),
             ("the whole sum", [even, [-9, -9, -9, -9, 0]], [1, 1],
              {"top_p": 0.5}, [2, 4]),
+            ("top_p of top_k", [even], [0.999],
+             {"top_k": 2, "top_p": 0.5, "top_p_of_top_k": True}, [1]),
             ("tiny p", [[-3002, -np.inf, -3001, -3009, -3000]], [0.9], {},
              [2]),
             ("nothing that may follow", [[-np.inf] * 5], [0.5], {}, [0])):

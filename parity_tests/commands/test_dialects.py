@@ -545,11 +545,9 @@ def test_a_decoder_counts_its_prompt():
         "no_repeat_ngram_size": 2,
         "do_sample": True, "top_p": 0.5, "bad_words_ids": [[], [1, 2], [7]]}, 5)
     assert fields["max_tokens"] == 3 and fields["min_tokens"] == 3
-    assert (fields["method"], fields["top_k"], fields["top_p"]) == (
-        "sample", 50, 0.5)
-    assert undone == ["no_repeat_ngram_size 2",
-                      "top_p 0.5 of what top_k leaves",
-                      "bad_words_ids [1, 2]"]
+    assert (fields["method"], fields["top_k"], fields["top_p"],
+            fields["top_p_of_top_k"]) == ("sample", 50, 0.5, True)
+    assert undone == ["no_repeat_ngram_size 2", "bad_words_ids [1, 2]"]
     _, undone = searches.fields(
         SYSTEMS["gpt2"], {"eos_token_id": 7}, {"num_beams": 1})
     assert undone == ["answers without an end"]

@@ -185,7 +185,7 @@ def test_markers_are_numbered_and_name_what_follows(path):
 def test_there_are_markers():
     """The tests above are not passed by files without markers."""
     count = sum(len(markers(REFERENCE / name)) for name in READ_SIDE_BY_SIDE)
-    assert count == 111
+    assert count == 112
 
 
 def dims_of_steps():

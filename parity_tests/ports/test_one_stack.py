@@ -57,8 +57,10 @@ def greedily(model, engine, prompt):
     tokens = list(prompt)
     for _ in range(SETTINGS.max_tokens):
         batch = np.array([tokens])
-        masks = engine.masks(batch, batch, 0)
-        logits = engine.predict(model, batch, batch, *masks.values())[0, -1]
+        masks = engine.masks(batch, batch, 0)  # the second, of a target
+        logits = engine.predict(
+            model, batch, batch, masks["source_mask"],
+            masks["target_mask"] & masks["source_mask"])[0, -1]
         logits[0] = -np.inf  # padding is never an answer
         tokens.append(int(logits.argmax()))
         if tokens[-1] == SETTINGS.eos_id:

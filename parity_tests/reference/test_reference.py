@@ -424,15 +424,15 @@ def test_padding_mask(ids):
     assert mask[0, 0, 0].tolist() == [i != 0 for i in ids]
 
 
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=6))
-def test_decoder_mask(ids):
-    """The first token is read, padding or not (R52)."""
-    mask = decoder_mask(np.array([ids]), 0)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.booleans())
+def test_decoder_mask(ids, begun):
+    """The first token of a target is read, padding or not (R52)."""
+    mask = decoder_mask(np.array([ids]), 0, begun)
     assert mask.shape == (1, 1, len(ids), len(ids)) and mask.dtype == bool
     for query in range(len(ids)):
         for key, token in enumerate(ids):
             assert mask[0, 0, query, key] == (
-                key == 0 or key <= query and token != 0)
+                key <= query and (token != 0 or begun and key == 0))
 
 
 def test_halves_are_a_permutation_of_interleaved():

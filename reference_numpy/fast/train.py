@@ -177,7 +177,7 @@ class Trainer:
         drawn = {module: drawn[path] for module, path
                  in paths(self.model).items() if path in drawn}
         masks = (padding_mask(source, config.pad_id),
-                 decoder_mask(read, config.pad_id))
+                 decoder_mask(read, config.pad_id, config.stacks == "both"))
         return Pairs(*sides.values(), labels.ravel()[sides["target"].places],
                      masks, count, drawn)
 

@@ -104,7 +104,7 @@ def _causes():
     yield ("a forced end comes too late", "It is forced behind the greatest "
            "length.", rewritten(
                "search", "Search.allowed", "self.settings.forced(written)",
-               "self.settings.forced(written - 1)"),
+               "self.settings.forced(max(written - 1, 1))"),
            "beam 4, forced_eos_id 5", tokens)
     yield ("a forced token keeps its log p", "It adds to the score.",
            replaced("search", "Search.allowed", lambda old, port: (
@@ -160,11 +160,15 @@ def _causes():
     yield ("top k is ignored", "Any token may be drawn.", in_choice(
         "settings.top_k or len(place)", "len(place)"), "sample, top 5", tokens)
     yield ("top p is ignored", "Any token may be drawn.", in_choice(
-        "before < settings.top_p", "before < 2"), "sample, p 0.8", tokens)
+        "before < settings.top_p * whole", "before < 2"),
+        "sample, p 0.8", tokens)
+    yield ("top p is of all tokens", "Where it is asked for of those that top "
+           "k leaves.", in_choice("self.whole(before + p)", "1"),
+           "sample, top 7, p 0.9 of them", tokens)
     yield ("top p leaves out the token that reaches it", "Kept are those "
            "whose sum is at most top_p.", in_choice(
-               "before < settings.top_p",
-               "(before + p <= settings.top_p) | (place == 0)"),
+               "before < settings.top_p * whole",
+               "(before + p <= settings.top_p * whole) | (place == 0)"),
            "sample, p 0.8", tokens)
     yield ("a draw is not scaled to what is kept", "It is of the sum of all "
            "p, and falls behind what is kept.", in_choice(

@@ -27,8 +27,9 @@ def padding_by(function):
 def begin_hidden(old, port):
     """A decoder's mask that hides a first token that is padding's id."""
     masks = module_of(port, "masks")
-    return lambda tokens, pad_id: masks.padding_mask(tokens, pad_id) & (
-        masks.causal_mask(tokens.shape[1]))
+    return lambda tokens, pad_id, begun: (
+        masks.padding_mask(tokens, pad_id)
+        & masks.causal_mask(tokens.shape[1]))
 
 
 def used_as(function):

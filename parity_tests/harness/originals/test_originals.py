@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from contract.dialects.table import SYSTEMS
+from contract.generation import GenerationConfig
 from parity.originals import proof, run, searching, sizes
 from parity.originals.proof import KINDS, prove, random_state
 from parity.render import dialects as tables
 from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
+from reference_numpy.sample import Sample
 
 
 def original(name, *originals):
@@ -211,3 +213,23 @@ def test_what_departs_is_told_in_words():
     assert str(row) == (
         "bart, model 1, jax, beam 4, never, 0.6: other tokens in 1 of 10 "
         "rows, relative error of a score 1.0e-03")
+
+
+@pytest.mark.parametrize("k, p", [(5, 0.6), (50, 0.9), (7, 0.999), (1, 0.5)])
+def test_a_sample_is_of_what_transformers_keep(k, p):
+    """Where top_p follows top_k: of thousands of draws each token is one."""
+    transformers = pytest.importorskip("transformers")
+    import torch
+    logits = np.random.default_rng(k).normal(size=20)
+    left = torch.from_numpy(logits)[None]
+    for keep in (transformers.TopKLogitsWarper(k),
+                 transformers.TopPLogitsWarper(p)):
+        left = keep(None, left)
+    drawn = np.linspace(0, 1, 20001)
+    search = object.__new__(Sample)
+    search.settings = GenerationConfig(
+        method="sample", top_k=k, top_p=p, top_p_of_top_k=True)
+    search.draws = drawn[:, None]
+    found = search.choose(np.tile(logits, (len(drawn), 1)), 0)
+    assert set(found.tolist()) == set(
+        np.flatnonzero(np.isfinite(left[0].numpy())).tolist())
