@@ -39,7 +39,7 @@ assert config.n_decoder_layers == 2
 #
 #     padding mask   [B 1 1 S]   key ≠ padding
 #     causal mask    [1 1 T T]   key ≤ query
-#     the decoder's  [B 1 T T]   both
+#     the decoder's  [B 1 T T]   both, but a target's first token is read
 #
 # The axes of size 1 are for broadcasting: one mask serves every head, and a
 # padding mask every query.

@@ -2,7 +2,8 @@
 
 The rows have entries of size 1/√d_model and are multiplied by √d_model, to be
 as large as the positions that are added to them. The padding token has a row
-like any other (R9): masks keep it from being attended to, not its value.
+like any other, unless a dialect keeps it from learning (R9): masks keep it from
+being attended to, not its value.
 """
 
 import math

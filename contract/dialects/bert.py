@@ -32,6 +32,7 @@ BERT = Dialect(
         "Embeddings are not multiplied by √d.",
         "The feed-forward is a GELU.",
         "ε is 1e-12.",
+        "Where embeddings read it, the row of padding's id learns nothing.",
         "To guess masked tokens, vectors pass a Linear, a GELU and a norm, and "
         "the projection has a bias; a file without them is read without.",
     ),
@@ -39,6 +40,7 @@ BERT = Dialect(
         "residual": "post", "norm": "layer", "stacks": "encoder",
         "positions": "learned", "embedding_norm": True,
         "embedding_scale": "none", "tied": "output",
+        "padding_learns": False,
     },
     keys={
         "hidden_size": "d_model", "num_hidden_layers": "n_encoder_layers",

@@ -337,7 +337,7 @@ SIZES = {"d_model", "d_ff", "n_encoder_layers", "n_decoder_layers",
 
 #: Fields that change no output of a model that is not being trained, and that
 #: a file of weights need not tell.
-UNTOLD = {"dropout", "label_smoothing", "smoothing"}
+UNTOLD = {"dropout", "label_smoothing", "smoothing", "padding_learns"}
 
 
 def meaning(key, value, means):

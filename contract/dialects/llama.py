@@ -25,6 +25,8 @@ def _rotary(fields, described, arrays):
                     f"{key} is {value!r}, which llama has no table for; it "
                     f"must be {only!r}.")
         base = rope.get("rope_theta", base)
+    if described.get("pad_token_id") is not None:  # else none is padding
+        fields = fields | {"padding_learns": False}
     return unpadded(
         fields if base is None else fields | {"rotary_base": base})
 
@@ -42,6 +44,7 @@ LLAMA = Dialect(
         "No Linear has a bias.",
         "The softmax is computed in float32.",
         "Embeddings are not multiplied by √d.",
+        "Where a file names padding, its row learns nothing where it is read.",
     ),
     fixed={
         "residual": "pre", "norm": "rms", "final_norm": True,

@@ -31,7 +31,7 @@ WHISPER = Dialect(
         "residual": "pre", "norm": "layer", "norm_eps": 1e-5,
         "final_norm": True, "final_norm_eps": 1e-5, "positions": "learned",
         "embedding_scale": "none", "attention_bias": "all_but_key",
-        "tied": "output", "padding_learns": False,
+        "tied": "output",
     },
     keys={
         "d_model": "d_model", "encoder_layers": "n_encoder_layers",

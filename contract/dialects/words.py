@@ -38,5 +38,5 @@ def unpadded(fields):
     pad_id, vocab = fields.get("pad_id", 0), fields["target_vocab"]
     if is_whole(pad_id) and is_whole(vocab) and not 0 <= pad_id < vocab:
         return {key: value for key, value in fields.items()
-                if key != "pad_id"}
+                if key not in ("pad_id", "padding_learns")}
     return fields

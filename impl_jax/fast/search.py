@@ -1,6 +1,7 @@
 """Whole searches as one compiled function each.
 
-All shapes are fixed: unwritten positions are padding, which nothing attends to.
+All shapes are fixed: unwritten positions are padding, which nothing written
+attends to.
 Numbers of formulas are arguments, so that another temperature or penalty needs
 no compiling. Sources are encoded by a function of their own, which all searches
 share.

@@ -369,9 +369,11 @@ def cap_of(x, y):
 
 def share_dropped(x, y, limit):
     """(share of zeros, factor of the rest) if y is x with numbers dropped."""
+    if x.shape != y.shape:
+        return None
     nonzero = (y != 0) & (x != 0)
     share = 1 - nonzero.sum() / max((x != 0).sum(), 1)
-    if x.shape != y.shape or nonzero.sum() < 8 or not 0.005 < share < 0.995:
+    if nonzero.sum() < 8 or not 0.005 < share < 0.995:
         return None
     ratio = y[nonzero] / x[nonzero]
     factor = float(np.median(ratio))

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from contract import sound
+from parity.originals import sizes
 from parity.originals.hugging_face import HuggingFace
 
 
@@ -24,7 +25,7 @@ class Whisper(HuggingFace):
 
     def asked(self, config, seed):
         """A source's tokens are the frames of sounds."""
-        _, drawn = super().asked(config, seed)
+        drawn = sizes.question(config, seed)
         source = self.question(seed, len(drawn.target))
         return self.searched(config), dataclasses.replace(
             drawn, source=source)

@@ -258,9 +258,8 @@ models is replaced by stand-ins, and T2T's graph has the layers that TensorFlow
 keeps of its first version.
 
 Flax's decoder reads its labels, shifted behind padding's id; and so begin the
-targets of every second model of HF's Marian, BART, T5 and Whisper, but those of
-BART, T5 and Whisper in Keras, and of all four in JAX, where fewer models were
-run so.
+targets of every second model of HF's Marian, BART and T5, but those of BART and
+T5 in Keras, and of all three in JAX, where fewer models were run so.
 
 Each setting of transformers' configurations, and each that its code reads, was
 changed alone, in a small model of each of its dialects: outputs were again the

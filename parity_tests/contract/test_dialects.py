@@ -175,3 +175,19 @@ def test_arrays_of_older_files_are_kept_apart(name, surplus):
     assert system.read(given, config).keys() == system.read(
         theirs, config).keys()
     assert list(system.aside(given)) == [surplus]
+
+
+@pytest.mark.parametrize("pad_id, learns", [
+    (None, True), (-1, True), (99, True), (3, False)])
+def test_llamas_padding_learns_where_a_file_names_none(pad_id, learns):
+    config = SYSTEMS["llama"].config({"vocab_size": 20, "pad_token_id": pad_id})
+    assert config.padding_learns == learns
+    assert config.pad_id == (0 if learns else 3)
+
+
+@pytest.mark.parametrize("name", ["bart", "hf_marian", "fairseq", "bert"])
+def test_what_only_training_needs_is_no_reason_to_refuse(name):
+    """Our own models, whose padding learns, may be written as theirs."""
+    config = SYSTEMS[name].config({})
+    assert not config.padding_learns
+    SYSTEMS[name].describe(config.replace(padding_learns=True))

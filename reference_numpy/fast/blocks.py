@@ -15,6 +15,7 @@ computed again, block by block, instead of kept.
 """
 
 import concurrent.futures
+import itertools
 import os
 
 import numpy as np
@@ -26,10 +27,11 @@ SIZE = 512
 #: By how much a score may exceed m before m follows: e^8 is a small number.
 LEEWAY = 8
 
-#: Heads are shared out to threads, since NumPy lets go of Python's lock.
-POOL = concurrent.futures.ThreadPoolExecutor(
-    len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
-    else os.cpu_count())
+#: Heads are shared out to threads, since NumPy lets go of Python's lock; and
+#: where these are more, on the way there, rows of a head.
+THREADS = (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+           else os.cpu_count())
+POOL = concurrent.futures.ThreadPoolExecutor(THREADS)
 
 
 def blocks(length):
@@ -45,7 +47,7 @@ def with_last(x, last):
 
 def of_head(mask, i):
     """A head's mask [T S] of one [B H T S], each axis of which may be 1."""
-    return mask[tuple(min(place, size - 1)
+    return mask[tuple(0 if size == 1 else place
                       for place, size in zip(i, mask.shape))]
 
 
@@ -82,17 +84,20 @@ def attend(query, key, value, mask, causal, divisor):
         Σ exp(score), [B H T 1].
     """
     context, log_sums = np.empty_like(query), np.empty_like(query[..., :1])
+    heads = list(np.ndindex(query.shape[:2]))
+    shares = -(-THREADS // max(len(heads), 1))
 
-    def attend_head(i):
-        features = with_last(query[i] / query.dtype.type(divisor), 0)
+    def attend_share(part):
+        i, first = part
         keys, values = with_last(key[i], 1), with_last(value[i], 1)
-        for rows in blocks(len(features)):
+        for rows in blocks(query.shape[2])[first::shares]:
             context[i][rows], log_sums[i][rows] = of_rows(
-                features[rows], keys, values, [
+                with_last(query[i][rows] / query.dtype.type(divisor), 0),
+                keys, values, [
                     (some, allowed(of_head(mask, i), causal, rows, some))
                     for some in readable(keys, rows, causal)])
 
-    list(POOL.map(attend_head, np.ndindex(query.shape[:2])))
+    list(POOL.map(attend_share, itertools.product(heads, range(shares))))
     return context, log_sums
 
 

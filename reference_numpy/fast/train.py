@@ -58,7 +58,7 @@ KNOWN = {
 ANY = {"source_vocab", "target_vocab", "d_model", "n_heads", "d_ff",
        "n_encoder_layers", "n_decoder_layers", "max_length", "dropout",
        "label_smoothing", "norm_eps", "final_norm_eps", "pad_id",
-       "position_start", "source_max_length"}
+       "position_start", "source_max_length", "padding_learns"}
 
 
 def known(config):
