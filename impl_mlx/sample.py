@@ -43,9 +43,9 @@ class Sample(Greedy):
         return mx.take_along_axis(which, rank[:, None], axis=-1)[:, 0]
 
     def whole(self, reached):
-        """What all p come to, or those of the first k: a number or [B 1]."""
+        """What all p come to, which is 1, or those of the first k: [B 1]."""
         if not self.settings.top_p_of_top_k:
-            return 1.0
+            return mx.ones_like(reached[:, :1])
         k = min(self.settings.top_k or reached.shape[-1], reached.shape[-1])
         return reached[:, k - 1:k]
 

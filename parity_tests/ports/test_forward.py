@@ -110,7 +110,8 @@ VARIANTS = {
         "positions": "learned", "embedding_scale": "none",
         "source_max_length": 70},
     "learned from 2, normalised": {
-        "positions": "learned", "position_start": 2, "embedding_norm": True},
+        "positions": "learned", "position_start": 2, "embedding_norm": True,
+        "padding_learns": False},
     "without positions": {"positions": "none", "embedding_norm": True},
     "halves that padding has not": {
         "positions": "halves", "position_padding": True, "pad_id": 5},

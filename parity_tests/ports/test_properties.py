@@ -287,6 +287,7 @@ def test_masks_are_those_of_the_batch(engine):
     """Padding on either side, padding alone, and ids of another padding."""
     for pad_id in (0, 5):
         batch = cases.padded_batch(VARIANTS["lesson"].replace(pad_id=pad_id))
+        batch = Batch.of_ids(batch.source, batch.target, pad_id)
         found = engine.masks(batch.source, batch.target, pad_id)
         assert found.keys() == {"source_mask", "target_mask"}
         for name, mask in found.items():
