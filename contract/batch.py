@@ -17,7 +17,7 @@ class Batch:
         target: int64 [B T], what the decoder reads.
         source_mask: bool [B 1 1 S]; True where a key is not padding.
         target_mask: bool [B 1 T T]; True where a key is not later than the
-            query and not padding, but the first is always read (R52).
+            query and not padding, but a target's begin is always read (R52).
     """
 
     source: np.ndarray
@@ -26,15 +26,20 @@ class Batch:
     target_mask: np.ndarray
 
     @classmethod
-    def of_ids(cls, source, target, pad_id=0):
-        """A batch whose masks follow from the ids alone."""
+    def of_ids(cls, source, target, pad_id=0, begun=True):
+        """A batch whose masks follow from the ids alone.
+
+        ``begun``: the first of a target is its begin, which is read even if
+        it is padding's id; a model of one stack has none.
+        """
         source, target = np.asarray(source), np.asarray(target)
         length = target.shape[-1]
-        earlier, first = np.tri(length, dtype=bool), np.arange(length) == 0
+        earlier = np.tri(length, dtype=bool)
+        begin = (np.arange(length) == 0) & begun
         return cls(
             source, target,
             (source != pad_id)[:, None, None, :],
-            (first | (target != pad_id))[:, None, None, :] & earlier,
+            (begin | (target != pad_id))[:, None, None, :] & earlier,
         )
 
     @classmethod

@@ -306,13 +306,13 @@ def generate(model, source, settings, rows=None):
                 "scores": to_numpy(scores)}
 
 
-def masks(source, target, pad_id, device="cpu"):
+def masks(source, target, pad_id, device="cpu", begun=True):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     source, target = to_native(source, device), to_native(target, device)
     with on(device):
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id, True)),
+            "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
         }
 
 

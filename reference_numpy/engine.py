@@ -218,11 +218,11 @@ def generate(model, source, settings, rows=None):
     return {"tokens": tokens, "scores": scores}
 
 
-def masks(source, target, pad_id, device="cpu"):
+def masks(source, target, pad_id, device="cpu", begun=True):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
     return {
         "source_mask": padding_mask(source, pad_id),
-        "target_mask": decoder_mask(target, pad_id, True),
+        "target_mask": decoder_mask(target, pad_id, begun),
     }
 
 

@@ -105,9 +105,7 @@ def padded_batch(config, source=SOURCE, target=TARGET):
     sources[2, :source // 3] = targets[2, :target // 3] = pad
     sources[3] = pad
     targets[4, :target // 4] = targets[4, -(target // 4) or target:] = pad
-    batch = Batch.of_ids(sources, targets, pad)
-    seen = (targets != pad)[:, None, None, :]
-    return dataclasses.replace(batch, target_mask=batch.target_mask & seen)
+    return Batch.of_ids(sources, targets, pad, begun=False)
 
 
 def first_layer(config):
@@ -139,7 +137,8 @@ def component_cases(config, batch=None):
     attention = functools.partial(
         Case, component="multi_head_attention",
         path=f"{layer}.self_attention")
-    yield Case("masks", "masks", (batch.source, batch.target), kind="masks")
+    yield Case("masks", "masks", (batch.source, batch.target), kind="masks",
+               keywords={} if config.stacks == "both" else {"begun": False})
     if config.stacks == "decoder":
         yield Case("token_embedding", "token_embedding", (batch.target,),
                    path="target_embedding")

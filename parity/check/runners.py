@@ -70,7 +70,7 @@ class Runner:
             return calls.KINDS[case.kind](self, case, inputs)
         if case.kind == "masks":
             return self.engine.masks(
-                *inputs, self.config.pad_id, self.device)
+                *inputs, self.config.pad_id, self.device, **case.keywords)
         if case.kind == "loss":
             return {"loss": self.engine.loss(
                 *inputs, self.config.pad_id, *case.smoothing, self.device)}

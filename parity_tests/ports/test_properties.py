@@ -285,10 +285,10 @@ def test_its_parts_make_the_model(engine, name):
 
 def test_masks_are_those_of_the_batch(engine):
     """Padding on either side, padding alone, and ids of another padding."""
-    for pad_id in (0, 5):
+    for pad_id, begun in ((0, True), (5, True), (5, False)):
         batch = cases.padded_batch(VARIANTS["lesson"].replace(pad_id=pad_id))
-        batch = Batch.of_ids(batch.source, batch.target, pad_id)
-        found = engine.masks(batch.source, batch.target, pad_id)
+        batch = Batch.of_ids(batch.source, batch.target, pad_id, begun)
+        found = engine.masks(batch.source, batch.target, pad_id, begun=begun)
         assert found.keys() == {"source_mask", "target_mask"}
         for name, mask in found.items():
             assert mask.dtype == bool
