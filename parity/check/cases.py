@@ -137,8 +137,7 @@ def component_cases(config, batch=None):
     attention = functools.partial(
         Case, component="multi_head_attention",
         path=f"{layer}.self_attention")
-    yield Case("masks", "masks", (batch.source, batch.target), kind="masks",
-               keywords={} if config.stacks == "both" else {"begun": False})
+    yield Case("masks", "masks", (batch.source, batch.target), kind="masks")
     if config.stacks == "decoder":
         yield Case("token_embedding", "token_embedding", (batch.target,),
                    path="target_embedding")

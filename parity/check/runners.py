@@ -70,7 +70,8 @@ class Runner:
             return calls.KINDS[case.kind](self, case, inputs)
         if case.kind == "masks":
             return self.engine.masks(
-                *inputs, self.config.pad_id, self.device, **case.keywords)
+                *inputs, self.config.pad_id, self.device,
+                self.config.stacks == "both")
         if case.kind == "loss":
             return {"loss": self.engine.loss(
                 *inputs, self.config.pad_id, *case.smoothing, self.device)}
