@@ -1,10 +1,11 @@
-"""Where JAX keeps what it compiles, so that the next run need not.
+"""How JAX compiles what a check runs, and where it keeps it for the next run.
 
 It compiles each operation for each shape, which takes longer than all that is
 computed.
 """
 
 import contextlib
+import importlib.metadata
 import os
 import pathlib
 import sys
@@ -14,6 +15,15 @@ KEPT, ALL = "JAX_COMPILATION_CACHE_DIR", {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
+#: The variable of XLA's options, and those by which it compiles in a quarter of
+#: the time: the programs run for milliseconds.
+OPTIONS, QUICKLY = "XLA_FLAGS", ("--xla_backend_optimization_level=0 "
+                                 "--xla_cpu_use_fusion_emitters=false")
+
+#: Who knows these options, and as of which versions: XLA ends a process that
+#: gives it one that it does not know.
+KNOWN = {"jaxlib": "0.10.", "tensorflow": "2.21.", "tensorflow-cpu": "2.21."}
+
 
 def folder():
     """The folder jax of the virtual environment, which ``make`` makes; or None.
@@ -22,17 +32,40 @@ def folder():
     return kept if kept.is_dir() and os.access(kept, os.W_OK) else None
 
 
-@contextlib.contextmanager
-def kept_in(kept):
-    """Let JAX keep what it compiles in a folder, here before it is imported.
+def quickly():
+    """What has XLA compile quickly: {variable: value}, before it is imported.
 
-    Nowhere, for None; and what the environment says of it is left as it is.
+    Nothing where options are set already, or not known to be known.
+    """
+    if OPTIONS in os.environ or not all(
+            version.startswith(KNOWN[name])
+            for name, version in installed(KNOWN)):
+        return {}
+    return {OPTIONS: QUICKLY}
+
+
+def installed(names):
+    """Each of these distributions that is here, and its version."""
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            yield name, importlib.metadata.version(name)
+
+
+def keeping(kept):
+    """What has JAX keep what it compiles in a folder: {variable: value}.
+
+    Nothing for None, or where the environment says of it already.
     """
     if KEPT in os.environ or kept is None:
-        yield
-        return
-    before = {name: os.environ.get(name) for name in (KEPT, *ALL)}
-    os.environ |= {**ALL, KEPT: str(kept)}
+        return {}
+    return {**ALL, KEPT: str(kept)}
+
+
+@contextlib.contextmanager
+def environment(variables):
+    """Have variables of the environment, as they were before at the end."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ |= variables
     try:
         yield
     finally:

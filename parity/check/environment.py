@@ -3,7 +3,7 @@
 import os
 import platform
 
-from parity.check import asked
+from parity.check import asked, compiled
 from parity.ports import engine
 
 
@@ -30,6 +30,7 @@ def describe(report, devices):
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "blas": blas(),
+        "xla_flags": os.environ.get(compiled.OPTIONS, ""),
         "ports": {"numpy": {"versions": engine("numpy").versions()}},
     }
     replies = {name: port.ask("starting", asked.facts, [

@@ -128,7 +128,9 @@ def check(
                  "generation": generate}, json_file)
         out = terminal.console()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(compiled.kept_in(compiled.folder()))
+            stack.enter_context(compiled.environment(
+                compiled.keeping(compiled.folder())
+                | ({} if wide else compiled.quickly())))
             with terminal.progress(out) as progress:
                 task = progress.add_task("importing frameworks")
                 run = checking.Check(

@@ -5,21 +5,7 @@ each drawn model. Here a model is two programs: one of its steps, loss and
 gradients, whatever its weights, and a training step of the fast form.
 """
 
-import os
-
 from parity import ports
-
-#: The variable of XLA's options, and the one that has it compile in half the
-#: time: the programs run for milliseconds.
-OPTIONS, QUICKLY = "XLA_FLAGS", "--xla_backend_optimization_level=0"
-
-
-def compile_quickly():
-    """Have XLA compile without what makes programs quicker.
-
-    Options that are set already stay; once XLA runs, this does nothing.
-    """
-    os.environ.setdefault(OPTIONS, QUICKLY)
 
 
 class Compiled:

@@ -2,11 +2,13 @@
 
 import importlib
 import importlib.util
+import os
 
 from contract.dialects.table import SYSTEMS
 from parity import ports
+from parity.check import compiled
 from parity.originals import marian, marian_proof, searching
-from parity.originals.compiled import Compiled, compile_quickly
+from parity.originals.compiled import Compiled
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
@@ -110,7 +112,7 @@ def searched(names, models, port_names, on_work=lambda text: None):
 def _engines(port_names):
     """The engines of ports, and in sentences which cannot run."""
     left_out, engines = [], {}
-    compile_quickly()
+    os.environ |= compiled.quickly()
     for port in port_names:
         engine = ports.engine(port)
         if isinstance(engine, NotChecked):

@@ -26,9 +26,10 @@ def compiled_once():
     Where nothing of it is kept already, in a folder of this run.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(compiled.kept_in(compiled.folder() or (
+        kept = compiled.folder() or (
             stack.enter_context(tempfile.TemporaryDirectory(
-                prefix="parity-read-", ignore_cleanup_errors=True)))))
+                prefix="parity-read-", ignore_cleanup_errors=True)))
+        stack.enter_context(compiled.environment(compiled.keeping(kept)))
         yield
 
 

@@ -183,6 +183,8 @@ def print_environment(out, environment):
         table.add_row("blas", f"{library['library']} "
                       f"({library['architecture']}, {library['threads']} "
                       "threads)")
+    if flags := environment.get("xla_flags"):
+        table.add_row("xla", flags)
     for name, port in environment["ports"].items():
         versions = ", ".join(f"{k} {v}" for k, v in port["versions"].items())
         table.add_row(name, versions + (

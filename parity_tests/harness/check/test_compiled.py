@@ -1,0 +1,43 @@
+"""How JAX compiles what a check runs."""
+
+import os
+import pathlib
+
+import pytest
+
+from parity.check import compiled
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def test_what_is_pinned_knows_the_options(monkeypatch):
+    """When a library is raised, its options are tried anew: see KNOWN."""
+    pinned = dict(line.split("==") for line in (
+        ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
+    here = [(name, pinned[name]) for name in compiled.KNOWN if name in pinned]
+    assert {name for name, _ in here} >= {"jaxlib", "tensorflow-cpu"}
+    monkeypatch.delenv(compiled.OPTIONS, raising=False)
+    monkeypatch.setattr(compiled, "installed", lambda names: here)
+    assert compiled.quickly() == {compiled.OPTIONS: compiled.QUICKLY}
+
+
+@pytest.mark.parametrize("name", compiled.KNOWN)
+def test_another_version_is_given_no_option(name, monkeypatch):
+    """XLA would end the process for one that it does not know."""
+    monkeypatch.delenv(compiled.OPTIONS, raising=False)
+    monkeypatch.setattr(compiled, "installed", lambda names: [(name, "99.1")])
+    assert compiled.quickly() == {}
+
+
+def test_options_that_are_set_stay(monkeypatch):
+    monkeypatch.setenv(compiled.OPTIONS, "mine")
+    assert compiled.quickly() == {}
+
+
+def test_no_variable_is_left(monkeypatch):
+    monkeypatch.delenv("PARITY_A", raising=False)
+    monkeypatch.setenv("PARITY_B", "before")
+    before = dict(os.environ)
+    with compiled.environment({"PARITY_A": "1", "PARITY_B": "2"}):
+        assert os.environ["PARITY_A"] == "1" and os.environ["PARITY_B"] == "2"
+    assert os.environ == before
