@@ -130,7 +130,7 @@ def check(
         with contextlib.ExitStack() as stack:
             stack.enter_context(compiled.environment(
                 compiled.keeping(compiled.folder())
-                | ({} if wide else compiled.quickly())))
+                | ({} if wide or train else compiled.quickly())))
             with terminal.progress(out) as progress:
                 task = progress.add_task("importing frameworks")
                 run = checking.Check(
