@@ -31,7 +31,7 @@ def scaled_step(trainer, engine, random, clip, source, target, skipped=None):
     model, training = trainer.model, trainer.training
     read, labels = target[:, :-1], target[:, 1:]
     masks = engine.masks(source, read, model.config.pad_id, model.home,
-                         begun=model.config.stacks == "both")
+                         model.config.stacks == "both")
     *inputs, labels = (engine.to_native(value, model.home) for value in (
         source, read, *masks.values(), labels))
     key = random.fold_in(random.fold_in(random.fold_in(

@@ -36,7 +36,7 @@ def evaluate(engine, model, tokenizer, pairs):
                 (0, [], []),
                 (1, [tokenizer.bos_id], [tokenizer.eos_id])))
         masks = engine.masks(sources, targets[:, :-1], config.pad_id,
-                             model.home, begun=config.stacks == "both")
+                             model.home, config.stacks == "both")
         output = engine.predict(
             model, sources, targets[:, :-1], masks["source_mask"],
             masks["target_mask"])
