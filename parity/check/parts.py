@@ -228,5 +228,6 @@ class Parts:
                     for name in next(iter(differences.values()))]
                 if own:
                     self.report.expected += len(differences["numpy"])
+                    self.report.own += len(differences["numpy"])
             self._expect(len(next(iter(differences.values()), ())))
         yield from rows.values()

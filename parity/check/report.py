@@ -116,6 +116,8 @@ class Report:
         times: a Time for each case that each implementation ran.
         selection: "ports", "presets", "dtypes" and "devices" -> names.
         form: of the ports, one of parity.ports.FORMS.
+        own: how many comparisons are of the reference's own searches, which
+            stand beside the ports'.
         not_fused: NotFused, of the fast form.
     """
 
@@ -133,6 +135,7 @@ class Report:
     times: list = dataclasses.field(default_factory=list)
     selection: dict = dataclasses.field(default_factory=dict)
     form: str = "readable"
+    own: int = 0
     not_fused: list = dataclasses.field(default_factory=list)
 
     def open(self, port_names, apart=False, on_work=lambda: None):
@@ -190,7 +193,7 @@ class Report:
     @property
     def verdict(self):
         """MATCH if all that could be compared was, and matched."""
-        if not self.compared:
+        if self.compared == self.own and not self.divergences():
             return "nothing compared"
         complete = self.compared == self.expected - self.not_compared
         right = complete and not self.divergences() and not self.failures

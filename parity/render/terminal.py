@@ -227,7 +227,7 @@ def counted(report):
     diverging = len(report.divergences())
     verb = "diverges" if diverging == 1 else "diverge"
     missing = report.expected - report.not_compared - report.compared
-    parts = ["nothing was compared" if not report.compared else
+    parts = ["nothing was compared" if report.compared == report.own else
              f"{report.compared:,} compared, "
              + (f"{diverging:,} {verb}" if diverging else "all match")]
     if missing:

@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from parity import ports
+from parity.check.report import Report, Row
 from parity.cli import app
 from parity.commands import doctor
+from parity.numerics.comparator import MATCH, Difference
 from parity.render.terminal import counted
 from parity_tests.support.places import ROOT
 
@@ -256,18 +258,31 @@ def test_the_public_names_are_listed():
     assert dir(parity) == sorted(parity.PUBLIC)
 
 
-@pytest.mark.parametrize("compared, absent, diverging, words", [
-    (12, (), 0, "12 compared, all match; 0.0 seconds"),
-    (1200, ("keras", "jax"), 0,
+@pytest.mark.parametrize("compared, own, absent, diverging, words", [
+    (12, 0, (), 0, "12 compared, all match; 0.0 seconds"),
+    (1200, 8, ("keras", "jax"), 0,
      "1,200 compared, all match; 2,400 need keras and jax; 0.0 seconds"),
-    (1200, (), 3, "1,200 compared, 3 diverge; 0.0 seconds"),
-    (12, (), 1, "12 compared, 1 diverges; 0.0 seconds"),
-    (0, ("torch",), 0, "nothing was compared; 7 need torch; 0.0 seconds"),
+    (1200, 0, (), 3, "1,200 compared, 3 diverge; 0.0 seconds"),
+    (12, 0, (), 1, "12 compared, 1 diverges; 0.0 seconds"),
+    (0, 0, ("torch",), 0, "nothing was compared; 7 need torch; 0.0 seconds"),
+    (8, 8, ("torch",), 0, "nothing was compared; 7 need torch; 0.0 seconds"),
 ])
-def test_what_was_compared_in_words(compared, absent, diverging, words):
+def test_what_was_compared_in_words(
+        compared, own, absent, diverging, words):
     missing = {0: 0, 2: 2400, 1: 7}[len(absent)]
     report = SimpleNamespace(
-        compared=compared, expected=compared + missing, not_compared=missing,
+        compared=compared, own=own, expected=compared + missing,
+        not_compared=missing,
         not_checked=[ports.NotChecked(port, "why") for port in absent],
         divergences=lambda: [None] * diverging, seconds=0.0)
     assert counted(report) == words
+
+
+def test_the_references_own_searches_are_no_ports():
+    same = Difference(0.0, 0.0, MATCH)
+    row = Row("dates", "greedy", "tokens", "float64", "cpu", (1,), 0.0,
+              {"numpy": same})
+    alone = Report(rows=[row], expected=8, not_compared=7, own=1)
+    assert (alone.verdict, alone.status) == ("nothing compared", 4)
+    row.differences["torch"] = same
+    assert Report(rows=[row], expected=2, own=1).status == 0
