@@ -11,14 +11,29 @@ values ends with the sum of weights. On the way back a query's last is
 -(m + log Σ exp(score - m)), and the same product gives log weights.
 """
 
+import os
+
 import keras
 import ml_dtypes
 import numpy as np
 from keras import ops
 
+#: How many cores XLA has: it goes from block to block, and shares out each.
+CORES = (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+         else os.cpu_count())
+
 #: Queries and keys of a block, which stays in a core's cache. Where there are
 #: fewer of either, all scores at once are as quick.
 SIZE = 512
+
+#: From so many blocks on, one of twice that is worth it where it is shared out.
+MANY = 8
+
+
+def size_of(query, key):
+    """Queries and keys of a block, of query [B H T K] and key [B H S K]."""
+    many = min(query.shape[2], key.shape[2]) >= MANY * SIZE
+    return 2 * SIZE if many and CORES > 1 else SIZE
 
 
 def lowest_of(x):
@@ -33,9 +48,9 @@ def with_last(x, last):
     return ops.concatenate([x, last], axis=-1)
 
 
-def padded(x, axes):
+def padded(x, axes, size):
     """x with zeros up to whole blocks, along axes that are longer than 1."""
-    pairs = [(0, -n % SIZE if axis in axes and n > 1 else 0)
+    pairs = [(0, -n % size if axis in axes and n > 1 else 0)
              for axis, n in enumerate(x.shape)]
     if x.dtype != "bool":
         return ops.pad(x, pairs)
@@ -48,24 +63,24 @@ def at(*starts):
     return ops.stack([ops.cast(start, "int32") for start in starts])
 
 
-def block_of(x, i, block):
-    """A head's block of x [B H T K], its batch and head given: [SIZE K]."""
-    return ops.slice(x, at(i[0], i[1], block * SIZE, 0),
-                     (1, 1, SIZE, x.shape[-1]))[0, 0]
+def block_of(x, i, block, size):
+    """A head's block of x [B H T K], its batch and head given: [size K]."""
+    return ops.slice(x, at(i[0], i[1], block * size, 0),
+                     (1, 1, size, x.shape[-1]))[0, 0]
 
 
-def allowed(mask, causal, length, i, rows, keys):
+def allowed(mask, causal, length, i, rows, keys, size):
     """Which of a block's queries may attend to which of its keys, bool."""
-    starts = i[0], i[1], rows * SIZE, keys * SIZE
+    starts = i[0], i[1], rows * size, keys * size
     block = ops.slice(
         mask, at(*(0 if n == 1 else start
                    for n, start in zip(mask.shape, starts))),
-        (1, 1, *(min(n, SIZE) for n in mask.shape[2:])))[0, 0]
-    place = ops.arange(SIZE, dtype="int32")
-    if length % SIZE:
-        block = block & (keys * SIZE + place < length)
+        (1, 1, *(min(n, size) for n in mask.shape[2:])))[0, 0]
+    place = ops.arange(size, dtype="int32")
+    if length % size:
+        block = block & (keys * size + place < length)
     if causal:
-        block = block & (keys * SIZE + place <= rows * SIZE + place[:, None])
+        block = block & (keys * size + place <= rows * size + place[:, None])
     return block
 
 
@@ -75,18 +90,12 @@ def heads_of(x):
     return ops.convert_to_tensor(places.astype("int32"))
 
 
-def blocks_of(x):
-    """How many blocks x [B H T K] has."""
-    return x.shape[2] // SIZE
-
-
-def over_keys(keys, row, causal, step, state):
-    """The state after a step for each block of keys that a row of blocks reads.
+def over_keys(count, row, causal, step, state):
+    """The state after a step for each block that a row reads, of ``count``.
 
     ``step(block, state, causal)`` hides later keys where it is told to: on the
     diagonal. Blocks behind it are passed over.
     """
-    count = blocks_of(keys)
     before = ops.minimum(count, row) if causal else count
     state = ops.fori_loop(
         0, before, lambda block, state: step(block, state, False), state)
@@ -117,31 +126,33 @@ def attend(query, key, value, mask, causal, divisor):
 def attend_forward(query, key, value, mask, causal, divisor):
     """The context [B H T K], and what the way back needs."""
     lowest, length = lowest_of(query), key.shape[2]
-    features = padded(with_last(query / divisor, 0), (2,))
-    keys, values = (padded(with_last(x, 1), (2,)) for x in (key, value))
-    whole = padded(mask, (2, 3))
+    size = size_of(query, key)
+    features = padded(with_last(query / divisor, 0), (2,), size)
+    keys, values = (
+        padded(with_last(x, 1), (2,), size) for x in (key, value))
+    whole, count = padded(mask, (2, 3), size), keys.shape[2] // size
 
     def of_rows(i, row):
         def step(block, state, causal):
-            may = allowed(whole, causal, length, i, row, block)
+            may = allowed(whole, causal, length, i, row, block, size)
             return ops.cond(ops.any(may), lambda: add(block, may, state),
                             lambda: state)
 
         def add(block, may, state):
             query, sums = state
-            scores = query @ ops.transpose(block_of(keys, i, block))  # less m
-            scores = ops.where(may, scores, lowest)
+            key = ops.transpose(block_of(keys, i, block, size))
+            scores = ops.where(may, query @ key, lowest)  # less m
             rise = ops.max(scores, axis=-1, keepdims=True)
             bound = ops.where(sums[:, -1:] > 0, ops.zeros_like(rise), lowest)
             rise = ops.where(rise > bound, rise, ops.zeros_like(rise))
             weights = ops.exp(scores - rise)
             query = with_last(query[:, :-1], query[:, -1:] - rise)
             shrunk = sums * ops.exp(-ops.maximum(rise, 0))  # 0 at first
-            return query, shrunk + weights @ block_of(values, i, block)
+            return query, shrunk + weights @ block_of(values, i, block, size)
 
-        query, sums = over_keys(keys, row, causal, step, (
-            block_of(features, i, row),
-            ops.zeros((SIZE, features.shape[-1]), features.dtype)))
+        query, sums = over_keys(count, row, causal, step, (
+            block_of(features, i, row, size),
+            ops.zeros((size, features.shape[-1]), features.dtype)))
         # A query that may attend to nothing has no weights: its context is 0.
         total = ops.where(sums[:, -1:] > 0, sums[:, -1:],
                           ops.ones_like(sums[:, -1:]))
@@ -149,7 +160,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
 
     def of_head(i):
         return ops.map(lambda row: of_rows(i, row), ops.arange(
-            blocks_of(features), dtype="int32"))
+            features.shape[2] // size, dtype="int32"))
 
     context, log_sums = (
         ops.reshape(x, (*features.shape[:3], -1))[:, :, :query.shape[2]]
@@ -161,25 +172,28 @@ def attend_backward(causal, divisor, kept, dcontext):
     """From dcontext [B H T K]: dquery, dkey, dvalue."""
     query, key, value, mask, context, log_sums = kept
     lowest, length = lowest_of(query), key.shape[2]
+    size = size_of(query, key)
     mean = ops.sum(dcontext * context, axis=-1, keepdims=True)
-    features, dfeatures = (padded(x, (2,)) for x in (
+    features, dfeatures = (padded(x, (2,), size) for x in (
         with_last(query / divisor, -log_sums), with_last(dcontext, -mean)))
-    keys, values = (padded(with_last(x, 1), (2,)) for x in (key, value))
-    whole = padded(mask, (2, 3))
+    keys, values = (
+        padded(with_last(x, 1), (2,), size) for x in (key, value))
+    whole, count = padded(mask, (2, 3), size), keys.shape[2] // size
 
     def of_head(i):
         def of_rows(row, sums):
             query, dcontext = (
-                block_of(x, i, row) for x in (features, dfeatures))
+                block_of(x, i, row, size) for x in (features, dfeatures))
 
             def step(block, sums, causal):
-                may = allowed(whole, causal, length, i, row, block)
+                may = allowed(whole, causal, length, i, row, block, size)
                 return ops.cond(ops.any(may), lambda: add(block, may, sums),
                                 lambda: sums)
 
             def add(block, may, sums):
                 dqueries, dkeys, dvalues = sums
-                key, value = (block_of(x, i, block) for x in (keys, values))
+                key, value = (
+                    block_of(x, i, block, size) for x in (keys, values))
                 weights = ops.exp(ops.where(
                     may, query @ ops.transpose(key), lowest))
                 dscores = weights * (dcontext @ ops.transpose(value))
@@ -188,9 +202,9 @@ def attend_backward(causal, divisor, kept, dcontext):
                         added(dvalues, block,
                               ops.transpose(weights) @ dcontext))
 
-            return over_keys(keys, row, causal, step, sums)
+            return over_keys(count, row, causal, step, sums)
 
-        return ops.fori_loop(0, blocks_of(features), of_rows, tuple(
+        return ops.fori_loop(0, features.shape[2] // size, of_rows, tuple(
             ops.zeros(x.shape[2:], x.dtype)
             for x in (features, keys, values)))
 
@@ -202,6 +216,7 @@ def attend_backward(causal, divisor, kept, dcontext):
 
 
 def added(x, block, summand):
-    """x [S K] with a summand [SIZE K] added to one of its blocks."""
-    start, shape = at(block * SIZE, 0), (SIZE, x.shape[-1])
+    """x [S K] with a summand [n K] added to one of its blocks."""
+    size = summand.shape[0]
+    start, shape = at(block * size, 0), (size, x.shape[-1])
     return ops.slice_update(x, start, ops.slice(x, start, shape) + summand)

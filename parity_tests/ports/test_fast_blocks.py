@@ -30,6 +30,7 @@ CASES = {
     "one block": (1, 2, 5, 5, "all"),
     "no mask, and no whole blocks": (1, 2, 7, 8, "all"),
     "a row that sees nothing": (2, 2, 10, 7, "nothing"),
+    "so many blocks that they are larger": (1, 2, 41, 43, "causal padding"),
 }
 
 
@@ -106,8 +107,9 @@ def apart(x, y):
 def small_blocks(monkeypatch):
     """Blocks of 5 queries and 5 keys, in every form that has them."""
     for name in NAMES:
-        monkeypatch.setattr(
-            f"{ports.package(name)}.fast.blocks.SIZE", 5)
+        blocks = f"{ports.package(name)}.fast.blocks"
+        monkeypatch.setattr(f"{blocks}.SIZE", 5)
+        monkeypatch.setattr(f"{blocks}.CORES", 2, raising=False)
 
 
 @pytest.mark.parametrize("scale", (1, 30), ids=("flat", "sharp"))
