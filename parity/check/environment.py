@@ -30,7 +30,8 @@ def describe(report, devices):
         "platform": platform.platform(),
         "cores": os.cpu_count(),
         "blas": blas(),
-        "xla_flags": os.environ.get(compiled.OPTIONS, ""),
+        "xla_flags": os.environ.get(compiled.OPTIONS, "")
+        if report.engines.keys() & {"jax", "keras"} else "",
         "ports": {"numpy": {"versions": engine("numpy").versions()}},
     }
     replies = {name: port.ask("starting", asked.facts, [
