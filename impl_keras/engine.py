@@ -307,7 +307,7 @@ def generate(model, source, settings, rows=None):
 
 
 def masks(source, target, pad_id, device="cpu", begun=True):
-    """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
+    """source_mask [B 1 1 S] and target_mask [B 1 T T], of ids; see masks.py."""
     source, target = to_native(source, device), to_native(target, device)
     with on(device):
         return {

@@ -219,7 +219,7 @@ def generate(model, source, settings, rows=None):
 
 
 def masks(source, target, pad_id, device="cpu", begun=True):
-    """source_mask [B 1 1 S] and target_mask [B 1 T T], from ids."""
+    """source_mask [B 1 1 S] and target_mask [B 1 T T], of ids; see masks.py."""
     return {
         "source_mask": padding_mask(source, pad_id),
         "target_mask": decoder_mask(target, pad_id, begun),

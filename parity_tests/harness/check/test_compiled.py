@@ -1,13 +1,11 @@
 """How JAX compiles what a check runs."""
 
 import os
-import pathlib
 
 import pytest
 
 from parity.check import compiled
-
-ROOT = pathlib.Path(__file__).parents[3]
+from parity_tests.support.places import ROOT
 
 
 def test_what_is_pinned_knows_the_options(monkeypatch):
