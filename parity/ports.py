@@ -65,10 +65,17 @@ def folder(name):
 
 @dataclasses.dataclass(frozen=True)
 class NotChecked:
-    """A port that could not be compared, and why."""
+    """A port that could not be compared, and why; on one device, if it says so.
+    """
 
     port: str
     reason: str
+    device: str = ""
+
+    @property
+    def what(self):
+        """What was lacking, in words."""
+        return f"{self.port} on {self.device}" if self.device else self.port
 
 
 class TooOld(NotChecked):

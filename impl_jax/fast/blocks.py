@@ -43,10 +43,15 @@ def with_last(x, last):
 
 
 def padded(x, axes, size):
-    """x with zeros up to whole blocks, along axes that are longer than 1."""
+    """x with zeros up to whole blocks, along some axes."""
     return jnp.pad(x, [
-        (0, -n % size if axis in axes and n > 1 else 0)
+        (0, -n % size if axis in axes else 0)
         for axis, n in enumerate(x.shape)])
+
+
+def wide(mask):
+    """Which of a mask's last axes are no broadcast ones."""
+    return [axis for axis in (2, 3) if mask.shape[axis] > 1]
 
 
 def block_of(x, i, block, size):
@@ -105,7 +110,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
     features = padded(with_last(query / divisor, 0), (2,), size)
     keys, values = (
         padded(with_last(x, 1), (2,), size) for x in (key, value))
-    whole, count = padded(mask, (2, 3), size), keys.shape[2] // size
+    whole, count = padded(mask, wide(mask), size), keys.shape[2] // size
 
     def of_rows(i, row):
         def step(block, state, causal):
@@ -154,7 +159,7 @@ def attend_backward(causal, divisor, kept, dcontext):
         with_last(query / divisor, -log_sums), with_last(dcontext, -mean)))
     keys, values = (
         padded(with_last(x, 1), (2,), size) for x in (key, value))
-    whole, count = padded(mask, (2, 3), size), keys.shape[2] // size
+    whole, count = padded(mask, wide(mask), size), keys.shape[2] // size
 
     def of_head(i):
         i = tuple(i)

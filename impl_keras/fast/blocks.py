@@ -49,8 +49,8 @@ def with_last(x, last):
 
 
 def padded(x, axes, size):
-    """x with zeros up to whole blocks, along axes that are longer than 1."""
-    pairs = [(0, -n % size if axis in axes and n > 1 else 0)
+    """x with zeros up to whole blocks, along some axes."""
+    pairs = [(0, -n % size if axis in axes else 0)
              for axis, n in enumerate(x.shape)]
     if x.dtype != "bool":
         return ops.pad(x, pairs)
@@ -61,6 +61,11 @@ def padded(x, axes, size):
 def at(*starts):
     """Where a slice begins, numbers and tensors alike."""
     return ops.stack([ops.cast(start, "int32") for start in starts])
+
+
+def wide(mask):
+    """Which of a mask's last axes are no broadcast ones."""
+    return [axis for axis in (2, 3) if mask.shape[axis] > 1]
 
 
 def block_of(x, i, block, size):
@@ -130,7 +135,7 @@ def attend_forward(query, key, value, mask, causal, divisor):
     features = padded(with_last(query / divisor, 0), (2,), size)
     keys, values = (
         padded(with_last(x, 1), (2,), size) for x in (key, value))
-    whole, count = padded(mask, (2, 3), size), keys.shape[2] // size
+    whole, count = padded(mask, wide(mask), size), keys.shape[2] // size
 
     def of_rows(i, row):
         def step(block, state, causal):
@@ -178,7 +183,7 @@ def attend_backward(causal, divisor, kept, dcontext):
         with_last(query / divisor, -log_sums), with_last(dcontext, -mean)))
     keys, values = (
         padded(with_last(x, 1), (2,), size) for x in (key, value))
-    whole, count = padded(mask, (2, 3), size), keys.shape[2] // size
+    whole, count = padded(mask, wide(mask), size), keys.shape[2] // size
 
     def of_head(i):
         def of_rows(row, sums):

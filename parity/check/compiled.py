@@ -44,6 +44,12 @@ def quickly():
     return {OPTIONS: QUICKLY}
 
 
+def unsure():
+    """The options of XLA in the environment that it may not know."""
+    return [option for option in os.environ.get(OPTIONS, "").split()
+            if option not in QUICKLY.split()]
+
+
 def installed(names):
     """Each of these distributions that is here, and its version."""
     for name in names:

@@ -98,7 +98,8 @@ class Check(Parts):
                     self.targets[device][name] = port
                 else:
                     self.report.not_checked.append(
-                        NotChecked(name, f"it has no device {device} here"))
+                        NotChecked(
+                            name, f"it has no device {device} here", device))
                     self.missing += 1
 
     def _left_out(self):

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from contract.config import TransformerConfig
 from parity import ports, shortage
+from parity.check import compiled
 from parity.check.asked import settings
 from parity.check.runners import Runner
 from parity.check.shelf import take
@@ -82,6 +83,11 @@ class Reply:
     failure: str
     seconds: float
     traceback: str = ""
+
+    @property
+    def ended(self):
+        """Whether it is that of a process that is gone."""
+        return self.failure.startswith(ENDED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +183,14 @@ class Here(Port):
 #: What is said of a port whose process is gone.
 ENDED = "its process ended"
 
+def ended():
+    """What is said of it, with what may have been the cause."""
+    options = " ".join(compiled.unsure())
+    return ENDED + (
+        f", as it does when XLA does not know what {compiled.OPTIONS} asks "
+        f"for: {options}" if options else "")
+
+
 #: Seconds in which a process may end by itself.
 MOMENT = 2
 
@@ -216,7 +230,7 @@ class Apart(Port):
             self._pipe.send((function, arguments, threads))
             return self.noted(self._pipe.recv())
         except (EOFError, OSError):
-            return self.noted(Reply(None, ENDED, 0.0))
+            return self.noted(Reply(None, ended(), 0.0))
         except Exception as error:  # what it answered cannot be read
             return self.noted(failed(error))
 

@@ -137,8 +137,8 @@ def check(
                     presets, names, dtypes, None if every else devices,
                     full_size,
                     lambda text: progress.update(task, description=text),
-                    gradients, train, generate, apart=len(names) > 1, wide=wide,
-                    form=form)
+                    gradients, train, generate, wide=wide, form=form,
+                    apart=len(names) > 1 or bool(compiled.unsure()))
                 names = run.port_names
                 stack.callback(run.close)
                 exit_if_any(one for one in run.report.not_checked

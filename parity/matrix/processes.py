@@ -86,7 +86,7 @@ class PortProcesses:
                 if future.result().failure:
                     future = first_cause(futures, future)
                     reply = future.result()
-                    if self.size > 1 or reply.failure == workers.ENDED:
+                    if self.size > 1 or reply.ended:
                         self.close()
                     return self._of(futures.index(future), reply)
             if not done and waiting:
@@ -125,11 +125,11 @@ def first_cause(futures, failed):
     while time.monotonic() < until and not all(
             future.done() for future in futures):
         for future in futures:
-            if future.done() and future.result().failure == workers.ENDED:
+            if future.done() and future.result().ended:
                 return future
         time.sleep(0.02)
     return next((future for future in futures if future.done()
-                 and future.result().failure == workers.ENDED), failed)
+                 and future.result().ended), failed)
 
 
 class MeshProcesses(PortProcesses):

@@ -233,7 +233,7 @@ def counted(report):
     if missing:
         parts.append(f"{missing:,} expected are not there")
     if report.not_compared:
-        absent = dict.fromkeys(one.port for one in report.not_checked)
+        absent = dict.fromkeys(one.what for one in report.not_checked)
         parts.append(f"{report.not_compared:,} need {listed(absent)}"
                      if absent else f"{report.not_compared:,} not checked")
     return f"{'; '.join(parts)}; {report.seconds:.1f} seconds"

@@ -29,6 +29,9 @@ CASES = {
     "a mask of its own for each head": (1, 3, 9, 9, "each"),
     "one block": (1, 2, 5, 5, "all"),
     "no mask, and no whole blocks": (1, 2, 7, 8, "all"),
+    "one key": (1, 2, 13, 1, "all"),
+    "one query": (3, 3, 1, 11, "padding"),
+    "one of each, and later ones hidden": (1, 1, 1, 1, "causal"),
     "a row that sees nothing": (2, 2, 10, 7, "nothing"),
     "so many blocks that they are larger": (1, 2, 41, 43, "causal padding"),
 }
@@ -99,8 +102,8 @@ def over_blocks(name, query, key, value, dcontext, mask, causal):
 
 
 def apart(x, y):
-    """The relative L2 distance."""
-    return np.linalg.norm(x - y) / np.linalg.norm(y)
+    """The relative L2 distance; of what is zero the distance itself."""
+    return np.linalg.norm(x - y) / (np.linalg.norm(y) or 1)
 
 
 @pytest.fixture

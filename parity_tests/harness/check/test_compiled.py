@@ -3,8 +3,11 @@
 import os
 
 import pytest
+from typer.testing import CliRunner
 
 from parity.check import compiled
+from parity.cli import app
+from parity_tests.support.engines import usable
 from parity_tests.support.places import ROOT
 
 
@@ -39,3 +42,23 @@ def test_no_variable_is_left(monkeypatch):
     with compiled.environment({"PARITY_A": "1", "PARITY_B": "2"}):
         assert os.environ["PARITY_A"] == "1" and os.environ["PARITY_B"] == "2"
     assert os.environ == before
+
+
+@pytest.mark.parametrize("options, unsure", [
+    (None, []), (compiled.QUICKLY, []),
+    (f"{compiled.QUICKLY} --mine=1", ["--mine=1"])])
+def test_options_that_xla_may_not_know(options, unsure, monkeypatch):
+    monkeypatch.delenv(compiled.OPTIONS, raising=False)
+    if options:
+        monkeypatch.setenv(compiled.OPTIONS, options)
+    assert compiled.unsure() == unsure
+
+
+def test_a_process_that_xla_ends_is_told_with_the_option(monkeypatch):
+    usable("jax")
+    monkeypatch.setenv(compiled.OPTIONS, "--xla_is_not_told_this=1")
+    result = CliRunner().invoke(app, [
+        "check", "--port", "jax", "--preset", "lesson", "--dtype", "float64"])
+    assert result.exit_code == 1
+    assert "XLA does not know" in " ".join(result.stdout.split())
+    assert "--xla_is_not_told_this=1" in result.stdout
