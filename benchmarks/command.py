@@ -118,7 +118,7 @@ def generation(options, notes):
         *options["ports"], *peers)]
     report = timing.measured(
         names, options["settled"], options["rounds"], options["longest"],
-        options["loud"], notes, options["profile"])
+        options["loud"], notes, options["profile"], options["searches"])
     rows = []
     for search, table in report["rows"].items():
         for length in report["lengths"]:
@@ -314,8 +314,14 @@ def write_page(path, rows, lines, parts):
 TIMED = {"generation": generation, "attention": attention, "loading": loading}
 
 
+def searches_of(names):
+    """The searches of some names, or all; an unknown one is refused."""
+    from benchmarks.generation_implementations import SEARCHES
+    return [one_of(name, SEARCHES, "search") for name in names or SEARCHES]
+
+
 def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
-        json_file, plot, profile, html=None, markdown_file=None):
+        json_file, plot, profile, html=None, markdown_file=None, search=None):
     """Time some works, print their table, and write JSON if asked to.
 
     Args:
@@ -328,6 +334,7 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
         profile: whether it is also told where the time goes.
         html: a file for a page, or None.
         markdown_file: a file in which each work's table is replaced, or None.
+        search: names of the searches that generation has; None for all.
 
     Raises:
         InputError: the Markdown lacks the comments of a work.
@@ -340,7 +347,8 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
     settled = harness.settle(threads, -1)
     options = {"ports": ports, "against": against, "quick": quick,
                "settled": settled, "rounds": rounds, "repeats": repeats,
-               "longest": longest, "loud": loud, "profile": profile}
+               "longest": longest, "loud": loud, "profile": profile,
+               "searches": searches_of(search)}
     for work in works if markdown_file else ():
         harness.between(markdown_file, mark(work, settled[0]))
     every, lines, parts, off = [], [], [], []

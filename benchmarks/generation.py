@@ -29,12 +29,12 @@ def written(worker, search, folder):
     return harness.output_of(worker, folder)[0]
 
 
-def truth_of(path, threads, folder, loud):
+def truth_of(path, searches, threads, folder, loud):
     """The reference's in float64, by search."""
     worker = Worker("generation", "numpy", path, threads, loud=loud)
     try:
         return {search: written(worker, search, folder)
-                for search in SEARCHES}
+                for search in searches}
     finally:
         worker.close()
 
@@ -53,7 +53,7 @@ def validate(workers, truth, folder, progress):
         progress(f"{worker.name}: the reference's tokens")
 
 
-def measure(workers, lengths, rounds, clock, progress):
+def measure(workers, searches, lengths, rounds, clock, progress):
     """Time every case of every worker, in turn.
 
     Returns:
@@ -61,7 +61,7 @@ def measure(workers, lengths, rounds, clock, progress):
     """
     turns = {}
     for number in range(rounds):
-        for search in SEARCHES:
+        for search in searches:
             for length in lengths:
                 if number and length >= LONG and search != JUDGED:
                     continue
@@ -88,9 +88,9 @@ def slope(seconds):
 
 def rows(turns, clock):
     """{search: {name: {length: seconds}}}, each the median of its turns."""
-    tables = {search: {} for search in SEARCHES}
+    tables = {}
     for (name, search, length), kept in turns.items():
-        tables[search].setdefault(name, {})[length] = statistics.median(
+        tables.setdefault(search, {}).setdefault(name, {})[length] = statistics.median(
             harness.quiet_turns({"turns": kept}, clock))
     return tables
 
@@ -112,7 +112,8 @@ def caption(report):
     yield from harness.libraries(report)
 
 
-def measured(names, settled, rounds, longest, loud, notes, profile=False):
+def measured(names, settled, rounds, longest, loud, notes, profile=False,
+             searches=tuple(SEARCHES)):
     """Validate and time searches: the report, as plain data.
 
     Args:
@@ -122,7 +123,9 @@ def measured(names, settled, rounds, longest, loud, notes, profile=False):
         longest: the longest targets that are written.
         loud: whether what libraries print is shown.
         notes: a Console for progress.
-        profile: whether it is also told where the time goes.
+        profile: whether it is also told where the time goes, in the first
+            search.
+        searches: of SEARCHES.
     """
     threads, cores, clock = settled
     names = harness.installed(
@@ -136,17 +139,20 @@ def measured(names, settled, rounds, longest, loud, notes, profile=False):
         for dtype, path in paths.items():
             save(path, {name: array.astype(dtype)
                         for name, array in rounded.items()})
-        truth = truth_of(paths["float64"], threads, folder, loud)
+        truth = truth_of(paths["float64"], searches, threads, folder, loud)
         workers = []
         for name in names:
             workers.append(Worker("generation", name, paths["float32"],
                                   threads, loud=loud))
             stack.callback(workers[-1].close)
         validate(workers, truth, folder, notes.print)
-        turns = measure(workers, lengths, rounds, clock, notes.print)
+        turns = measure(
+            workers, searches, lengths, rounds, clock, notes.print)
         results = {worker.name: worker.ask("describe") for worker in workers}
         for worker in workers if profile else ():
-            worker.ask("choose", search=JUDGED, length=LENGTHS[0])
+            if not IMPLEMENTATIONS[worker.name].has(searches[0], LENGTHS[0]):
+                continue
+            worker.ask("choose", search=searches[0], length=LENGTHS[0])
             results[worker.name]["profile"] = worker.ask("profile")
     return {
         "words": WORDS, "threads": threads, "cores": cores,

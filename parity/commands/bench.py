@@ -44,6 +44,10 @@ def bench(
     longest: Annotated[int, typer.Option(
         min=32, max=2048, help="The longest targets that generation "
         "writes.")] = 128,
+    search: Annotated[Optional[list[str]], typer.Option(
+        metavar="NAME", help="A search that generation times; an unknown name "
+        "lists those that there are.  [default: all]",
+        show_default=False)] = None,
     quick: Annotated[bool, typer.Option(
         "--quick", help="A model of milliseconds, to see that all runs: its "
         "times say nothing.")] = False,
@@ -83,4 +87,4 @@ def bench(
                  for name in work or command.DEFAULT]
         command.run(works, ports, threads, against, 1 if quick else rounds,
                     repeats, longest, quick, loud, json_file, plot, profile,
-                    html, markdown)
+                    html, markdown, search)

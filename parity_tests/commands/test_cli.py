@@ -29,7 +29,7 @@ def check(port, *words, **environment):
         "float64", "--no-full-size", *map(str, words)], env=environment)
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_json_report(port, tmp_path):
     done = check(port, "--json", tmp_path / "r.json")
     assert done.exit_code == 0
@@ -51,7 +51,7 @@ def test_json_report(port, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_screen_or_two(port):
     """A line a model, a line a component; each with the port's errors."""
     done = check(port)
@@ -68,7 +68,7 @@ def test_a_screen_or_two(port):
     assert "verdict: match" in done.output
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_row_a_step(port):
     """Name, shape, error, limit and verdict stand on one line."""
     done = check(port, "--steps")
@@ -82,7 +82,7 @@ def test_a_row_a_step(port):
     assert " compared, all match; " in done.output
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_plain_output_has_no_escapes():
     """Nothing moves and nothing is coloured where nobody watches."""
     done = subprocess.run(
@@ -94,7 +94,7 @@ def test_plain_output_has_no_escapes():
     assert done.stderr == ""
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_no_color_is_obeyed_on_a_terminal():
     shown = {}
     for no_color in ("", "1"):

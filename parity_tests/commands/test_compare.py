@@ -202,7 +202,7 @@ LARGE = """
 """
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_large_model_takes_little_time_and_memory(tmp_path):
     """60 M parameters: dumped, both, and compared."""
     usable("torch")

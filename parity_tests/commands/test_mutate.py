@@ -40,7 +40,7 @@ def test_a_port_that_is_not_installed(monkeypatch):
     assert run("--port", "torch", "--file", "masks.py").exit_code == 3
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_every_mutant_of_a_file_is_killed(tmp_path):
     usable("torch")
     path = tmp_path / "r.json"

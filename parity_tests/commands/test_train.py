@@ -215,7 +215,7 @@ def test_two_runs_in_one_folder_are_kept_apart(tmp_path):
         assert done.output.count("\n") == 1
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_a_disk_that_becomes_full(tmp_path, monkeypatch):
     """The newest checkpoint is whole, and the run goes on from it."""
     def small(self):

@@ -53,7 +53,8 @@ def kept(folder):
 
 
 @pytest.mark.parametrize("meshes", [
-    pytest.param((("torch", "data=2"), ("numpy", None)), id="two"),
+    pytest.param((("torch", "data=2"), ("numpy", None)), id="two",
+                 marks=pytest.mark.long(4)),
     pytest.param((("torch", "data=2,model=2"), ("torch", "model=2"),
                   ("torch", None)), id="others", marks=pytest.mark.long),
     pytest.param((("keras", "data=2,model=2"), ("keras", "data=2")),
@@ -108,7 +109,7 @@ def test_numpy_has_no_mesh(command):
     assert done.exit_code == 2 and "engine for meshes" in done.output
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_a_worker_that_is_killed_in_a_step_costs_no_checkpoint(
         command, tmp_path, monkeypatch):
     """The others end within seconds, with a sentence; the run goes on."""

@@ -30,14 +30,14 @@ def run(*arguments, lines=None):
     return CliRunner().invoke(app, ["translate", *arguments], input=lines)
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_an_answer(engine):
     found = run("--port", engine.NAME, FRIDAY, "20 kwietnia 1999")
     assert found.exit_code == 0
     assert found.stdout == "2026-11-20\n1999-04-20\n"
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_all_agree():
     found = run("--port", "all", "--beam", "4", "--nbest", "2", FRIDAY)
     assert found.exit_code == 0
@@ -45,7 +45,7 @@ def test_all_agree():
     assert "match: tokens identical, scores within" in found.stdout
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_all_say_where_they_differ(monkeypatch):
     """One wrong weight in one port is a divergence and exits with 1."""
     engine = ports.engine("torch")
@@ -193,7 +193,7 @@ def test_json(tmp_path):
     assert json.loads(printed.stdout)["answers"][0]["text"] == FRIDAY
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("name", ["a.png", "a.html"])
 def test_attention_is_drawn(tmp_path, name):
     path = tmp_path / name
@@ -220,7 +220,7 @@ def endless(tmp_path):
     return path
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("port_name, more", [
     ("numpy", []), ("numpy", ["--max-tokens", "64"]),
     ("all", ["--max-tokens", "7"])])
@@ -236,7 +236,7 @@ def test_an_answer_that_never_ends(endless, tmp_path, port_name, more):
     assert (tmp_path / "a.html").read_bytes().count(b"<details>") == 24
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_attention_is_each_steps(port):
     """Rows sum to one, and are what forward computes for the answer."""
     model = translation.Model.load(SHIPPED)

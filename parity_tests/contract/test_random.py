@@ -178,7 +178,7 @@ def test_normal_against_mpmath():
 
 
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_initial_weights_are_bit_equal_in_every_port(port, preset):
     config = at_test_size(PRESETS[preset])
     found = port.initial_weights(config, 7)

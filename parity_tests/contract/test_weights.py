@@ -12,7 +12,7 @@ from contract.schema import schema
 from parity.check import cases, golden
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_load_and_export_is_byte_equal(engine, preset):
     """Every array comes back under its name, as it went in."""
@@ -114,7 +114,7 @@ def broken(given, how):
 HOW = ("missing", "surplus", "misshapen", "nan", "infinite", "integer")
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("how", HOW)
 def test_every_engine_refuses_wrong_weights(engine, how):
     config = cases.test_size("complete")

@@ -21,7 +21,7 @@ from parity_tests.support.exercises import written
 MASK = SOLUTIONS / "4_1.py"
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("text, status, words", [
     ("def causal_mask(length):\n    while True:\n        pass\n", 1,
      "did not end within 1 seconds"),

@@ -30,7 +30,7 @@ print(before > 1e-9, error() < 1e-15)
 
 
 @pytest.mark.parametrize("backend, rounds", [("jax", False), ("torch", True)])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_float64_is_multiplied_in_float64(backend, rounds):
     """Keras 3.15 rounds such products on PyTorch, until it is told."""
     for need in ("keras", backend):

@@ -29,7 +29,7 @@ def placed(engine, model):
                         device="meta")
 
 
-@pytest.mark.long(20)
+@pytest.mark.long(40)
 @pytest.mark.parametrize("model", wide.models(), ids=lambda model: model.name)
 def test_all_is_made_where_the_model_lies(torch_engine, model):
     engine, devices = torch_engine

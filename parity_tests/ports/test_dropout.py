@@ -40,7 +40,7 @@ def configured(preset, rate=RATE):
     return cases.test_size(preset).replace(dropout=rate)
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_masks_are_bit_equal_in_every_port(port):
     """Place by place, all drawn together or one by one."""
     shapes = places(configured("vaswani2017_base"), 4, 11, 9)
@@ -78,7 +78,7 @@ def test_share_that_is_kept():
     assert abs(kept.mean() - (1 - RATE)) < 0.002
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @presets
 def test_places_are_every_dropout_with_its_shape(engine, preset):
     """The contract's table against the modules of a built model."""

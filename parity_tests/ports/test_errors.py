@@ -34,7 +34,7 @@ def ids(value, at=(1, 2), which=0):
     return array
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("which, name, value", [
     (0, "source", 37), (0, "source", -1), (1, "target", 41),
     (1, "target", 10**9)])
@@ -44,7 +44,7 @@ def test_ids_outside_the_vocabulary(engine, which, name, value):
         engine.forward(model(engine), *batch(**{name: ids(value, which=which)}))
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("wrong, words", [
     (np.ones((5, 11)), "float64"),
     (np.ones(11, int), "shape"),
@@ -83,7 +83,7 @@ def test_mask_must_be_boolean(engine, kind):
         engine.run(attention, x, x, given[2].astype(kind), cache=None)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("name, shape", [
     ("source_mask", (5, 11)), ("source_mask", (5, 1, 1, 10)),
     ("source_mask", (5, 1, 11, 1)), ("target_mask", (5, 1, 1, 11)),
@@ -171,7 +171,7 @@ def without_torch(monkeypatch):
     ports.engine.cache_clear()
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_a_required_port_that_is_missing(without_torch, tmp_path):
     report = tmp_path / "r.json"
     done = run("check", "--require", "torch", "--json", report)
@@ -201,7 +201,7 @@ def test_a_device_that_is_not_here(port):
     assert f"no device {missing}" in done.output
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_a_missing_port_does_not_count_as_passed(without_torch, tmp_path):
     """The others are compared; torch stands as not checked."""
     names = [n for n in ports.known_ports()

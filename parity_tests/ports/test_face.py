@@ -24,7 +24,7 @@ def test_every_answer_is_right(port, name):
     assert wrong(port, name) == []
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_native_dropout_differs_in_every_step(engine_of_each_form):
     assert all(right for _, right in face.native_steps(engine_of_each_form))
 

@@ -118,7 +118,7 @@ def small_blocks(monkeypatch):
 @pytest.mark.parametrize("scale", (1, 30), ids=("flat", "sharp"))
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", [
-    name if name == "numpy" else pytest.param(name, marks=pytest.mark.long(24))
+    name if name == "numpy" else pytest.param(name, marks=pytest.mark.long(48))
     for name in NAMES])
 def test_equal_to_equation_1(name, case, scale, small_blocks):
     *shape, words = CASES[case]
@@ -153,7 +153,7 @@ def test_memory_grows_with_the_length():
     assert peak < 2**24
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_long_model_goes_over_blocks(name, small_blocks, monkeypatch):
     """Its output, and its gradients, are the readable form's."""

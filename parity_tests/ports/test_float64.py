@@ -60,7 +60,7 @@ def test_the_weights_need_53_bits():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_every_step_is_float64(engine, preset):
     """By its dtype, and by its last 29 bits, which a float32 lacks.
 
@@ -76,7 +76,7 @@ def test_every_step_is_float64(engine, preset):
             assert short(rest).mean() < SELDOM + 1 / rest.size, name
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
 def test_every_step_has_the_dtype_of_the_weights(port, preset, dtype):

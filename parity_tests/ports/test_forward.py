@@ -56,7 +56,7 @@ def holds(report, preset, dtype):
     return True
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_step_is_the_references(port, preset, dtype):

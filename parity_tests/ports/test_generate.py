@@ -82,6 +82,7 @@ def test_the_searches_differ():
     assert all(t.close == 0 for t in found.values())
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("form", ports.FORMS)
 def test_a_reference_asked_once_answers_alike(form):
     """What has a cache is computed anew, and so is what has other numbers."""
@@ -134,7 +135,7 @@ def _kept(engine):
     return _models[engine.__name__]
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("rule, bos", [
     *((rule, 1) for rule in RULES), ("paper", END)])
 def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
@@ -151,7 +152,7 @@ def test_beam_1_is_greedy(engine_of_each_form, rule, bos):
         one["scores"] / penalties, other["scores"], rtol=1e-12)
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("name", [s.name for s in generation.some_searches(
     1, END, MOST)])
 def test_scores_are_the_models_own(engine, name):
@@ -212,7 +213,7 @@ def enumerated(settings, source):
     return sorted(zip(scores, every), reverse=True)
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("rule", [r for r in RULES if r != "hf_true"])
 def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
     """Every target of up to three tokens is enumerated.
@@ -231,7 +232,7 @@ def test_a_beam_wide_enough_finds_the_best_of_all(engine, rule):
         assert found["scores"][0, i] == pytest.approx(score, rel=1e-12)
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_fewer_targets_than_the_beam_is_wide(engine):
     """What is left over has a score of -∞."""
     settings = GenerationConfig(method="beam", beam=30, max_tokens=1,
@@ -243,7 +244,7 @@ def test_fewer_targets_than_the_beam_is_wide(engine):
     assert sorted(found["tokens"][0, :5, 1]) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("vocab", [7, 128, 5000, 20000])
 @pytest.mark.parametrize("count", [1, 5, 7])
 def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
@@ -263,7 +264,7 @@ def test_top_is_a_stable_sort(engine_of_each_form, vocab, count):
         found, np.take_along_axis(scores, truth, axis=-1))
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 def test_of_equals_the_lowest(engine):
     """A projection of zeros makes every token equally likely."""
     weights = {name: np.zeros_like(array) if name.startswith("projection")
@@ -282,7 +283,7 @@ def test_of_equals_the_lowest(engine):
         found["scores"][0, 0], -np.log(6), rtol=1e-12)
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 def test_padding_of_the_source_changes_nothing(engine):
     """Nor which side it stands on does, apart from positions."""
     settings = {s.name: s for s in SEARCHES}["beam 4, paper"].settings
@@ -295,7 +296,7 @@ def test_padding_of_the_source_changes_nothing(engine):
     np.testing.assert_allclose(one["scores"], other["scores"], rtol=1e-12)
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_samples_follow_from_the_row_not_the_place(engine):
     settings = GenerationConfig(
         method="sample", eos_id=END, max_tokens=MOST, seed=9)
@@ -309,6 +310,7 @@ def test_samples_follow_from_the_row_not_the_place(engine):
     assert (found["tokens"] != other["tokens"]).any()
 
 
+@pytest.mark.long(4)
 def test_samples_are_drawn_by_their_probability():
     """1000 draws of one token, against the model's own distribution."""
     engine = ports.engine("numpy")
@@ -326,7 +328,7 @@ def test_samples_are_drawn_by_their_probability():
     assert (counted > 30).sum() >= 3
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("changes, most", [
     ({"top_k": 1}, 1), ({"top_k": 3}, 3), ({"top_p": 1e-9}, 1),
     ({"temperature": 1e-3}, 1)])
@@ -407,7 +409,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_caught_and_named(engine, fault):
     lines, name, step, words = FAULTS[fault]
@@ -431,7 +433,7 @@ NEIGHBOURS = {
 }
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 def test_a_row_that_depends_on_its_neighbour_is_caught_and_named(engine):
     """Padding is attended to where any neighbour has none."""
     settings = GenerationConfig(eos_id=END, max_tokens=MOST)
@@ -472,7 +474,7 @@ def answers(engine, model, **changes):
         found["tokens"][0], found["scores"][0])]
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_only_the_first_w_may_finish(engine):
     """An eos in third place of a beam of two, and one at the last place."""
     with told(engine, {3: 0.5, 4: 0.3, 2: 0.2}, {3: 0.6, 2: 0.4}) as model:
@@ -487,7 +489,7 @@ def test_only_the_first_w_may_finish(engine):
     assert best[0][0] == [3, 3, 3]
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_the_first_that_finish_stay(engine):
     """One place is left, and two end that are better than the first one."""
     with told(engine, {3: 0.5, 2: 0.3, 4: 0.2}, {2: 0.9, 3: 0.1}) as model:
@@ -498,7 +500,7 @@ def test_the_first_that_finish_stay(engine):
     assert first == [[3, 2, 0], [2, 0, 0]]
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_each_that_finishes_makes_the_beam_narrower(engine):
     """Once one of two has finished, only the best goes on, or finishes."""
     with told(engine, {3: 0.5, 2: 0.3, 4: 0.2}, {3: 0.6, 2: 0.4}) as model:
@@ -511,7 +513,7 @@ def test_each_that_finishes_makes_the_beam_narrower(engine):
         ([2, 0, 0], pytest.approx(math.log(0.3)))]
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_the_unfinished_stand_in_where_nothing_finished(engine):
     """Undivided; and where something has finished, they are no answer."""
     with told(engine, {3: 0.6, 4: 0.4}) as model:
@@ -528,7 +530,7 @@ def test_the_unfinished_stand_in_where_nothing_finished(engine):
     assert fallback[0] == ([2, 0, 0], pytest.approx(math.log(0.1)))
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_forced_and_suppressed_tokens(engine_of_each_form, method):
     """None is renormalised, and what is forced adds nothing."""
@@ -573,7 +575,7 @@ def test_w_candidates_stay_whatever_ends():
             beam=4, eos_id=6, more_eos_ids=more).candidates == count
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("method", CHOICES["method"])
 def test_any_of_several_ids_ends(engine_of_each_form, method):
     """Padding stands behind the first, and none comes too soon."""
@@ -608,7 +610,7 @@ class Alive:
         return value
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_w_hypotheses_go_on_where_most_words_end(engine):
     """2W candidates would leave fewer (R56)."""
     settings = GenerationConfig(
@@ -621,7 +623,7 @@ def test_w_hypotheses_go_on_where_most_words_end(engine):
         {1}, {4}, {4}]
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("method", ("greedy", "sample"))
 def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     found = engine_of_each_form.generate(
@@ -632,7 +634,7 @@ def test_the_first_is_taken_where_none_is_left(engine_of_each_form, method):
     assert np.isneginf(found["scores"]).all()
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2))
 def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
@@ -647,7 +649,7 @@ def test_no_tokens_stand_twice_in_a_beam(engine_of_each_form, n, cached):
         assert len(set(parts)) == len(parts)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("cached", (False, True))
 @pytest.mark.parametrize("n", (1, 2, 3))
 def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
@@ -676,7 +678,7 @@ def test_no_tokens_stand_twice(engine_of_each_form, n, cached):
     assert wanted and met > len(tokens)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("cached", (False, True))
 def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     engine = engine_of_each_form
@@ -688,7 +690,7 @@ def test_a_begin_that_is_padding_is_read(engine_of_each_form, cached):
     assert (np.where(written, log_p.argmax(-1), 0) == tokens[:, 1:]).all()
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("cached", (False, True))
 def test_padding_that_may_be_generated_is_read(engine_of_each_form, cached):
     """Of few tokens that are left, padding is often the likeliest."""
@@ -722,7 +724,7 @@ def test_one_token_is_read_a_step():
     assert len(lengths) == MOST
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("engine", ["jax"], indirect=True)
 def test_jax_scores_are_float64_whatever_its_switch(engine):
     """A float32 model's scores too, where JAX would have none of float64."""
@@ -766,7 +768,7 @@ def test_keras_searches_on_other_backends(engine, backend):
         "tokens\tmatch", "scores\tmatch"}, found.stderr
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 @pytest.mark.parametrize("engine", ["jax"], indirect=True)
 @pytest.mark.parametrize("method, rows", [
     ("greedy", 1), ("greedy", 3), ("beam", 1)])

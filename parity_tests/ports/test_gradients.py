@@ -85,7 +85,7 @@ def slope(function, step):
     return (8 * near - far) / (12 * step)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_loss_along_random_directions(variant):
     config = configured(variant)
@@ -232,7 +232,7 @@ def test_float32_stays_float32():
     assert {array.dtype for array in g.values()} == {np.dtype(np.float32)}
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_ports_against_the_reference(port, preset):
     """Loss and all weights at 1e-12, each weight and each step at 1e-10."""
@@ -253,6 +253,7 @@ def test_ports_against_the_reference(port, preset):
     assert all(name.endswith("key.bias") for name in zero)
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
 def test_a_row_that_learns_nothing_where_it_is_read(engine, preset):
     """Of padding's, all that is missing is its embeddings' gradient (R9).
@@ -296,7 +297,7 @@ def test_variants_against_the_reference(port, variant):
         assert np.linalg.norm(found[name] - array) <= 1e-10 * scale, name
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_float32_gradients(port):
     """Under the kink guard, in float32's own limits."""
     run = Check(["practical"], [port.NAME], ["float32"], full_size=False,
@@ -337,7 +338,7 @@ def test_backward_steps_quote_the_forward_ones():
     assert count == 62
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_wrong_derivative_is_seen(port, monkeypatch):
     """Doubling one gradient in a port turns the verdict."""
     real = port.gradients

@@ -19,7 +19,7 @@ def forms(request):
     return [usable(request.param, form) for form in ports.FORMS]
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("changes", (
     {"tied": "all"}, {"tied": "output", "output_bias": True},
     {"tied": "all", "output_scale": "root"}, {"tied": "none"}),

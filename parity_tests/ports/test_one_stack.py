@@ -68,7 +68,7 @@ def greedily(model, engine, prompt):
     return tokens[len(prompt):]
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("padding", [False, True])
 def test_a_decoder_continues_its_prompt(engine_of_each_form, cached, padding):
@@ -87,7 +87,7 @@ def test_a_decoder_continues_its_prompt(engine_of_each_form, cached, padding):
         assert tokens[1:1 + len(expected)].tolist() == expected
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_beam_continues_a_prompt_with_and_without_a_cache(engine):
     model = built(engine, DECODER)
     beams = [engine.generate(model, PROMPTS, SETTINGS.replace(
@@ -97,7 +97,7 @@ def test_a_beam_continues_a_prompt_with_and_without_a_cache(engine):
         beams[0]["scores"], beams[1]["scores"], rtol=1e-12, atol=0)
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_prompt_and_its_target_fit_the_table(engine):
     model = built(engine, DECODER)
     engine.generate(model, PROMPTS, SETTINGS.replace(max_tokens=21))

@@ -80,7 +80,7 @@ def assert_trained_alike(model, name):
         assert difference.verdict in (MATCH, ZERO), (what, difference)
 
 
-@pytest.mark.long(24)
+@pytest.mark.long(48)
 @pytest.mark.parametrize("name", ["numpy", *ports.known_ports()])
 @pytest.mark.parametrize("model", MODELS)
 def test_padding_that_is_taken_out_changes_nothing(model, name, monkeypatch):

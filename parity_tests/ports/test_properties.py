@@ -119,7 +119,7 @@ def future_is_not_seen(engine, name, batch, places):
         assert differs(found[row, place], truth[row, place])
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @variants
 def test_the_future_is_not_seen(engine, name):
     """What comes later reaches no output; the present does."""
@@ -137,7 +137,7 @@ def test_the_future_is_not_seen_at_any_length(data):
         data.draw(place) for _ in range(cases.BATCH)])
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @variants
 def test_padding_is_not_seen(engine, name):
     """Another embedding of the padding token changes only what is padding.
@@ -179,7 +179,7 @@ def padding_may_be_added(engine, name, batch, more_source, more_target):
     assert differs(output(engine, name, seen)[:, :length], truth)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @configs
 def test_appended_padding_is_not_seen(engine, name):
     """It is the mask that hides it: without, it is seen."""
@@ -221,7 +221,7 @@ def test_rows_of_a_batch_do_not_meet(engine, name):
     assert differs(found[1], truth[1])
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("source, target", [(1, 9), (11, 1), (1, 1)])
 def test_one_token(engine, source, target):
     """Softmax over one key is 1, and a first token alone is a first token."""

@@ -49,7 +49,7 @@ def untraced(port, preset):
 
 # What a trace sees
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @presets
 def test_tracing_changes_no_number(port, preset):
     """Bit by bit the same output with and without a trace."""
@@ -59,7 +59,7 @@ def test_tracing_changes_no_number(port, preset):
     np.testing.assert_array_equal(found, traced)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_port_sees_what_the_reference_keeps(port, preset):
     """The same set of names, each with the same shape."""
@@ -212,7 +212,7 @@ def close(found, truth):
 
 @pytest.mark.parametrize("port", ["jax"], indirect=True)
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_jax_compiled_is_eager(port, preset):
     """Every step under jit, in the same order."""
     eager = steps("jax", preset)
@@ -224,7 +224,7 @@ def test_jax_compiled_is_eager(port, preset):
 
 @pytest.mark.parametrize("port", ["keras"], indirect=True)
 @pytest.mark.parametrize("preset", ["lesson", "vaswani2017_base"])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_keras_in_a_graph_is_eager(port, preset):
     """Every step, recorded while tf.function traces, and returned by it."""
     import keras

@@ -53,7 +53,7 @@ def test_a_hundred_steps_are_the_same(port, preset):
     assert worst["loss"] < 1e-12 and worst["weights"] < 1e-11
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 def test_the_fast_form_trains_alike(port):
     """With all that a run can have; the reference's has tests of its own."""
     config, fast = small(), usable(port.NAME, "fast")
@@ -80,7 +80,7 @@ def reshaped(ids, batches):
     return ids.reshape(batches, -1, ids.shape[-1])
 
 
-@pytest.mark.long(16)
+@pytest.mark.long(32)
 def test_accumulation_equals_the_large_batch(engine):
     config = small(dropout=0.0)
     source, target = uneven(config)
@@ -112,7 +112,7 @@ def test_a_mean_over_batches_would_be_another():
     assert abs((losses[1] + losses[2]) / 2 / losses[0] - 1) > 1e-3
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_padding_alone_moves_nothing(engine):
     config = small()
     model, run = trainer(engine, config)
@@ -127,7 +127,7 @@ def test_padding_alone_moves_nothing(engine):
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 def test_native_masks_train_too(engine):
     config, settings = small(), TRAINING.replace(masks="native")
     _, run = trainer(engine, config, settings)
@@ -207,7 +207,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_part_the_runs(port, fault):
     """Each is found, and the step and the tensors in which it first shows."""

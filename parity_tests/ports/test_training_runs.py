@@ -58,7 +58,7 @@ def test_a_few_have_every_condition():
     assert len(training_runs.varied_few()) < 8
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_the_conditions_are_met():
     """By what the runs do, not by what they are called."""
     for run in training_runs.varied():

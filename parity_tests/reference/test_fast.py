@@ -71,7 +71,7 @@ def assert_equal_step(plain, fast, sources, targets):
         assert difference.verdict in (MATCH, ZERO), (name, difference)
 
 
-@pytest.mark.long(16)
+@pytest.mark.long(32)
 @pytest.mark.parametrize("threads", (1, 2))
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_equal_steps(variant, threads):

@@ -154,7 +154,7 @@ RUN = {
 }
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("operator", EXPECTED)
 def test_node_tests(operator):
     """Every output of every case, and as many cases as there should be."""

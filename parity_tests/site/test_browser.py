@@ -85,7 +85,7 @@ def opened(site, browser):
         one.context.close()
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_all_that_a_search_finds_is_there(site):
     folder, found = site
     made = pages.Site(found)
@@ -104,7 +104,7 @@ def test_all_that_a_search_finds_is_there(site):
     assert sum(kind == "step" for kind, *_ in entries) == steps > 40
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_faults_show_first_where_the_catalogue_says(site, broken):
     assert broken.answers == [site[1].pairs[text] for text in values.MAPS]
     for one in broken.faults:
@@ -120,7 +120,7 @@ def sideways(page):
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("name", KINDS)
 def test_no_page_scrolls_sideways_complains_or_asks_elsewhere(opened, name):
     one = opened(f"{name}.html")
@@ -363,6 +363,7 @@ def test_attention_tells_tokens(opened):
     assert token and 0 <= float(rest.split(": ")[-1]) <= 1
 
 
+@pytest.mark.long(4)
 def test_heads_and_layers_are_chosen_by_keys_and_kept(opened):
     one = opened("attention-maps.html")
     page = one.page
@@ -448,6 +449,7 @@ def test_slides_are_turned_by_keys(opened):
     assert one.errors == []
 
 
+@pytest.mark.long(4)
 def test_a_fault_is_chosen_by_keys(opened, broken):
     faults = {one["name"]: one for one in broken.faults}
     one = opened("break.html")
@@ -495,7 +497,9 @@ def test_the_picture_leads_to_the_code(opened):
     assert page.locator(".here-map .lit").count() == 3
 
 
-@pytest.mark.parametrize("name", ["index", "break", "slides", *(
+@pytest.mark.parametrize("name", [*(
+    pytest.param(name, marks=pytest.mark.long(3)) for name in (
+        "index", "break", "slides")), *(
     pytest.param(name, marks=pytest.mark.long) for name in (
         "attention", "rulings", "attention-maps", "dialects", "flow", "loss",
         "training-curves", "lesson-01-tokens"))])
@@ -512,6 +516,7 @@ def test_axe_finds_nothing(opened, name, scheme):
             for one in found] == []
 
 
+@pytest.mark.long(4)
 def test_served_pages_are_touched_as_those_from_disk(site, browser):
     """Under the server's policy, which lets no script of a page run."""
     with serving.server(*site, 0) as running:
@@ -542,6 +547,7 @@ def test_served_pages_are_touched_as_those_from_disk(site, browser):
         thread.join()
 
 
+@pytest.mark.long(4)
 def test_all_is_there_without_a_script(opened):
     page = opened("attention.html", java_script_enabled=False).page
     first = page.locator(".row.step").first
@@ -554,6 +560,7 @@ def test_all_is_there_without_a_script(opened):
     assert page.is_visible(".faults") and not page.is_visible("#breaker")
 
 
+@pytest.mark.long(4)
 def test_on_paper_all_columns_stand_and_no_menu(opened):
     page = opened("attention.html").page
     page.emulate_media(media="print")
@@ -576,6 +583,7 @@ def test_the_first_paint_is_soon(opened, name):
     assert min(times) < 1000
 
 
+@pytest.mark.long(4)
 def test_differences_are_filtered_and_the_address_keeps_how(opened):
     """By two frameworks, topic and words, as the command does."""
     both = len(registry.between(registry.select(), ("torch", "jax")))

@@ -24,7 +24,7 @@ from parity_tests.support.commands import invoke
 PATHS = lessons.paths()
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_lesson_runs_in_every_framework_that_is_here(path):
     found = lessons.run(path)
@@ -114,7 +114,7 @@ def test_a_lesson_as_a_notebook(tmp_path):
     assert done.exit_code == 2 and "draws its own" in done.output
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_notebook_runs_in_a_kernel(path, tmp_path, monkeypatch):
     """Each code says something there, draws its pictures, and asserts."""
@@ -181,6 +181,7 @@ def test_pictures_are_kept_where_they_are_wanted(tmp_path, monkeypatch):
     assert invoke("lesson", 1, "--pictures", file).exit_code == 2
 
 
+@pytest.mark.long(4)
 def test_lesson_is_a_program_too():
     ran = subprocess.run(
         [sys.executable, "-c", "from parity.reading import lessons; "

@@ -377,6 +377,7 @@ def test_a_norm_wholly_in_float32(folded):
     assert (each.cause, each.in_b) == (PRECISION, "in float32")
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("folded", [False, True])
 def test_an_epsilon_behind_float32(folded):
     comparison = explained(norms(), norms(InFloat32, folded=folded, eps=1e-6),
@@ -387,7 +388,7 @@ def test_an_epsilon_behind_float32(folded):
         "epsilon", "1e-05", "1e-06")
 
 
-@pytest.mark.long(2)
+@pytest.mark.long(4)
 @pytest.mark.parametrize("wrong, folded", [
     (3e-7, False), (1e-6, True), (1e-5, False)])
 def test_a_small_fault_behind_float32_is_no_rounding(folded, wrong):

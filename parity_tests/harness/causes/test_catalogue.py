@@ -52,7 +52,7 @@ def toy():
     return network.of("cube, not relu", "x³.", "cube", lambda x: x**3)
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_a_cause_that_is_added_once_is_used_everywhere(port):
     """Put, found and named, explained, hinted at and listed."""
     with catalogue.added(toy()) as cause:

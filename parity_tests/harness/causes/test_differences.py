@@ -59,7 +59,7 @@ def everyone():
     return [name for name in NEEDS if name not in OURS]
 
 
-@pytest.mark.long(24)
+@pytest.mark.long(48)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_as_recorded(name):
     """Each row, and its effect: nonzero, hidden just where it says so."""
@@ -261,7 +261,7 @@ def test_between_others(words, says):
     assert done.exit_code == 2 and says in done.output + done.stderr
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_tensorflows_log_is_kept_away():
     """Its first lines come before any setting of it is read."""
     if asking.absent("tensorflow"):

@@ -94,7 +94,7 @@ FAULTS = ("none", "eps", "eps, 1e-3", "gelu", "silu", "no activation",
           "softmax in float32", "gelu in float32", "clipped")
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_port_of_torchs_encoder(name):
     """The first step is right, and no name is wrong."""
@@ -109,7 +109,7 @@ def test_a_port_of_torchs_encoder(name):
         step if step == "(model)" else f"layers.0.{step}"))
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("name, names", [
     ("eps", {"layer norm's ε is 1e-06": "b"}),
     ("gelu", {"gelu, not relu": "b"}),
@@ -146,7 +146,7 @@ def test_names_are_the_catalogues(name, names):
     ((1, 0, 2), [("query and key", "swapped", "query and key swapped")]),
     ("feature", [("query", "in b grouped by feature",
                   "query's heads grouped by feature")])])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_projections_of_one_array(order, expected):
     """In another order, or with one's heads cut otherwise."""
     usable("torch")

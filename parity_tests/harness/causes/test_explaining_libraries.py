@@ -65,7 +65,7 @@ def tokens():
     return [ids, mask.long()], [ids, mask]
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("wrong, expected", [
     ({}, []), ({"eps": 1e-5}, [("epsilon", "1e-05")]),
     ({"eps0": 1e-5}, [("epsilon", "1e-05")]),
@@ -160,7 +160,7 @@ def test_keras_hub(wrong, expected):
     assert [(each.cause, each.in_b) for each in found] == expected
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_nnx_attention():
     """Its own computes the softmax in float32, and that is told."""
     usable("torch"), usable("jax")

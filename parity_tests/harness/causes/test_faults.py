@@ -38,7 +38,7 @@ def test_every_fault_is_caught_and_named(port, fault):
     assert found.named, found.in_words
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("fault", catalogue.equivalents(),
                          ids=lambda fault: fault.name)
 def test_what_is_no_fault_is_not_found(port, fault):
@@ -54,7 +54,7 @@ def test_names_are_one_each():
         text.split())
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("preset", ["complete", "lesson", "vaswani2017_base"])
 def test_without_a_fault_nothing_is_found(port, preset):
     """What the tests above change is what they notice."""
@@ -135,7 +135,7 @@ def test_a_cause_must_hold_on_two_scales():
     assert [f.cause for f in found] == ["not identified"]
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_check_names_the_cause(port):
     fault = BY_NAME["scores over √d_model"]
     with fault.put(port.NAME):
@@ -149,7 +149,7 @@ def test_check_names_the_cause(port):
     assert "Cause: scores over √d_model" in printed
 
 
-@pytest.mark.long(16)
+@pytest.mark.long(32)
 def test_clipping_that_is_left_out_of_a_training_step_alone():
     port = ports.engine("torch")
     if isinstance(port, ports.NotChecked):
@@ -236,7 +236,7 @@ def test_check_says_that_a_cause_is_not_identified():
     assert "Cause: not identified" in " ".join(done.output.split())
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_the_table(tmp_path):
     path = tmp_path / "faults.json"
     done = CliRunner().invoke(app, [
@@ -246,6 +246,7 @@ def test_the_table(tmp_path):
     assert "0 not" in done.output and path.exists()
 
 
+@pytest.mark.long(4)
 def test_a_fault_that_is_not_caught_is_said():
     """A catalogue that changes nothing would prove nothing."""
     idle = Cause("nothing", "residual", "Nothing.", put=all_of(),

@@ -90,7 +90,7 @@ TAMPERED = {
 }
 
 
-@pytest.mark.long(16)
+@pytest.mark.long(32)
 @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
 @pytest.mark.parametrize("rows", [3, 7, 9])
 @pytest.mark.parametrize("what", TAMPERED)
@@ -174,7 +174,7 @@ def layer_norm_inside(excess=0.0, narrow=True):
     return function
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
 @pytest.mark.parametrize("rows", [9, 64])
 @pytest.mark.parametrize("mean", [0.0, 0.3, 30.0, 300.0])
@@ -254,14 +254,14 @@ def attention(torch, change=None, dtype=None, leak=None, after=None):
     return drawn(Attention())
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_a_softmax_in_float32_is_shown(torch):
     comparison = explained(attention(torch),
                            attention(torch, dtype=torch.float32), x(9) / 2)
     assert comparison.verdict == FLOAT32
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("wrong", [
     {"change": lambda scores: scores * (1 + 1e-7)},
@@ -274,7 +274,7 @@ def test_a_fault_of_scores_is_not_rounding(torch, wrong, dtype):
 
 
 @pytest.mark.parametrize("rows", [
-    pytest.param(9, marks=pytest.mark.long(12)),
+    pytest.param(9, marks=pytest.mark.long(24)),
     pytest.param(64, marks=pytest.mark.long)])
 def test_a_fault_of_one_row_is_not_rounding(torch, rows):
     def larger(weights):
@@ -293,7 +293,7 @@ def test_a_fault_of_one_row_is_not_rounding(torch, rows):
     assert shown(after=leaking_weight) == DIVERGENCE
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 def test_what_is_in_float32_is_no_cause(torch):
     """One has the softmax in it, and the other the scale."""
     scale = float(np.float32((W // H)**-0.5)) / (W // H)**-0.5
@@ -372,7 +372,7 @@ class TestHuggingFace:
             return old
         return patched("LlamaAttention", eager_attention_forward=make)
 
-    @pytest.mark.long(12)
+    @pytest.mark.long(24)
     @pytest.mark.parametrize("live", [True, False], ids=["live", "saved"])
     def test_equal_but_for_norms(self, live):
         assert self.compared("llama", LLAMA, live=live).verdict == FLOAT32
@@ -385,7 +385,7 @@ class TestHuggingFace:
         places = [one.a, *(path for path, _ in one.also)]
         assert "model.layers.1.self_attn.o_proj" in places
 
-    @pytest.mark.long(16)
+    @pytest.mark.long(32)
     @pytest.mark.parametrize("inside", [[], [LLAMA]], ids=["", "norms"])
     @pytest.mark.parametrize("changes", [
         [leaking(-16.0)], [leaking(-20.0)], [rescaled(1 + 1e-7)],
@@ -407,7 +407,7 @@ class TestHuggingFace:
         assert comparison.verdict == DIVERGENCE
         assert comparison.explanations[0].cause != PRECISION
 
-    @pytest.mark.long(12)
+    @pytest.mark.long(24)
     @pytest.mark.parametrize("kind, told", [
         ("LlamaMLP", ("factor", "1", "1.0000005")),
         ("LlamaAttention", ("factor", "1", "1.0000005")),
@@ -473,7 +473,7 @@ class TestHuggingFace:
         assert any("not shown to the bit" in note
                    for note in comparison.notes)
 
-    @pytest.mark.long(2)
+    @pytest.mark.long(4)
     @pytest.mark.parametrize("part, verdict", [
         (1e-4, DIVERGENCE), (1e-8, INCOMPLETE)])
     def test_a_fault_of_gradients_is_not_rounding(self, part, verdict):
@@ -501,7 +501,7 @@ class TestHuggingFace:
         assert comparison.verdict == DIVERGENCE
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_heads_that_are_apart_and_a_scale_in_float32(torch):
     """As Keras' attention has them, beside one whose heads are together."""
     from torch import nn

@@ -39,7 +39,7 @@ def test_planted(planted):
     assert outcome.verdict == RIGHT, outcome.told
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("family, name", [
     ("Llama to torch", "θ 500000"), ("Llama to torch", "equal"),
     ("BERT to torch", "query and key exchanged"),
@@ -95,7 +95,7 @@ def times(path, factor):
     return change
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("excess", [0.0, 1e-6, 1e-9])
 @pytest.mark.parametrize("path", [
     "layers.1.attention", "layers.1.attention.o_proj", "layers.1.outer",

@@ -119,7 +119,7 @@ def checked(tmp_path, *words):
     return done, json.loads((tmp_path / "r.json").read_text())
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_failure_is_a_divergence_of_its_port_alone(
         wrong, bad, tmp_path, monkeypatch):
@@ -181,7 +181,7 @@ def test_so_is_one_of_a_search_or_of_training(
             if one["verdict"] == "divergence"} == {"bad"}
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("end", [
     "raise ImportError('ours')", "import os; os._exit(0)",
     "def loss(*a): return (x for x in a)", "def loss(*a): import os; "

@@ -14,6 +14,7 @@ from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("group", conditions.GROUPS,
                          ids=lambda group: group.title)
 def test_every_condition_has_a_case(group):

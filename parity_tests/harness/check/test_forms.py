@@ -106,7 +106,7 @@ def test_numpy_has_no_fast_form_in_16_bits(name):
     assert job.report.expected - job.report.not_compared == compared
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("name", HERE[:1])
 def test_wide_models_match_in_the_fast_form(name):
     """A form that shows fewer steps is asked again, too."""
@@ -123,7 +123,7 @@ def test_wide_models_match_in_the_fast_form(name):
 
 
 @pytest.mark.parametrize("name", HERE)
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_the_fast_form_is_no_readable_one(name):
     """What it does not leave to the readable form is made of its own."""
     readable, fast = (ports.engine(name, form) for form in ports.FORMS)

@@ -15,7 +15,7 @@ from parity.numerics.tolerances import FLOAT64_LIMIT
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_golden_outputs(engine, preset):
     config = cases.test_size(preset)
     stored, _ = weights.load(golden.FOLDER / "golden" / f"{preset}.safetensors")

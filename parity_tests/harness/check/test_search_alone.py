@@ -18,12 +18,12 @@ def wrong(method):
 
 
 @pytest.mark.parametrize("method", CHOICES["method"])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_cache_changes_nothing(method):
     assert wrong(method) == []
 
 
-@pytest.mark.long(12)
+@pytest.mark.long(24)
 @pytest.mark.parametrize("old, new, told", [
     ("cache.reorder(parents)", "pass", {True}),
     ("read, last = tokens[:, :-1]", "read, last = 0 * tokens[:, :-1]",

@@ -46,7 +46,7 @@ def ends(model, search):
     return np.where(ended.any(axis=-1), 1 + ended.argmax(axis=-1), np.inf)
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("model, search", ALL)
 def test_no_row_is_near_a_tie(model, search):
     assert truth(model, search).close == 0

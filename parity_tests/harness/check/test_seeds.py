@@ -143,7 +143,7 @@ def test_a_port_that_fails_is_an_alarm(one_port):
     assert all("OSError: no room" in alarm for alarm in tally.alarms)
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_the_command(one_port, tmp_path):
     path = tmp_path / "seeds.json"
     setups = [seeds.Setup("2 threads", {"OMP_NUM_THREADS": "2"})]

@@ -36,7 +36,7 @@ def test_every_file_is_counted():
 
 
 @pytest.mark.parametrize("name", REPLAYED)
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_answers(port, name):
     """In the reference and in a port, at 1e-12, every answer of the file."""
     report = vectors.replay([VECTORS / f"{name}.safetensors"], [port.NAME])
@@ -105,7 +105,7 @@ def trained_by_torch(arrays, sizes):
             found[ours].T if how == TRANSPOSED else found[ours])
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_final_weights_of_another_adam(engine, tmp_path):
     """torch.optim.Adam, autograd and cross_entropy, ten steps: the same."""
     usable("torch")

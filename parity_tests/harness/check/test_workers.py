@@ -63,7 +63,7 @@ def checked(apart):
     return run
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @needs_a_port
 def test_apart_and_here_are_equal_to_the_bit():
     """Every row, in its order, with its errors, limits and verdicts.

@@ -22,7 +22,7 @@ from parity_tests.support.layers import (
     D, keras_layer, nnx_layer, outputs, traced, weights_of)
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_torchs_own_layer_against_nnx(layer):
     """Packed, split and transposed parameters; every layout is named."""
     import jax.numpy as jnp
@@ -162,7 +162,7 @@ def test_what_differs_between_modules_is_seen_at_the_next(layer):
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 def test_our_ports_match_and_a_fault_in_one_is_named():
     """torch against JAX, with every tap; then one with a wrong epsilon."""
     config = cases.test_size("vaswani2017_base")

@@ -44,7 +44,7 @@ def test_attention_in_other_words(one, other):
     agrees(torch_model(one), torch_model(other, 1))
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("one, other", [
     (FourLayers, Bare), (Packed, lambda: Packed(True))])
 def test_what_is_not_found_is_not_claimed(one, other):

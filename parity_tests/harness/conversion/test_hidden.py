@@ -188,7 +188,7 @@ class Matrices(nn.Module):
         return apply("o", (weights @ v).transpose(1, 2).flatten(2))
 
 
-@pytest.mark.long(16)
+@pytest.mark.long(32)
 @pytest.mark.parametrize("one, other", [
     (Separate, Matrices), (Matrices, Separate)])
 def test_attention_without_layers(one, other):

@@ -53,7 +53,7 @@ def exported(tmp_path_factory):
     return folder
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 @pytest.mark.parametrize("port, need", [
     ("keras", "tf2onnx"), ("jax", "jax2onnx")])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -83,7 +83,7 @@ def ask():
     these.close()
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 def test_a_mesh_matches_where_it_lies(ask):
     found = ask("none", whole=True)
     for tally in found.values():

@@ -61,7 +61,7 @@ def test_every_mode_matches(engine, dtype, work):
 
 
 @PORTS
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_what_a_mode_adds_is_seen(engine):
     """A compiler that is off by 1e-11 in one value diverges."""
     modes = ports.modes(engine.NAME).MODES
@@ -80,7 +80,7 @@ def test_what_a_mode_adds_is_seen(engine):
     assert found.error == pytest.approx(1e-11, rel=1e-3)
 
 
-@pytest.mark.long(16)
+@pytest.mark.long(32)
 @pytest.mark.parametrize("engine, mode", [
     ("torch", "aot_eager"), ("torch", "export"), ("torch", "ONNX Runtime"),
     ("torch", "OpenVINO"), ("torch", "LiteRT"),
@@ -122,6 +122,7 @@ def name(bench):
     return bench.engine.NAME
 
 
+@pytest.mark.long(4)
 def test_a_process_that_ends_or_hangs_costs_one_cell():
     implementation = PortProcesses("numpy")
     try:
@@ -148,6 +149,7 @@ def test_a_first_divergence_is_the_cell():
     assert found.reason == "two: worst at row [0]"
 
 
+@pytest.mark.long(4)
 def test_the_command_writes_what_it_prints(tmp_path):
     page, data = tmp_path / "m.md", tmp_path / "m.json"
     result = invoke("matrix", "--port", "numpy", "--dtype", "float64,float32",
@@ -211,6 +213,7 @@ def test_no_cell_at_all_is_said(tmp_path):
     assert "Nothing was compared" in result.output
 
 
+@pytest.mark.long(4)
 def test_an_earlier_run_is_shown_too(tmp_path):
     """What is measured again is new; all else is the earlier run's."""
     words = ["matrix", "--port", "numpy", "--work", "forward", "--json"]
@@ -227,6 +230,7 @@ def test_an_earlier_run_is_shown_too(tmp_path):
     assert page.read_text("utf-8").count("cells: 20") == 1  # one place
 
 
+@pytest.mark.long(4)
 def test_other_presets_have_a_table(tmp_path):
     other, page = tmp_path / "1.json", tmp_path / "m.md"
     words = ["matrix", "--port", "numpy", "--work", "forward",

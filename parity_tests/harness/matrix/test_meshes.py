@@ -85,7 +85,7 @@ def test_torch_matches_on_two(work, mode, processes):
     assert found.verdict == MATCH, found
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @pytest.mark.parametrize("work", ["forward", "gradients"])
 @pytest.mark.parametrize("target", [JAX, SEQUENCE], ids=str)
 def test_jax_matches_on_four(target, work, processes):
@@ -154,7 +154,7 @@ def test_a_fault_of_one_process_is_named(
     (JAX, "undivided", "hold it 4 times, and not 2"),
     (JAX, "unread", "a device reads 8 of 8, and not 4"),
     pytest.param(SEQUENCE, "whole sequences",
-                 "a device reads 8 of 8, and not 4", marks=pytest.mark.long(4)),
+                 "a device reads 8 of 8, and not 4", marks=pytest.mark.long(8)),
     pytest.param(KERAS, "undivided", "hold it 4 times, and not 2",
                  marks=pytest.mark.long),
     pytest.param(KERAS, "unread", "a device reads 8 of 8, and not 4",
@@ -169,7 +169,7 @@ def test_what_is_not_divided_is_seen(target, fault, words, processes):
 @pytest.mark.parametrize("work, fault, words", [
     ("gradients", "own gradients", "grad source_embedding.table: rank 1 and"),
     ("generation", "whole search", "rows: a device reads 8 of 8, and not 4"),
-    *(pytest.param("training", *these, marks=pytest.mark.long(3)) for these in (
+    *(pytest.param("training", *these, marks=pytest.mark.long(6)) for these in (
         ("drifted", "source_embedding.table: rank 1 and rank 0 differ in it"),
         ("other moments", "m.source_embedding.table: rank 1 and rank 0"),
         ("whole training", "rows: a device reads 8 of 8, and not 4")))])
@@ -191,7 +191,7 @@ def test_tied_weights_are_divided(mode, mesh, processes):
         assert found.verdict == MATCH, found
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_rank_of_another_config_is_named(processes):
     target = Target("torch", mode="FSDP2", mesh=TWO)
     reply = processes("torch", TWO).ask(
@@ -200,7 +200,8 @@ def test_a_rank_of_another_config_is_named(processes):
 
 
 @pytest.mark.parametrize("mode", [
-    "DDP", pytest.param("FSDP2", marks=pytest.mark.long)])
+    pytest.param("DDP", marks=pytest.mark.long(4)),
+    pytest.param("FSDP2", marks=pytest.mark.long)])
 def test_a_rank_that_is_killed_in_a_step_ends_all(mode, processes):
     start = time.monotonic()
     target = Target("torch", mode=mode, mesh=TWO)
@@ -306,7 +307,7 @@ def number(bench, rank):
     return rank.number
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_a_rank_that_ends_or_is_silent_ends_all():
     """Within seconds, in a sentence; and the next question is answered."""
     processes = MeshProcesses(

@@ -31,7 +31,7 @@ def cell(engine, tier, work):
     return cells.cell_of(target, work, found)
 
 
-@pytest.mark.long(8)
+@pytest.mark.long(16)
 @EVERY
 @pytest.mark.parametrize("tier", MIXED)
 def test_a_forward_pass_matches(engine, tier):
@@ -85,7 +85,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("engine", ["torch"], indirect=True)
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_what_a_tier_hides_is_seen(engine, fault):
     from parity_tests.support import tiers as planted
     work, tier, put = planted.FAULTS[fault]
@@ -155,7 +155,7 @@ def test_the_works_of_a_tier():
     assert all(set(cells.WORKS[work]) >= set(MIXED) for work in tiers.COMPARED)
 
 
-@pytest.mark.long(24)
+@pytest.mark.long(48)
 @EVERY
 def test_a_step_has_one_batch_and_each_model_its_own_loss(engine):
     """Two batches are refused; a second model is not taken for the first."""

@@ -125,7 +125,7 @@ def test_mutants_of_a_port_are_programs_and_each_is_another(path):
 
 
 @pytest.mark.parametrize("port", ports.known_ports())
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_there_are_a_thousand_of_each_port(port):
     every = itertools.chain.from_iterable(
         mutants.mutants(path.name, path.read_text("utf-8"))

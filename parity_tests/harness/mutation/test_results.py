@@ -147,6 +147,7 @@ def told(results):
             for one in results]
 
 
+@pytest.mark.long(6)
 def test_no_other_mutant_of_torch_survives(request):
     """Some of them, others each commit; without a sample's seed all."""
     usable("torch")
@@ -169,7 +170,7 @@ def test_no_other_mutant_of_torch_survives(request):
     assert seed or {one.mutant.key for one in survived} == unexplained("torch")
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_quick_questions_do_not_notice_an_equivalent(request):
     """If one does, what explains the edit is wrong."""
     usable("torch")

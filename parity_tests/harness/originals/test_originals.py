@@ -40,7 +40,7 @@ def test_a_dialect_is_what_its_original_computes(name, seed):
 
 
 @pytest.mark.parametrize("port", ["keras", "jax"])
-@pytest.mark.long(24)
+@pytest.mark.long(48)
 def test_every_port_is_proved(port, tmp_path):
     findings, left_out = run.proved(
         ["torch_nn"], [0], ["numpy", usable(port).NAME])
@@ -102,7 +102,7 @@ def test_another_rule_is_seen():
 
 
 @pytest.mark.parametrize("port", ["keras", "jax"])
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_every_port_searches_so(port):
     """One dialect, one beam."""
     rows = list(searching.search(
@@ -186,6 +186,7 @@ def test_drawn_models_hide_nothing():
         assert (question.source[:, 0] != config.pad_id).all()
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("name, package", [
     ("fairseq", "fairseq"), ("flax_wmt", "wmt"), ("t2t", "tensor2tensor")])
 def test_a_clone_that_cannot_be_imported_is_told(name, package, tmp_path):

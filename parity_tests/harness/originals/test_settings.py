@@ -79,7 +79,7 @@ def outcome(kind, dialect, described, state, before):
     return SAME if np.array_equal(before, after) else CHANGED
 
 
-@pytest.mark.long(4)
+@pytest.mark.long(8)
 @pytest.mark.parametrize("name", [
     name for name, (needs, *_) in run.ORIGINALS.items()
     if needs == "transformers"])

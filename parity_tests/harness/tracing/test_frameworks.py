@@ -217,7 +217,7 @@ def test_bfloat16(name, tmp_path):
     assert load(tmp_path / "d").content_hash == found.content_hash
 
 
-@pytest.mark.long(6)
+@pytest.mark.long(12)
 def test_our_own_models_have_their_taps(port):
     """Every tap is a step, with the value that the port itself reports."""
     config = cases.test_size("lesson")
