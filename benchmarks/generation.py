@@ -90,7 +90,8 @@ def rows(turns, clock):
     """{search: {name: {length: seconds}}}, each the median of its turns."""
     tables = {}
     for (name, search, length), kept in turns.items():
-        tables.setdefault(search, {}).setdefault(name, {})[length] = statistics.median(
+        seconds = tables.setdefault(search, {}).setdefault(name, {})
+        seconds[length] = statistics.median(
             harness.quiet_turns({"turns": kept}, clock))
     return tables
 

@@ -190,7 +190,7 @@ def test_nothing_compared(without_torch, tmp_path):
     assert found["verdict"] == "nothing compared"
     assert found["compared"] == 0 and found["expected"] > 0
     assert found["not_checked"] == [
-        {"port": "torch", "reason": "torch is not installed"}]
+        {"port": "torch", "reason": "torch is not installed", "device": ""}]
 
 
 def test_a_device_that_is_not_here(port):
