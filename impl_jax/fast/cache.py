@@ -88,11 +88,21 @@ def decode_one(model, token, position, cache, pairs, source_mask):
     return model.decoder.norm(x), new
 
 
-def reorder(cache, parents, written):
-    """The cache of rows that continue other rows: parents, int [R].
+def new_writers(rows, length):
+    """Which row wrote what stands in each place of a row: int [R N]."""
+    return jnp.repeat(jnp.arange(rows)[:, None], length, axis=1)
 
-    Blocks that are not written yet are not moved.
+
+def reorder(cache, writers, parents, written):
+    """Cache and writers of rows that continue other rows: parents, int [R].
+
+    Only blocks move from the first place on in which a row's parent has what
+    another row wrote: hypotheses of a source have most of their tokens from one
+    ancestor. Nor do blocks that are not written yet.
     """
+    place, theirs = jnp.arange(writers.shape[1]), writers[parents]
+    others = jnp.any(theirs != writers, axis=0) & (place < written)
+    begin = jnp.where(jnp.any(others), jnp.argmax(others), written)
     heads = len(cache[0][0]) // len(parents)
     rows = (parents[:, None] * heads + jnp.arange(heads)).reshape(-1)
 
@@ -102,7 +112,8 @@ def reorder(cache, parents, written):
         return jax.lax.dynamic_update_slice_in_dim(
             kept, old[rows], block * _BLOCK, axis=1)
 
-    return jax.lax.fori_loop(
-        0, -(-written // _BLOCK),
+    cache = jax.lax.fori_loop(
+        begin // _BLOCK, -(-written // _BLOCK),
         lambda block, kept: jax.tree.map(
             functools.partial(move, block), kept), cache)
+    return cache, jnp.where(place < written, theirs, writers)

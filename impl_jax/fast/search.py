@@ -17,7 +17,7 @@ from flax import nnx
 
 from impl_jax import search
 from impl_jax.fast.cache import (
-    decode_one, memory_pairs, new_cache, reorder)
+    decode_one, memory_pairs, new_cache, new_writers, reorder)
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
 from impl_jax.search import follow
@@ -68,6 +68,8 @@ class Search(search.Beam):
 
     Attributes:
         kept: the cache, which a loop carries; None without one.
+        writers: which row wrote what stands in each place of a row, [R N]; a
+            loop carries them too.
         pairs: the memory's keys and values, which no loop changes.
     """
 
@@ -76,10 +78,13 @@ class Search(search.Beam):
             model, settings, model.config.pad_id)
         self.length = 1 + settings.max_tokens
         memory, self.pairs = encoded
-        self.source_mask, self.kept = padding_mask(source, self.pad_id), None
+        self.source_mask = padding_mask(source, self.pad_id)
+        self.kept = self.writers = None
         if settings.cached:
             self.kept = new_cache(
                 model, memory, len(memory) * settings.width, self.length)
+            self.writers = new_writers(
+                len(memory) * settings.width, self.length)
         else:
             self.memory, self.source_mask = (
                 jnp.repeat(array, settings.width, axis=0)
@@ -123,7 +128,8 @@ class Search(search.Beam):
     def reorder(self, parents, written):
         """Let each row continue another row of its source: int [R]."""
         if self.kept is not None:
-            self.kept = reorder(self.kept, parents, written)
+            self.kept, self.writers = reorder(
+                self.kept, self.writers, parents, written)
 
     @staticmethod
     def top(scores, count):
@@ -245,11 +251,12 @@ def _beam_search(graph, weights, source, encoded, settings, numbers):
     alive = finished.at[:, 0].set(0)  # one is alive at first
 
     def goes_on(state):
-        written, _, alive, _, _, _ = state
+        written, _, alive, *_ = state
         return (written < length) & jnp.any(alive > -jnp.inf)
 
     def write(state):
-        written, tokens, alive, finished_tokens, finished, run.kept = state
+        (written, tokens, alive, finished_tokens, finished, run.kept,
+         run.writers) = state
         rows = tokens.reshape(b * w, -1)
         log_probs = run.allowed(run.next(rows, written), rows, written)
         candidates = alive[:, :, None] + log_probs.reshape(b, w, -1)
@@ -268,10 +275,11 @@ def _beam_search(graph, weights, source, encoded, settings, numbers):
         done = is_done(finished, alive, numbers.bounds[written], numbers.waits)
         alive = jnp.where(done[:, None], -jnp.inf, alive)
         return (written + 1, tokens, alive, finished_tokens, finished,
-                run.kept)
+                run.kept, run.writers)
 
-    _, tokens, alive, finished_tokens, finished, _ = jax.lax.while_loop(
-        goes_on, write, (1, tokens, alive, tokens, finished, run.kept))
+    _, tokens, alive, finished_tokens, finished, *_ = jax.lax.while_loop(
+        goes_on, write, (1, tokens, alive, tokens, finished, run.kept,
+                         run.writers))
     scores, tokens = run.best(
         finished, finished_tokens,
         alive / numbers.penalties[settings.max_tokens], tokens)

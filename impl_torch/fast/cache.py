@@ -64,11 +64,27 @@ def decode_one(model, token, position, cache, source_mask):
     return model.decoder.norm(x)
 
 
-def reorder(cache, parents, written):
-    """Let each row of the cache continue another one: parents, int [R]."""
+def new_writers(rows, length):
+    """Which row wrote what stands in each place of a row: int [R N]."""
+    return torch.arange(rows)[:, None].repeat(1, length)
+
+
+def reorder(cache, writers, parents, written):
+    """Let each row of the cache continue another one: parents, int [R].
+
+    Only rows move whose parent is another row, and of these only places from
+    the first on in which the parent has what another row wrote: hypotheses of a
+    source have most of their tokens from one ancestor.
+    """
     moved = torch.nonzero(parents != torch.arange(len(parents)))[:, 0]
+    here, there = (writers[rows, :written] for rows in (moved, parents[moved]))
+    others = torch.nonzero(torch.any(here != there, dim=0))
+    if not len(others):
+        return
+    part = slice(int(others[0]), written)
+    writers[moved, part] = writers[parents[moved], part]
     for (key, value), _ in cache:
         for kept in key, value:
             # index_select takes whole rows, indexing number by number
-            kept[moved, :, :written] = kept[:, :, :written].index_select(
+            kept[moved, :, part] = kept[:, :, part].index_select(
                 0, parents[moved])

@@ -8,7 +8,8 @@ model reads what is written, not the places behind it.
 import torch
 
 from impl_torch import sample, search
-from impl_torch.fast.cache import decode_one, new_cache, reorder
+from impl_torch.fast.cache import (
+    decode_one, new_cache, new_writers, reorder)
 from impl_torch.fast.linear import LONG, turned
 
 
@@ -17,6 +18,7 @@ class Search(search.Search):
 
     Attributes:
         kept: the cache; None without one.
+        writers: which row wrote what stands in each place of a row, [R N].
     """
 
     def __init__(self, model, source, settings, rows):
@@ -29,6 +31,7 @@ class Search(search.Search):
             self.source_mask = self.source_mask[::settings.width]
             self.kept = new_cache(model, self.memory[::settings.width],
                                   len(self.memory), self.length)
+            self.writers = new_writers(len(self.memory), self.length)
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
@@ -50,7 +53,7 @@ class Search(search.Search):
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
         if self.kept is not None:
-            reorder(self.kept, parents, self.written)
+            reorder(self.kept, self.writers, parents, self.written)
 
     @staticmethod
     def top(scores, count):

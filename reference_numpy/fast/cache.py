@@ -113,13 +113,26 @@ def decode_one(model, token, position, cache, source_mask):
     return model.decoder.norm.forward(x)[0]
 
 
-def reorder(cache, parents, written):
+def new_writers(rows, length):
+    """Which row wrote what stands in each place of a row: int [R N]."""
+    return np.repeat(np.arange(rows)[:, None], length, axis=1)
+
+
+def reorder(cache, writers, parents, written):
     """Let each row of the cache continue another one: parents, int [R].
 
-    Only the written part moves, and only where a row's parent is another row.
-    The memory's keys and values stay: a row's parent has the same source.
+    Only rows move whose parent is another row, and of these only places from
+    the first on in which the parent has what another row wrote: hypotheses of a
+    source have most of their tokens from one ancestor. The memory's keys and
+    values stay, since a row's parent has the same source.
     """
     moved = np.flatnonzero(parents != np.arange(len(parents)))
+    here, there = (writers[rows, :written] for rows in (moved, parents[moved]))
+    others = np.flatnonzero(np.any(here != there, axis=0))
+    if not len(others):
+        return
+    part = slice(others[0], written)
+    writers[moved, part] = writers[parents[moved], part]
     for kept in cache:
         for old in kept.key, kept.value:
-            old[moved, :, :written] = old[parents[moved], :, :written]
+            old[moved, :, part] = old[parents[moved], :, part]
