@@ -17,7 +17,7 @@ from contract.training import TrainingConfig
 from contract.weights import part, probe_weights
 from parity import ports
 from parity.check import (
-    cases, edges, golden, search_runs, training_runs, usage)
+    branches, cases, edges, golden, search_runs, training_runs, usage)
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
 
@@ -239,7 +239,7 @@ QUESTIONS = (activations, positions, masks, scores, lone_encoder, norms,
 
 #: Those of training: after a step weights are what gradients made them.
 TRAINED = (late, edges.steps, edges.resumes, edges.changes,
-           *usage.TRAINED)
+           *usage.TRAINED, *branches.TRAINED)
 
 
 @functools.cache
@@ -278,4 +278,4 @@ def named(question):
 ASKED = {f"extreme {named(question)}": asked(question)
          for question in QUESTIONS}
 FAST = {f"fast {named(question)}": asked(question, "fast")
-        for question in usage.FAST}
+        for question in (*usage.FAST, searches, *branches.FAST)}

@@ -219,6 +219,50 @@ def test_a_fast_form_that_mistakes_a_twin_is_noticed(monkeypatch):
             port)), name
 
 
+def without_a_bias(monkeypatch):
+    from impl_torch.fast import linear
+    real = linear.Turned.__init__
+    monkeypatch.setattr(linear.Turned, "__init__", lambda self, tied: (
+        real(self, tied), setattr(self, "bias", None))[0])
+
+
+def of_near_rows(monkeypatch):
+    fast = ports.engine("torch", "fast")
+    real = fast.generate
+    monkeypatch.setattr(
+        fast, "generate", lambda model, source, settings, rows=None: real(
+            model, source, settings, None if rows is None else rows % 256))
+
+
+def of_one_block(monkeypatch):
+    from impl_torch.fast import loss
+    real, told = loss.cross_entropy, []
+    monkeypatch.setattr(loss, "cross_entropy", lambda *given: (
+        told.append(1), real(*given) * (len(told) == 1))[1])
+
+
+def without_the_last_thread(monkeypatch):
+    from reference_numpy.fast.train import Trainer
+    real = Trainer.multiply
+    monkeypatch.setattr(
+        Trainer, "multiply", lambda self, products, share, shares, more: (
+            share and share == shares - 1 or real(
+                self, products, share, shares, more)))
+
+
+@pytest.mark.parametrize("name, bend, question", [
+    ("torch", without_a_bias, "long searches"),
+    ("torch", of_near_rows, "searches"),
+    ("torch", of_one_block, "large batches"),
+    ("numpy", without_the_last_thread, "large batches")])
+def test_a_branch_of_a_fast_form_is_asked(name, bend, question, monkeypatch):
+    """Each got past the check at the sizes that it had."""
+    port, ask = usable(name), extremes.FAST[f"fast {question}"]
+    assert all(right for _, right in ask(port))
+    bend(monkeypatch)
+    assert not all(right for _, right in ask(port))
+
+
 @pytest.mark.long
 def test_a_sound_port_answers_as_the_reference(port):
     for name, ask in (extremes.ASKED | extremes.FAST).items():

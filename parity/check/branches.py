@@ -1,0 +1,123 @@
+"""What fast forms are asked at sizes at which they go another way.
+
+As in parity.check.extremes, which lists them: each function yields (what is
+asked, an array) of an engine, and the reference is right. A branch that is
+taken at no size of any machine's memory is taken here by a lower number.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+from unittest import mock
+
+import numpy as np
+
+from contract.batch import Batch
+from contract.config import TransformerConfig
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import probe_weights
+from parity.check import cases
+
+#: A table of no whole number of blocks, whatever a block has.
+CONFIG = TransformerConfig(
+    source_vocab=203, target_vocab=203, d_model=12, n_heads=2, d_ff=10,
+    n_encoder_layers=1, n_decoder_layers=1, max_length=80, norm_eps=1e-5,
+    tied="all", dropout=0.0)
+
+#: Tokens of a search for which a table is laid out anew.
+MANY = 70
+
+#: So many words that few labels have more logits than a block.
+WORDS = 2100
+
+#: B, and S and T, of a batch with more labels, and more scores, than a block.
+LARGE = 12, 60
+
+#: Among how many threads rows are shared out where a form does that itself.
+THREADS = 1, 3
+
+#: So many tokens that blocks of them are doubled, and one is not full.
+FAR = 4100
+
+#: A model of one head, all of whose numbers are few but these.
+FARTHEST = TransformerConfig(
+    source_vocab=7, target_vocab=7, d_model=4, n_heads=1, d_ff=3,
+    n_encoder_layers=1, n_decoder_layers=1, max_length=FAR, norm_eps=1e-5,
+    stacks="encoder", attention_bias="all_but_key", dropout=0.0)
+
+
+def long_searches(engine):
+    """Searches so long that a tied table is laid out anew."""
+    source = cases.ids("source", 2, 7, CONFIG.source_vocab)
+    for bias in False, True:
+        config = CONFIG.replace(output_bias=bias)
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        for rows in 1, 2:
+            for name, array in engine.generate(
+                    model, source[:rows], GenerationConfig(
+                        max_tokens=MANY, eos_id=2)).items():
+                yield f"{name}, {rows}, bias {bias}", array
+
+
+def lowered(engine, module, **numbers):
+    """Lower numbers of a form's module while it computes, if it has them."""
+    name = f"{engine.__package__}.{module}"
+    if importlib.util.find_spec(name):
+        found = importlib.import_module(name)
+        here = {key: value for key, value in numbers.items()
+                if hasattr(found, key)}
+        if here:
+            return mock.patch.multiple(found, **here)
+    return contextlib.nullcontext()
+
+
+def large_batches(engine):
+    """Training on more labels and scores than a block of either has."""
+    rows, length = LARGE
+    source, target = (cases.ids(name, rows, length, WORDS)
+                      for name in ("source", "target"))
+    for row in range(1, rows, 2):
+        source[row, length - 3 * row:] = target[row, length - 2 * row:] = 0
+    for tied, dropout in ("none", 0.0), ("all", 0.2):
+        config = CONFIG.replace(source_vocab=WORDS, target_vocab=WORDS,
+                                tied=tied, dropout=dropout)
+        answers = {}
+        for threads in THREADS:
+            model = engine.build(
+                "transformer", config, probe_weights(config, 3))
+            trainer = engine.trainer(model, TrainingConfig(warmup_steps=3))
+            if hasattr(trainer, "threads"):
+                trainer.threads, answers = threads, {}
+            with lowered(engine, "loss", MOST=2**20):
+                answers = answers or {
+                    **engine.train_step(trainer, source[None], target[None]),
+                    **engine.moments(trainer), **engine.export(model)}
+            for name, array in answers.items():
+                if not name.endswith("key.bias"):  # its gradient is rounding
+                    yield f"{tied}, {threads}, {name}", array
+
+
+def far_tokens(engine):
+    """Training on so many tokens that blocks of attention are doubled."""
+    for rows, heads, length in (1, 1, FAR), (3, 2, FAR // 8 + 9):
+        config = FARTHEST.replace(n_heads=heads)
+        source = cases.ids("source", rows, length, config.source_vocab)
+        target = cases.ids("target", rows, length + 1, config.target_vocab)
+        for row in range(rows):
+            source[row, length - 7 * row - 5:] = config.pad_id
+            target[row, length - 7 * row - 5:] = config.pad_id
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        trainer = engine.trainer(model, TrainingConfig(warmup_steps=3))
+        with lowered(engine, "blocks", THREADS=max(THREADS)):
+            answers = {
+                "output": engine.predict(
+                    model, *Batch.of_ids(source, target[:, 1:])),
+                **engine.train_step(trainer, source[None], target[None]),
+                **engine.moments(trainer)}
+        for name, array in answers.items():
+            yield f"{length}, {name}", array
+
+
+FAST = long_searches, large_batches, far_tokens
+TRAINED = large_batches, far_tokens
