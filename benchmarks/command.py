@@ -16,6 +16,7 @@ from benchmarks import harness, workload
 from benchmarks.passes import PASSES
 from contract.errors import amount, one_of
 from contract.files import write_json
+from parity.ports import split_words
 from parity.render import tables_page
 
 #: What can be timed; the first two by default.
@@ -315,9 +316,12 @@ TIMED = {"generation": generation, "attention": attention, "loading": loading}
 
 
 def searches_of(names):
-    """The searches of some names, or all; an unknown one is refused."""
+    """The searches of some short names, as greedy-8; an unknown is refused."""
     from benchmarks.generation_implementations import SEARCHES
-    return [one_of(name, SEARCHES, "search") for name in names or SEARCHES]
+    short = {f"{method}-{rows}": search
+             for search, (method, rows, _) in SEARCHES.items()}
+    return [short[name] for name in split_words(
+        names or ["all"], tuple(short), "search")]
 
 
 def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
@@ -334,7 +338,7 @@ def run(works, ports, threads, against, rounds, repeats, longest, quick, loud,
         profile: whether it is also told where the time goes.
         html: a file for a page, or None.
         markdown_file: a file in which each work's table is replaced, or None.
-        search: names of the searches that generation has; None for all.
+        search: short names of the searches of generation; None for all.
 
     Raises:
         InputError: the Markdown lacks the comments of a work.

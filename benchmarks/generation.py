@@ -12,6 +12,7 @@ from benchmarks import harness, workload
 from benchmarks.generation_implementations import (
     IMPLEMENTATIONS, LENGTHS, SEARCHES, weights)
 from benchmarks.worker import Worker
+from contract.errors import amount
 from contract.weights import save
 
 #: Targets of this length or more are written once only, but where the exponent
@@ -105,8 +106,10 @@ def caption(report):
             yield (f"Time grows with the length of the target to the power, "
                    f"{search}: {', '.join(slopes)}.")
     yield WORDS
-    yield (f"{harness.machine(report)}; rounds: {report['rounds']}, of "
-           f"N = {LONG} and more one, but all of '{JUDGED}'.")
+    long = report["lengths"][-1] >= LONG
+    yield f"{harness.machine(report)}; {amount(report['rounds'], 'turn')}" + (
+        f"; of targets of {LONG} tokens and more one turn, but of the search "
+        f"{JUDGED}." if long else ".")
     shares = [others for *_, kept in report["turns"] for _, others in kept]
     yield ("Other programs had "
            f"{statistics.median(shares):.0%} of the processor meanwhile.")

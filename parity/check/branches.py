@@ -10,8 +10,6 @@ import importlib
 import importlib.util
 from unittest import mock
 
-import numpy as np
-
 from contract.batch import Batch
 from contract.config import TransformerConfig
 from contract.generation import GenerationConfig

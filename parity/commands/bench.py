@@ -13,7 +13,10 @@ from contract.files import check_writable
 from contract.shipped import ROOT
 from parity.commands.options import Html, Json, Words
 from parity.commands.shell import told_plainly
-from parity.ports import chosen
+from parity.ports import split_words
+
+#: Who is timed.
+PORTS = "numpy", "torch", "keras", "jax"
 
 #: What a plot may be.
 PICTURES = (".png", ".svg", ".pdf")
@@ -41,13 +44,13 @@ def bench(
         min=1, help="Turns of each implementation.")] = 5,
     repeats: Annotated[int, typer.Option(
         min=1, help="Timed passes in a turn.")] = 1,
-    longest: Annotated[int, typer.Option(
+    longest: Annotated[Optional[int], typer.Option(
         min=32, max=2048, help="The longest targets that generation "
-        "writes.")] = 128,
-    search: Annotated[Optional[list[str]], typer.Option(
-        metavar="NAME", help="A search that generation times; an unknown name "
-        "lists those that there are.  [default: all]",
-        show_default=False)] = None,
+        "writes.  [default: 128]", show_default=False)] = None,
+    search: Annotated[Words, typer.Option(
+        "--search", metavar="NAME", help="What generation times: greedy-1, "
+        "greedy-8, greedy-32 (sources at once), beam-1 or all.  "
+        "[default: all]", show_default=False)] = None,
     quick: Annotated[bool, typer.Option(
         "--quick", help="A model of milliseconds, to see that all runs: its "
         "times say nothing.")] = False,
@@ -68,7 +71,7 @@ def bench(
 ):
     """Time implementations in turn, each validated first, beside peers."""
     with told_plainly():
-        ports = chosen(port, reference=True)
+        ports = split_words(port or ["all"], PORTS, "port")
         check_writable(json_file, html, plot, markdown)
         if plot and plot.suffix not in PICTURES:
             raise InputError(
@@ -85,6 +88,10 @@ def bench(
         command = importlib.import_module("benchmarks.command")
         works = [one_of(name, command.WORKS, "work")
                  for name in work or command.DEFAULT]
+        if (search or longest) and "generation" not in works:
+            raise InputError(
+                f"{'--search' if search else '--longest'} is of generation, "
+                "which is not among the works; name it too.")
         command.run(works, ports, threads, against, 1 if quick else rounds,
-                    repeats, longest, quick, loud, json_file, plot, profile,
-                    html, markdown, search)
+                    repeats, longest or 128, quick, loud, json_file, plot,
+                    profile, html, markdown, search)

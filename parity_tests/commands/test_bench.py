@@ -169,6 +169,10 @@ A note.
     (("forward", "--threads", "100000"), "1024"),
     (("attention", "--plot", "ratios.txt"), "no picture"),
     (("attention", "--against", "jnp"), "'jnp' is unknown"),
+    (("forward", "--port", "mlx"), "port 'mlx' is unknown"),
+    (("generation", "--search", "greedy"), "choose one of greedy-1, greedy-8"),
+    (("forward", "--search", "greedy-1"), "--search is of generation"),
+    (("forward", "--longest", "64"), "--longest is of generation"),
 ])
 def test_what_it_does_not_know_is_refused(words, told):
     found = invoke("bench", *words)
