@@ -10,6 +10,8 @@ import importlib
 import importlib.util
 from unittest import mock
 
+import numpy as np
+
 from contract.batch import Batch
 from contract.config import TransformerConfig
 from contract.generation import GenerationConfig
@@ -20,7 +22,7 @@ from parity.check import cases
 #: A table of no whole number of blocks, whatever a block has.
 CONFIG = TransformerConfig(
     source_vocab=203, target_vocab=203, d_model=12, n_heads=2, d_ff=10,
-    n_encoder_layers=1, n_decoder_layers=1, max_length=80, norm_eps=1e-5,
+    n_encoder_layers=1, n_decoder_layers=1, max_length=121, norm_eps=1e-5,
     tied="all", dropout=0.0)
 
 #: Tokens of a search for which a table is laid out anew.
@@ -28,6 +30,9 @@ MANY = 70
 
 #: So many words that few labels have more logits than a block.
 WORDS = 2100
+
+#: So many that a beam of four has more candidates than 15 bits count.
+BEYOND = 20_001
 
 #: B, and S and T, of a batch with more labels, and more scores, than a block.
 LARGE = 12, 60
@@ -45,17 +50,81 @@ FARTHEST = TransformerConfig(
     stacks="encoder", attention_bias="all_but_key", dropout=0.0)
 
 
+def searched(engine, what, changes, source, **settings):
+    """Yield what a search of a changed model writes."""
+    config = CONFIG.replace(**changes)
+    model = engine.build("transformer", config, probe_weights(config, 3))
+    for name, array in engine.generate(model, source, GenerationConfig(
+            **{"eos_id": 2, **settings})).items():
+        yield f"{what}, {name}", array
+
+
 def long_searches(engine):
     """Searches so long that a tied table is laid out anew."""
+    source = cases.ids("source", 6, 7, CONFIG.source_vocab)
+    for what, changes, rows in (
+            ("plain", {}, 1), ("plain, 2 rows", {}, 2),
+            ("bias", {"output_bias": True}, 1),
+            ("scale", {"output_scale": "root"}, 1),
+            ("log p", {"output": "log_probs"}, 1)):
+        yield from searched(
+            engine, what, changes, source[:rows], max_tokens=MANY)
+    yield from searched(engine, "a beam", {}, source, method="beam", beam=8,
+                        max_tokens=CONFIG.max_length - 1)
+
+
+def short_searches(engine):
+    """Searches of many words, of n-grams nearly as long, and of two ends."""
     source = cases.ids("source", 2, 7, CONFIG.source_vocab)
-    for bias in False, True:
-        config = CONFIG.replace(output_bias=bias)
-        model = engine.build("transformer", config, probe_weights(config, 3))
-        for rows in 1, 2:
-            for name, array in engine.generate(
-                    model, source[:rows], GenerationConfig(
-                        max_tokens=MANY, eos_id=2)).items():
-                yield f"{name}, {rows}, bias {bias}", array
+    yield from searched(
+        engine, "words", {"source_vocab": BEYOND, "target_vocab": BEYOND},
+        source, method="beam", beam=4, max_tokens=4)
+    for n in 4, 6:
+        yield from searched(engine, f"{n}-grams", {}, source, max_tokens=6,
+                            no_repeat_ngram=n)
+    yield from searched(
+        engine, "two ends", {}, source, method="beam", beam=1, max_tokens=8,
+        more_eos_ids=tuple(range(3, CONFIG.target_vocab, 2)))
+
+
+def high_logits(engine):
+    """A loss of logits whose exponentials are beyond any number."""
+    config = CONFIG.replace(tied="none")
+    weights = probe_weights(config, 3)
+    weights["projection.kernel"] *= 1e4
+    trainer = engine.trainer(engine.build("transformer", config, weights),
+                             TrainingConfig(warmup_steps=3))
+    yield from engine.train_step(trainer, *(
+        cases.ids(name, 2, 6, config.target_vocab)[None]
+        for name in ("source", "target"))).items()
+
+
+def native_places(engine):
+    """A framework's own masks: others in places of one shape."""
+    readable = engine.__package__.removesuffix(".fast")
+    name = f"{engine.__package__}.dropout"
+    dropout = importlib.import_module(
+        name if importlib.util.find_spec(name) else f"{readable}.dropout")
+    key = importlib.import_module(f"{readable}.random").key(3)
+    one, other = (engine.to_numpy(mask) for mask in dropout.draw(
+        key, {"a": (40, 50), "b": (40, 50)}, 0.3, True).values())
+    yield "others", np.array([float(np.mean(one != other) > 0.3)])
+
+
+def asked_again(engine):
+    """A search before training, and after it."""
+    config = CONFIG.replace(dropout=0.0)
+    model = engine.build("transformer", config, probe_weights(config, 3))
+    trainer = engine.trainer(
+        model, TrainingConfig(schedule="constant", learning_rate=0.1))
+    source, target = (cases.ids(name, 2, 6, config.source_vocab)
+                      for name in ("source", "target"))
+    for time in range(2):
+        for name, array in engine.generate(model, source, GenerationConfig(
+                max_tokens=8, eos_id=2)).items():
+            yield f"{name}, {time}", array
+        yield f"loss, {time}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
 
 
 def lowered(engine, module, **numbers):
@@ -107,7 +176,7 @@ def far_tokens(engine):
             target[row, length - 7 * row - 5:] = config.pad_id
         model = engine.build("transformer", config, probe_weights(config, 3))
         trainer = engine.trainer(model, TrainingConfig(warmup_steps=3))
-        with lowered(engine, "blocks", THREADS=max(THREADS)):
+        with lowered(engine, "blocks", THREADS=max(THREADS), CORES=2):
             answers = {
                 "output": engine.predict(
                     model, *Batch.of_ids(source, target[:, 1:])),
@@ -117,5 +186,6 @@ def far_tokens(engine):
             yield f"{length}, {name}", array
 
 
-FAST = long_searches, large_batches, far_tokens
-TRAINED = large_batches, far_tokens
+FAST = (long_searches, short_searches, large_batches, far_tokens, high_logits,
+        native_places, asked_again)
+TRAINED = large_batches, far_tokens, high_logits, asked_again

@@ -277,5 +277,6 @@ def named(question):
 
 ASKED = {f"extreme {named(question)}": asked(question)
          for question in QUESTIONS}
-FAST = {f"fast {named(question)}": asked(question, "fast")
-        for question in (*usage.FAST, searches, *branches.FAST)}
+FAST = {f"fast {named(question)}": asked(question, "fast") for question in (
+    *usage.FAST, *branches.FAST, searches, late, edges.steps, edges.resumes,
+    edges.changes, usage.reruns, usage.decays)}
