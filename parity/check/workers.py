@@ -183,8 +183,9 @@ class Here(Port):
 #: What is said of a port whose process is gone.
 ENDED = "its process ended"
 
+
 def ended():
-    """What is said of it, with what may have been the cause."""
+    """ENDED, with what may have been the cause."""
     options = " ".join(compiled.unsure())
     return ENDED + (
         f", as it does when XLA does not know what {compiled.OPTIONS} asks "
