@@ -1,9 +1,11 @@
 """Edits of somebody who did not know the check: what is far, many or tiny."""
 
+import importlib
+
 import pytest
 
 from parity import ports
-from parity.check import conditions, extremes, face
+from parity.check import branches, conditions, extremes, face
 from parity.mutation.mutants import Mutant
 from parity.mutation.results import KILLED
 from parity.mutation.run import IMPORT, Hunt
@@ -261,6 +263,20 @@ def test_a_branch_of_a_fast_form_is_asked(name, bend, question, monkeypatch):
     assert all(right for _, right in ask(port))
     bend(monkeypatch)
     assert not all(right for _, right in ask(port))
+
+
+@pytest.mark.parametrize("name, module, number", [
+    ("torch", "loss", "MOST"), ("jax", "blocks", "CORES"),
+    ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS")])
+def test_a_number_that_is_lowered_is_there(name, module, number):
+    """Under another name it would stay, and its branch not be asked."""
+    usable(name)
+    fast = ports.engine(name, "fast")
+    found = importlib.import_module(f"{fast.__package__}.{module}")
+    before = getattr(found, number)
+    with branches.lowered(fast, module, **{number: before + 1}):
+        assert getattr(found, number) == before + 1
+    assert getattr(found, number) == before
 
 
 @pytest.mark.long
