@@ -71,6 +71,13 @@ def long_searches(engine):
             engine, what, changes, source[:rows], max_tokens=MANY)
     yield from searched(engine, "a beam", {}, source, method="beam", beam=8,
                         max_tokens=CONFIG.max_length - 1)
+    padded = np.where(np.arange(7) < 5, source, CONFIG.pad_id)
+    for what, changes in ("a beam", {}), ("heads that share", {"n_kv_heads": 1}):
+        with lowered(engine, "cache", MANY=1):
+            yield from searched(
+                engine, f"{what}, few places alike", changes,
+                np.concatenate([source[:1], padded[1:2]]), method="beam",
+                beam=3, max_tokens=12)
 
 
 def short_searches(engine):

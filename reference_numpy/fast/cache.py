@@ -2,8 +2,9 @@
 
 The memory never changes, so its keys and values are computed once for a whole
 search, and the hypotheses of a source share them. Self-attention's are in
-arrays of the full length, of which only the written part is read or moved; its
-query, key and value are one product, since a token is mostly the reading of
+arrays of the full length, of which only the written part is read or moved, and
+the places that all hypotheses of a source have from one ancestor are read once;
+its query, key and value are one product, since a token is mostly the reading of
 weights, and long rows of them are read sooner.
 """
 
@@ -12,6 +13,10 @@ import typing
 import numpy as np
 
 from reference_numpy.attention import shared
+
+
+#: So many places that the rows of a source have alike are read once.
+MANY = 32
 
 
 class Kept(typing.NamedTuple):
@@ -29,6 +34,17 @@ class Kept(typing.NamedTuple):
     value: np.ndarray
     memory: tuple
 
+    def pieces(self, alike, count):
+        """Keys and values of ``count`` places, one piece after the other.
+
+        Of the first ``alike`` places a source has one row, of others all.
+        """
+        every = len(self.key) // len(self.memory[0])
+        slices = [np.s_[:, :, alike:count]]
+        if alike:
+            slices.insert(0, np.s_[::every, :, :alike])
+        return [(self.key[part], self.value[part]) for part in slices]
+
 
 def keys_and_values(attention, x):
     """An attention's key and value of x [R S D]: [R G S K] each."""
@@ -44,14 +60,29 @@ def together(*maps):
             np.concatenate(biases))
 
 
-def attend(attention, query, key, value, mask):
-    """An attention's output for query [R H T K], keys and values given.
+def product(x, y):
+    """x [R H 1 i] by y [R H i o], or by the [B H i o] of sources: [R H 1 o].
 
-    ``mask`` is None where all keys may be read.
+    What the hypotheses of a source share is read once for all of them.
     """
-    key, value = (shared(y, attention.times) if attention.times > 1 else y
-                  for y in (key, value))
-    weights = query @ key.mT
+    if len(x) == len(y):
+        return x @ y
+    heads, width = x.shape[1], x.shape[-1]
+    x = x.reshape(len(y), -1, heads, width).swapaxes(1, 2)
+    return (x @ y).swapaxes(1, 2).reshape(-1, heads, 1, y.shape[-1])
+
+
+def attend(attention, query, pieces, mask):
+    """An attention's output for query [R H 1 K], keys and values given.
+
+    The keys and values are in pieces one after the other, [R G n K] or
+    [B G n K] each; ``mask`` is None where all keys may be read.
+    """
+    if attention.times > 1:
+        pieces = [(shared(key, attention.times), shared(value, attention.times))
+                  for key, value in pieces]
+    weights = [product(query, key.mT) for key, _ in pieces]
+    weights = np.concatenate(weights, axis=-1) if weights[1:] else weights[0]
     weights /= attention.divisor
     if mask is not None:
         np.copyto(weights, np.finfo(weights.dtype).min, where=~mask)
@@ -61,7 +92,11 @@ def attend(attention, query, key, value, mask):
         np.copyto(weights, 0, where=~mask)  # of a row that may read nothing
     total = weights.sum(axis=-1, keepdims=True)
     total[total == 0] = 1
-    context = weights @ value
+    context, first = 0, 0
+    for _, value in pieces:
+        last = first + value.shape[2]
+        context = context + product(weights[..., first:last], value)
+        first = last
     context /= total
     return attention.output(attention.merge(context))
 
@@ -77,18 +112,17 @@ def new_cache(model, memory, rows, length):
             for layer in model.decoder.layers]
 
 
-def decode_one(model, token, position, cache, source_mask):
+def decode_one(model, token, position, cache, alike, source_mask):
     """Decode one token of every row, int [R], at a position.
 
     Its key and value are written into the cache; returns its vector [R 1 D].
-    The hypotheses of a source read its memory as if they were its tokens;
-    source_mask is [B 1 1 S].
+    The hypotheses of a source share its memory, and the first ``alike`` places
+    of the cache; source_mask is [R 1 1 S].
     """
     embedded, _ = model.target_embedding.forward(token[:, None])
     positions = model.target_positions
     x = embedded + positions.table[positions.first + position].astype(
         embedded.dtype)
-    written = slice(position + 1)
     mask = None if source_mask.all() else source_mask
     for layer, kept in zip(model.decoder.layers, cache):
         y, _ = layer.self_attention_residual.before(x)
@@ -99,14 +133,13 @@ def decode_one(model, token, position, cache, source_mask):
         kept.key[:, :, position] = heads[:, -2 * groups:-groups, 0]
         kept.value[:, :, position] = heads[:, -groups:, 0]
         y = attend(attention, heads[:, :-2 * groups],
-                   kept.key[:, :, written], kept.value[:, :, written], None)
+                   kept.pieces(alike, 1 + position), None)
         x = layer.self_attention_residual.after(x, y, {})
         y, _ = layer.cross_attention_residual.before(x)
-        y = y.reshape(len(source_mask), -1, y.shape[-1])
         attention = layer.cross_attention
         y = attend(attention, attention.split(attention.query(y)),
-                   *kept.memory, mask)
-        x = layer.cross_attention_residual.after(x, y.reshape(x.shape), {})
+                   [kept.memory], mask)
+        x = layer.cross_attention_residual.after(x, y, {})
         y, _ = layer.feed_forward_residual.before(x)
         y, _ = layer.feed_forward.forward(y)
         x = layer.feed_forward_residual.after(x, y, {})
@@ -116,6 +149,20 @@ def decode_one(model, token, position, cache, source_mask):
 def new_writers(rows, length):
     """Which row wrote what stands in each place of a row: int [R N]."""
     return np.repeat(np.arange(rows)[:, None], length, axis=1)
+
+
+def same_places(writers, sources, written):
+    """How many places, from the first on, all rows of a source have alike.
+
+    0 where they are too few for reading them once to pay.
+    """
+    width = len(writers) // sources
+    if width == 1 or written < MANY:
+        return 0
+    writers = writers[:, :written].reshape(sources, width, written)
+    differ = np.flatnonzero(np.any(writers != writers[:, :1], axis=(0, 1)))
+    count = differ[0] if len(differ) else written
+    return count if count >= MANY else 0
 
 
 def reorder(cache, writers, parents, written):

@@ -9,7 +9,7 @@ import numpy as np
 
 from reference_numpy import sample, search
 from reference_numpy.fast.cache import (
-    decode_one, new_cache, new_writers, reorder)
+    decode_one, new_cache, new_writers, reorder, same_places)
 from reference_numpy.fast.projection import LONG, turned
 
 
@@ -27,7 +27,6 @@ class Search(search.Search):
         super().__init__(model, source, settings.replace(cached=False), rows)
         self.kept, self.written = None, 0
         if settings.cached:  # a source's hypotheses stand side by side
-            self.source_mask = self.source_mask[::settings.width]
             self.kept = new_cache(model, self.memory[::settings.width],
                                   len(self.memory), self.length)
             self.writers = new_writers(len(self.memory), self.length)
@@ -37,9 +36,11 @@ class Search(search.Search):
         self.written = written
         if self.kept is None:
             return super().next(tokens[:, :1 + written], written)
+        alike = same_places(
+            self.writers, len(tokens) // self.settings.width, written - 1)
         return self.answer(decode_one(
             self.model, tokens[:, written - 1], written - 1, self.kept,
-            self.source_mask))
+            alike, self.source_mask))
 
     def allowed(self, log_probs, tokens, written):
         """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""

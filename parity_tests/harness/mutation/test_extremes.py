@@ -252,7 +252,15 @@ def without_the_last_thread(monkeypatch):
                 self, products, share, shares, more)))
 
 
+def of_one_place_more(monkeypatch):
+    from reference_numpy.fast import cache, search
+    real = cache.same_places
+    monkeypatch.setattr(search, "same_places", lambda writers, *given: (
+        lambda count: count + bool(count))(real(writers, *given)))
+
+
 @pytest.mark.parametrize("name, bend, question", [
+    ("numpy", of_one_place_more, "long searches"),
     ("torch", without_a_bias, "long searches"),
     ("torch", of_near_rows, "searches"),
     ("torch", of_one_block, "large batches"),
@@ -267,7 +275,8 @@ def test_a_branch_of_a_fast_form_is_asked(name, bend, question, monkeypatch):
 
 @pytest.mark.parametrize("name, module, number", [
     ("torch", "loss", "MOST"), ("jax", "blocks", "CORES"),
-    ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS")])
+    ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS"),
+    ("numpy", "cache", "MANY")])
 def test_a_number_that_is_lowered_is_there(name, module, number):
     """Under another name it would stay, and its branch not be asked."""
     usable(name)
