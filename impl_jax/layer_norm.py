@@ -68,7 +68,7 @@ def unrounded(x):
     return x
 
 
-def in_float32(x):
+def rounded_to_float32(x):
     """x rounded to float32, in its own dtype (R41); its gradient is x's."""
     # nnx: XLA may leave out a cast there and back; this it keeps.
     rounded = jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=23)
@@ -100,7 +100,7 @@ class RMSNorm(nnx.Module):
 class Float32RMSNorm(RMSNorm):
     """RMSNorm whose mean square is rounded to float32 (R41)."""
 
-    rounded = staticmethod(in_float32)
+    rounded = staticmethod(rounded_to_float32)
 
 
 NORMS = {

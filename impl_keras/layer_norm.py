@@ -78,7 +78,7 @@ def unrounded(x):
     return x
 
 
-def in_float32(x):
+def rounded_to_float32(x):
     """x rounded to float32, in its own dtype (R41); its gradient is x's."""
     rounded = ops.cast(ops.cast(x, "float32"), x.dtype)
     return x + ops.stop_gradient(rounded - x)
@@ -111,7 +111,7 @@ class RMSNorm(keras.layers.Layer):
 class Float32RMSNorm(RMSNorm):
     """RMSNorm whose mean square is rounded to float32 (R41)."""
 
-    rounded = staticmethod(in_float32)
+    rounded = staticmethod(rounded_to_float32)
 
 
 NORMS = {

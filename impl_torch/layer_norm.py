@@ -69,7 +69,7 @@ def unrounded(x):
     return x
 
 
-def in_float32(x):
+def rounded_to_float32(x):
     """x rounded to float32, in its own dtype (R41); its gradient is x's."""
     return x + (x.float().to(x.dtype) - x).detach()
 
@@ -100,7 +100,7 @@ class RMSNorm(nn.Module):
 class Float32RMSNorm(RMSNorm):
     """RMSNorm whose mean square is rounded to float32 (R41)."""
 
-    rounded = staticmethod(in_float32)
+    rounded = staticmethod(rounded_to_float32)
 
 
 NORMS = {

@@ -134,7 +134,7 @@ def unrounded(x):
     return x
 
 
-def in_float32(x):
+def rounded_to_float32(x):
     """x rounded to float32, in its own dtype (R41)."""
     return x.astype(np.float32).astype(x.dtype)
 
@@ -179,7 +179,7 @@ class RMSNorm:
 class Float32RMSNorm(RMSNorm):
     """RMSNorm whose mean square is rounded to float32 (R41)."""
 
-    rounded = staticmethod(in_float32)
+    rounded = staticmethod(rounded_to_float32)
 
 
 NORMS = {
