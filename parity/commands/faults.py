@@ -12,12 +12,17 @@ from parity.commands.options import Json, Markdown
 from parity.commands.shell import told_plainly
 from parity.render import terminal
 
+#: What the causes are of, in their order.
+TOPICS = (
+    "norm", "attention", "rotary positions", "relative positions",
+    "masks", "feed-forward", "output", "dtype", "layers", "embedding",
+    "positions", "residual", "loss", "optimiser", "training",
+    "gradients", "generation")
+
 
 def faults(
     topic: Annotated[Optional[list[str]], typer.Option(
-        help="Only these: norm, attention, masks, embedding, positions, "
-        "feed-forward, residual, layers, output, dtype, loss, optimiser, "
-        "training, gradients, generation."
+        metavar="TOPIC", help="Only these: " + ", ".join(TOPICS) + "."
     )] = None,
     port: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="torch, keras, jax or all; repeat it or separate "
@@ -33,8 +38,7 @@ def faults(
     from parity.causes import catalogue, page, proof
     with told_plainly():
         names = ports.chosen(port)
-        topics = page.topics(catalogue.faults())
-        selection = ports.split_words(topic or ["all"], topics, "topic")
+        selection = ports.split_words(topic or ["all"], TOPICS, "topic")
         check_writable(json_file, markdown)
         engines = {name: ports.engine(name) for name in names}
         absent = [e for e in engines.values()
@@ -43,7 +47,7 @@ def faults(
                    if not isinstance(e, ports.NotChecked)}
         for engine in engines.values():
             engine.set_precision()
-        causes = [fault for name in topics if name in selection
+        causes = [fault for name in TOPICS if name in selection
                   for fault in catalogue.faults() if fault.topic == name]
         rows = []
         with terminal.progress() as progress:
