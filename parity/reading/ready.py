@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 import zipfile
 import zlib
 
@@ -32,10 +33,12 @@ def refuse(folder):
     """
     folder = pathlib.Path(folder).resolve()
     place = next(filter(os.path.exists, folder.parents), folder)
-    if not (place.is_dir() and os.access(place, os.W_OK)):
+    try:
+        os.rmdir(tempfile.mkdtemp(dir=place))
+    except OSError:
         raise InputError(
             f"{str(place)!r} is no folder that can be written to; choose "
-            "another.")
+            "another.") from None
     if not folder.exists():
         return
     if not folder.is_dir():
