@@ -157,12 +157,12 @@ class KerasKit(TorchKit):
         import keras
         self.xp, self.keras = keras.ops, keras
 
-        class Layer(keras.layers.Layer):
+        class KitLayer(keras.layers.Layer):
             """One in float64."""
 
             def __init__(self):
                 super().__init__(dtype="float64")
-        self.base = Layer
+        self.base = KitLayer
         self.act = {"gelu": functools.partial(
             keras.ops.gelu, approximate=False), "relu": keras.ops.relu,
             "gelu by tanh": keras.ops.gelu, "silu": keras.ops.silu}

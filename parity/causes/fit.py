@@ -18,7 +18,7 @@ from parity.causes.formulas.core import Core
 from parity.causes.formulas.experts import (
     Experts, Router, routing_seen)
 from parity.causes.formulas.family import Change, exact
-from parity.causes.formulas.linear import Linear
+from parity.causes.formulas.linear import LinearMap
 from parity.causes.formulas.narrow import NARROW
 from parity.causes.formulas.norm import Norm
 from parity.causes.formulas.rotary import RotaryTable
@@ -54,7 +54,7 @@ def sinusoid_values():
             for name, value in SINUSOIDS.items()}
 
 
-LINEAR, ATTENTION = Linear(activations), Attention(mistaken_masks)
+LINEAR, ATTENTION = LinearMap(activations), Attention(mistaken_masks)
 CORE, CONVOLUTION = Core(mistaken_masks), Convolution(activations)
 
 #: Every family, in the order in which they are tried.

@@ -50,7 +50,7 @@ SAMPLES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Search:
+class SearchCase:
     """One search, under its name in tables, and where it is compared."""
 
     name: str
@@ -65,15 +65,15 @@ def every_search(bos_id, eos_id, max_tokens):
     """
     base = GenerationConfig(
         bos_id=bos_id, eos_id=eos_id, max_tokens=max_tokens)
-    yield Search("greedy", base)
+    yield SearchCase("greedy", base)
     for beam in BEAMS:
         for rule in CHOICES["length_rule"]:
-            yield Search(f"beam {beam}, {rule}", base.replace(
+            yield SearchCase(f"beam {beam}, {rule}", base.replace(
                 method="beam", beam=beam, length_rule=rule))
-    yield Search(ENDS_AND_BIGRAMS, base.replace(
+    yield SearchCase(ENDS_AND_BIGRAMS, base.replace(
         method="beam", **END_SETTINGS), BOTH[:1])
     for name, changes, dtypes in SAMPLES:
-        yield Search(name, base.replace(method="sample", **changes), dtypes)
+        yield SearchCase(name, base.replace(method="sample", **changes), dtypes)
 
 
 def some_searches(bos_id, eos_id, max_tokens):

@@ -17,7 +17,7 @@ from contract.generation import CHOICES, GenerationConfig
 from contract.trace import recording
 from parity import ports
 from parity.check import cases, search_runs
-from parity.check.generation import Search
+from parity.check.generation import SearchCase
 
 #: How many values stand for a token, and how far apart its scores are.
 WIDTH, SPREAD = 9, 3.0
@@ -150,7 +150,7 @@ def large(name, rows, length, tokens, vocab):
     greedy = GenerationConfig(bos_id=7, eos_id=5, max_tokens=tokens)
     return search_runs.SearchedModel(
         name, config, {}, cases.ids(f"{name} source", rows, length, 37),
-        tuple(Search(method, greedy.replace(method=method))
+        tuple(SearchCase(method, greedy.replace(method=method))
               for method in CHOICES["method"]))
 
 

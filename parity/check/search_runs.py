@@ -16,7 +16,7 @@ from contract.config import TransformerConfig
 from contract.generation import CHOICES, GenerationConfig
 from contract.weights import probe_weights
 from parity.check import cases, covering
-from parity.check.generation import Search
+from parity.check.generation import SearchCase
 from parity.numerics.dtypes import BOTH
 
 #: How many rows, and the sizes of the batches in which they are searched for.
@@ -99,20 +99,20 @@ def babble():
     short = GenerationConfig(bos_id=7, eos_id=5, max_tokens=SHORT)
     beam = short.replace(method="beam", alpha=1.0)
     sample = short.replace(method="sample")
-    yield Search("greedy, long", short.replace(max_tokens=LONG), BOTH)
-    yield Search("greedy, begin by the highest id", short.replace(
+    yield SearchCase("greedy, long", short.replace(max_tokens=LONG), BOTH)
+    yield SearchCase("greedy, begin by the highest id", short.replace(
         bos_id=22, eos_id=0), EXACT)
-    yield Search("beam 4, long", beam.replace(max_tokens=LONG), EXACT)
+    yield SearchCase("beam 4, long", beam.replace(max_tokens=LONG), EXACT)
     for width in (1, 2, 9):
-        yield Search(f"beam {width}", beam.replace(beam=width), EXACT)
+        yield SearchCase(f"beam {width}", beam.replace(beam=width), EXACT)
     for rule in CHOICES["length_rule"]:
         for alpha in EXPONENTS:
-            yield Search(f"beam 4, {rule}, α {alpha}", beam.replace(
+            yield SearchCase(f"beam 4, {rule}, α {alpha}", beam.replace(
                 length_rule=rule, alpha=alpha),
                 BOTH if (rule, alpha) == ("paper", 1) else EXACT)
-    yield Search("sample, long", sample.replace(
+    yield SearchCase("sample, long", sample.replace(
         max_tokens=LONG, seed=2**40 + 7), BOTH)
-    yield Search("sample, late end", sample.replace(
+    yield SearchCase("sample, late end", sample.replace(
         max_tokens=LONG, eos_id=20), EXACT)
     for words, changes in (
             ("temperature 0.7", {"temperature": 0.7}),
@@ -128,7 +128,7 @@ def babble():
              {"top_k": 100, "top_p": 0.8, "top_p_of_top_k": True}),
             ("temperature 2, top 7, p 0.95",
              {"temperature": 2.0, "top_k": 7, "top_p": 0.95})):
-        yield Search(
+        yield SearchCase(
             f"sample, {words}", sample.replace(seed=3, **changes), EXACT)
     yield from ruled(short)
 
@@ -136,24 +136,25 @@ def babble():
 def ruled(greedy):
     """Searches by the rules of others, one by one and every two together."""
     beam = greedy.replace(method="beam", alpha=1.0)
-    yield Search("greedy, begin by padding", greedy.replace(bos_id=3), EXACT)
-    yield Search("beam 4, as Hugging Face", beam.replace(
+    yield SearchCase(
+        "greedy, begin by padding", greedy.replace(bos_id=3), EXACT)
+    yield SearchCase("beam 4, as Hugging Face", beam.replace(
         length_rule="hf_true", finishing="top", allow_padding=True), EXACT)
-    yield Search("beam 4, as fairseq", beam.replace(
+    yield SearchCase("beam 4, as fairseq", beam.replace(
         length_rule="hf_true", finishing="first"), EXACT)
-    yield Search("beam 4, as Marian", beam.replace(
+    yield SearchCase("beam 4, as Marian", beam.replace(
         length_rule="hf_true", finishing="narrowing", alpha=0.6), EXACT)
-    yield Search("beam 4, as Tensor2Tensor", beam.replace(
+    yield SearchCase("beam 4, as Tensor2Tensor", beam.replace(
         unfinished="fallback", max_tokens=4, eos_id=13), EXACT)
     for field, values in ASKED.items():
-        yield Search(f"beam 4, {field} {values[1]}", beam.replace(
+        yield SearchCase(f"beam 4, {field} {values[1]}", beam.replace(
             length_rule="hf_false", **{field: values[1]}), EXACT)
-    yield Search("beam 4, no word twice", beam.replace(no_repeat_ngram=1),
+    yield SearchCase("beam 4, no word twice", beam.replace(no_repeat_ngram=1),
                  EXACT)
-    yield Search("greedy of few words, no 4 twice", greedy.replace(
+    yield SearchCase("greedy of few words, no 4 twice", greedy.replace(
         no_repeat_ngram=4, suppress_tokens=tuple(range(6, 22))), EXACT)
     for number, words in enumerate(covering.covering(choices()), start=1):
-        yield Search(f"covering {number}", beam.replace(**words), EXACT)
+        yield SearchCase(f"covering {number}", beam.replace(**words), EXACT)
 
 
 def choices():
@@ -176,8 +177,9 @@ def narrow():
     greedy = GenerationConfig(bos_id=2, eos_id=4, max_tokens=SHORT)
     beam = greedy.replace(method="beam")
     return SearchedModel("narrow", config, weights, sources(config), (
-        Search("greedy", greedy, EXACT), Search("beam 4", beam, EXACT),
-        Search("beam 9", beam.replace(beam=9, length_rule="hf_never"),
+        SearchCase("greedy", greedy, EXACT),
+        SearchCase("beam 4", beam, EXACT),
+        SearchCase("beam 9", beam.replace(beam=9, length_rule="hf_never"),
                EXACT)))
 
 
@@ -189,9 +191,9 @@ def tied():
                for name, array in probe_weights(config, 1).items()}
     greedy = GenerationConfig(bos_id=9, eos_id=2, max_tokens=SHORT)
     return SearchedModel("tied", config, weights, sources(config), (
-        Search("greedy", greedy, EXACT),
-        Search("beam 4", greedy.replace(method="beam"), EXACT),
-        Search("sample, top 3", greedy.replace(
+        SearchCase("greedy", greedy, EXACT),
+        SearchCase("beam 4", greedy.replace(method="beam"), EXACT),
+        SearchCase("sample, top 3", greedy.replace(
             method="sample", seed=1, top_k=3), EXACT)), exact=True)
 
 
@@ -204,9 +206,9 @@ def prompted():
                for name, array in probe_weights(config, 4).items()}
     greedy = GenerationConfig(bos_id=8, eos_id=2, max_tokens=SHORT)
     return SearchedModel("prompted", config, weights, sources(config), (
-        Search("greedy", greedy, EXACT),
-        Search("beam 4", greedy.replace(method="beam"), EXACT),
-        Search("sample", greedy.replace(method="sample", seed=5), EXACT)))
+        SearchCase("greedy", greedy, EXACT),
+        SearchCase("beam 4", greedy.replace(method="beam"), EXACT),
+        SearchCase("sample", greedy.replace(method="sample", seed=5), EXACT)))
 
 
 #: Where positions of a single token follow from what is written: the variant.
@@ -233,4 +235,4 @@ def placed():
         greedy = GenerationConfig(
             bos_id=11 - number, eos_id=number, max_tokens=SHORT)
         yield SearchedModel(name, config, weights, sources(config), (
-            Search("greedy", greedy, EXACT),))
+            SearchCase("greedy", greedy, EXACT),))

@@ -8,7 +8,7 @@ gradients, whatever its weights, and a training step of the fast form.
 from parity import ports
 
 
-class Compiled:
+class CompiledEngine:
     """An engine whose forward pass and gradients are one program.
 
     The step is that of the fast form. A gradient is of weights alone.

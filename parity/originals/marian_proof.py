@@ -102,7 +102,7 @@ def padded(rows, config):
                      for row in rows])
 
 
-class Pairs:
+class SentencePairs:
     """Sources and targets, as Marian reads them and as our models do."""
 
     def __init__(self, config, seed):
@@ -126,7 +126,7 @@ def prove(seed, engines, even=level, **changes):
         changes: fields of our configuration, by which it is another's.
     """
     config, weights = drawn(seed)
-    pairs, trained = Pairs(config, seed), even(weights)
+    pairs, trained = SentencePairs(config, seed), even(weights)
     outputs, gradients, step = KINDS
     with tempfile.TemporaryDirectory() as folder:
         one = Marian(f"{folder}/scored", config, weights)

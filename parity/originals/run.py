@@ -8,7 +8,7 @@ from contract.dialects.table import SYSTEMS
 from parity import ports
 from parity.check import compiled
 from parity.originals import marian, marian_proof, searching
-from parity.originals.compiled import Compiled
+from parity.originals.compiled import CompiledEngine
 from parity.originals.proof import prove
 from parity.ports import NotChecked
 
@@ -86,8 +86,9 @@ def proved(names, seeds, port_names, on_work=lambda text: None):
         for seed in seeds:
             on_work(f"{name}, model {seed}")
             asked = {
-                port: Compiled(engine) if port in COMPILED and seed >= EAGER
-                else engine for port, engine in engines.items()}
+                port: CompiledEngine(engine)
+                if port in COMPILED and seed >= EAGER else engine
+                for port, engine in engines.items()}
             findings += (kind.prove(seed, asked) if name in PROGRAMS else
                          prove(SYSTEMS[name], kind, seed, asked))
     return findings, left_out

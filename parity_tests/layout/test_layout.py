@@ -133,7 +133,7 @@ def test_same_names_and_signatures(port, name):
 def test_same_order(port, name):
     """What stands in both stands in the same order."""
     ours, theirs = list(public(original(name))), public(PORTS[port] / name)
-    theirs = [n for n in theirs if n in ours and "." not in n]
+    theirs = [n for n in theirs if n in ours]
     assert theirs == [n for n in ours if n in theirs]
 
 
@@ -296,6 +296,38 @@ def test_no_default_arguments_in_mirrored_files(path):
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.FunctionDef):
             assert not node.args.defaults, f"{node.name} has a default"
+            assert not any(node.args.kw_defaults), f"{node.name} has a default"
+
+
+#: What a file calls, or gives a call, for speed alone.
+FOR_SPEED = {
+    "jit", "function", "compile", "checkpoint", "remat", "vmap", "scan",
+    "fori_loop", "while_loop", "foreach", "fused", "inplace", "donate_argnums",
+    "out", "copyto", "empty", "ThreadPoolExecutor", "lru_cache"}
+
+#: Threefry has a hundred operations, and a framework that calls each by itself
+#: takes longer for them than for all others.
+ONE_CALL = {("jax", "random.py"): {"jit"}, ("keras", "random.py"): {"function"}}
+
+#: Frameworks differentiate functions; the reference and torch need none.
+DIFFERENTIATED = {"loss_of", "of_values", "of_weights"}
+
+
+@pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
+@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                         ids=lambda folder: folder.name)
+def test_nothing_is_there_for_speed(folder, name):
+    """Nor a function inside another, which a reader has to keep in mind."""
+    port = folder.name.removeprefix("impl_")
+    words, inside = set(), set()
+    for node in ast.walk(tree(folder / name)):
+        words |= {getattr(node, field, None) for field in ("attr", "id", "arg")}
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            inside |= {getattr(each, "name", "lambda")
+                       for each in ast.walk(node) if each is not node
+                       and isinstance(each, (ast.FunctionDef, ast.Lambda))}
+    assert words & FOR_SPEED <= ONE_CALL.get((port, name), set())
+    assert inside <= DIFFERENTIATED
 
 
 def rulings():

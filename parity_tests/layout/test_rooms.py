@@ -1,13 +1,15 @@
 """The rooms of the harness: what may import what, and what stands once.
 
 Nothing here imports what it looks at; files are read as syntax, so that an
-import inside a function counts as well.
+import inside a function counts as well, and so does a module that a string
+names, whatever is then done with the string.
 """
 
 import ast
 import functools
 import graphlib
 import pathlib
+import re
 
 import pytest
 
@@ -39,8 +41,17 @@ def modules(*folders):
 HARNESS = modules(PARITY)
 
 
+def code(tree):
+    """A file's strings that are no docstrings."""
+    prose = {id(node.value) for node in ast.walk(tree)
+             if isinstance(node, ast.Expr)}
+    return [node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and id(node) not in prose
+            and isinstance(node.value, str)]
+
+
 def imported(tree, known=HARNESS):
-    """The modules among ``known`` that a file imports, anywhere in it."""
+    """The modules among ``known`` that a file imports or names in a string."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -50,6 +61,11 @@ def imported(tree, known=HARNESS):
         else:
             continue
         yield from (name for name in names if name in known)
+    for text in code(tree):
+        text = re.sub(r"\bfrom (\S+) import (?=\w)", r"\1.", text)
+        for name in re.findall(r"[a-z]\w*(?:\.\w+)+", text):
+            yield from (part for part in (name, name.rpartition(".")[0])
+                        if part in known and "." in part)
 
 
 def room_of(module):
@@ -78,7 +94,9 @@ def test_rooms_import_rooms_above_them(module):
 @pytest.mark.parametrize("line", [
     "from parity.check import cases", "import parity.check.cases",
     "def f():\n    from parity.check.cases import values",
-    "from parity import cli"])
+    "from parity import cli", "importlib.import_module('parity.cli')",
+    "exec('from parity.check import cases')", "sys.modules['parity.cli']",
+    "pkgutil.resolve_name('parity.cli:app')"])
 def test_an_import_from_below_is_seen(line):
     assert upward("parity.numerics.tolerances", ast.parse(line))
 
@@ -90,15 +108,6 @@ def test_there_is_no_circle():
 
 
 # What stands once
-
-def code(tree):
-    """The words of a file's strings that are no docstrings."""
-    prose = {id(node.value) for node in ast.walk(tree)
-             if isinstance(node, ast.Expr)}
-    return [node.value for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and id(node) not in prose
-            and isinstance(node.value, str)]
-
 
 def test_ports_are_named_in_one_place():
     """Elsewhere an engine is asked for by the port's name."""
@@ -112,6 +121,16 @@ def test_ports_are_named_in_one_place():
     assert naming == {"parity.ports"}
 
 
+@pytest.mark.parametrize("port", [
+    folder.name for folder in sorted(ROOT.glob("impl_*"))])
+def test_a_port_names_no_other_part(port):
+    """Not in a string either, by which it could be imported."""
+    other = re.compile(rf"\b(?!{port}\b)(?:impl_\w+|reference_numpy|parity\w*"
+                       r"|benchmarks)\b")
+    for path in modules(ROOT / port).values():
+        assert not list(filter(other.search, code(syntax(path)))), path
+
+
 #: The folders that are read side by side: what is called alike in them is.
 FOUR = tuple(sorted([ROOT / "reference_numpy", *ROOT.glob("impl_*")]))
 
@@ -119,41 +138,74 @@ FOUR = tuple(sorted([ROOT / "reference_numpy", *ROOT.glob("impl_*")]))
 PEERS = {f"benchmarks/peer_{name}.py" for name in ("jax", "keras", "torch")}
 
 
-def classes(*folders):
-    """{class: the files in which it stands, outside of functions}."""
+#: What makes a class and is given its name first.
+MAKERS = {"type", "make_dataclass", "namedtuple", "NamedTuple", "NewType",
+          "TypedDict"}
+
+
+def made(tree):
+    """The names of the classes of a file, however they are made."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Call) and node.args[1:] and (
+                ast.unparse(node.func).split(".")[-1] in MAKERS):
+            if isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value
+
+
+def classes(*folders, within=made):
+    """{class: the files in which it stands}."""
     found = {}
     for path in modules(*folders).values():
-        for node in syntax(path).body:
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(
-                    str(path.relative_to(ROOT)))
+        for name in within(syntax(path)):
+            found.setdefault(name, []).append(str(path.relative_to(ROOT)))
     return found
 
 
+def at_the_top(tree):
+    """The names of a file's classes that stand in nothing else."""
+    return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
 def test_a_class_name_exists_once():
+    """Small ones inside a test or a lesson's function have no name outside."""
     every = classes(*(ROOT / name for name in (
-        "contract", "parity", "benchmarks", "lessons", "parity_tests")))
+        "contract", "parity", "benchmarks")))
+    for name, files in classes(ROOT / "lessons", ROOT / "parity_tests",
+                               within=at_the_top).items():
+        every.setdefault(name, []).extend(files)
     twice = {name: files for name, files in every.items()
              if len(files) > 1 and not set(files) <= PEERS}
     assert twice == {}
 
 
+def test_no_class_of_the_harness_is_called_as_one_of_the_models():
+    assert classes(*FOUR).keys() & classes(ROOT / "parity").keys() == set()
+
+
 def test_a_mirrored_class_stands_in_one_file():
     """In the readable form; the fast one has its own files."""
-    for name, files in classes(*FOUR).items():
+    for name, files in classes(*FOUR, within=at_the_top).items():
         there = {pathlib.Path(file).name for file in files
                  if "/fast/" not in file}
         assert len(there) <= 1, name
 
 
+def keys(node):
+    """The keys of a dict, however it is written."""
+    if isinstance(node, ast.Dict):
+        return {getattr(key, "value", None) if isinstance(key, ast.Constant)
+                else getattr(key, "attr", None) for key in node.keys}
+    if isinstance(node, ast.Call):
+        return {keyword.arg for keyword in node.keywords}
+    return set()
+
+
 def test_tolerances_and_dtypes_stand_once():
     """No other file has a table by dtype's name."""
     dtypes = {"float64", "float32", "float16", "bfloat16"}
-    tables = {
-        module for module, path in HARNESS.items()
-        for node in syntax(path).body
-        if isinstance(node, ast.Assign) and any(
-            len(dtypes & {key.value for key in each.keys
-                          if isinstance(key, ast.Constant)}) > 1
-            for each in ast.walk(node) if isinstance(each, ast.Dict))}
+    tables = {module for module, path in HARNESS.items()
+              if any(len(dtypes & keys(node)) > 1
+                     for node in ast.walk(syntax(path)))}
     assert tables == {"parity.numerics.tolerances", "parity.numerics.dtypes"}

@@ -18,7 +18,7 @@ def parts(length, count):
     return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]
 
 
-class Side:
+class PackedSide:
     """The sources or the targets of a batch, in shares of its rows.
 
     Attributes:

@@ -7,7 +7,7 @@ arrays serve all layers, and sources are read as far as they are not masked.
 import numpy as np
 
 from contract import packing
-from reference_numpy.fast.packing import Side
+from reference_numpy.fast.packing import PackedSide
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import Plain
 
@@ -20,8 +20,8 @@ def predict(model, source, target, source_mask, target_mask):
     seen = np.broadcast_to(masks[0].any(axis=(1, 2)), source.shape)
     rows = [slice(0, count)]
     batch = Pairs(
-        Side(source, packing.ends(seen, False), rows),
-        Side(target, np.full(count, length), rows), None, masks, 0, {})
+        PackedSide(source, packing.ends(seen, False), rows),
+        PackedSide(target, np.full(count, length), rows), None, masks, 0, {})
     logits, _ = Rows(
         model.config, Plain(model), None, batch, 0, None).forward(model)
     return model.output_function(logits).reshape(count, length, -1)

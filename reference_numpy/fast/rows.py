@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from contract.smoothing import SMOOTHINGS
-from reference_numpy.fast.packing import Side
+from reference_numpy.fast.packing import PackedSide
 from reference_numpy.fast.weights import BLOCK
 from reference_numpy.layer_norm import LayerNorm, NoNorm, sum_to
 
@@ -64,7 +64,7 @@ class Pairs:
     """What is known of a batch before it is run.
 
     Attributes:
-        source, target: each a Side.
+        source, target: each a PackedSide.
         labels: int [N], of the target's tokens; None without a way back.
         masks: of the source and the target, as the model takes them.
         count: how many tokens the loss is a mean over.
@@ -72,8 +72,8 @@ class Pairs:
             [B H T S].
     """
 
-    source: Side
-    target: Side
+    source: PackedSide
+    target: PackedSide
     labels: np.ndarray
     masks: tuple
     count: int

@@ -31,7 +31,7 @@ from contract.dropping import places
 from reference_numpy import random
 from reference_numpy.dropout import draw
 from reference_numpy.embedding import unlearned
-from reference_numpy.fast.packing import Side, parts
+from reference_numpy.fast.packing import PackedSide, parts
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import BLOCK, Weights, blocks
 from reference_numpy.masks import decoder_mask, padding_mask
@@ -164,7 +164,7 @@ class Trainer:
         config = self.model.config
         rows = parts(len(source), self.threads)
         sides = dict(zip(("source", "target"), (
-            Side(ids, lengths, rows) for ids, lengths in zip(
+            PackedSide(ids, lengths, rows) for ids, lengths in zip(
                 (source, read), packing.lengths(config, source, labels)))))
         drawn = draw(key, places(config, *source.shape, read.shape[1]),
                      config.dropout, self.training.masks == "native")

@@ -10,7 +10,7 @@ KERNELS = {"kernel": ("weight", "kernel", "w", "weights", "table"),
            "bias": ("bias", "b", "beta")}
 
 
-class Linear(Family):
+class LinearMap(Family):
     """factor · activation(x W + b).
 
     Args:

@@ -174,7 +174,7 @@ def test_where_the_norm_comes_first_a_search_leaves_it_out(programs):
 
 def test_a_model_that_marian_wrote_is_read(programs, tmp_path):
     config, weights = drawn(POST)
-    pairs = marian_proof.Pairs(config, POST)
+    pairs = marian_proof.SentencePairs(config, POST)
     one = Marian(tmp_path / "theirs", config, weights)
     one.train(pairs.sources, pairs.targets, "sgd", "--learn-rate", "1")
     read = exchange.foreign(tmp_path / "theirs" / "after-sgd.npz")
@@ -186,7 +186,7 @@ def test_a_model_that_marian_wrote_is_read(programs, tmp_path):
 def test_what_is_exported_is_read_by_marian(programs, tmp_path):
     """And scores as the model did, in whatever dtype it was."""
     config, weights = drawn(POST)
-    pairs = marian_proof.Pairs(config, POST)
+    pairs = marian_proof.SentencePairs(config, POST)
     one = Marian(tmp_path / "theirs", config, weights)
     sums, _ = one.score(pairs.sources, pairs.targets)
     theirs = exchange.foreign(one.model)
