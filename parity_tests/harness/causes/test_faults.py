@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from parity import ports
-from parity.causes import catalogue, proof
+from parity.causes import catalogue, page, proof
 from parity.causes.cause import Cause
 from parity.causes.diagnose import Diagnosis, probe
 from parity.causes.faults.attention import root_is
@@ -24,6 +24,7 @@ from parity.causes.formulas import norm
 from parity.causes.places import PlacedCause
 from parity.causes.training_diagnosis import TrainingDiagnosis, proof_run
 from parity.cli import app
+from parity.commands.faults import TOPICS
 from parity_tests.support.places import ROOT
 
 FAULTS = catalogue.faults()
@@ -45,6 +46,10 @@ def test_what_is_no_fault_is_not_found(port, fault):
     """Each says why it computes the same numbers, and it does."""
     assert fault.equivalent
     assert proof.proof(fault, port).findings == []
+
+
+def test_the_command_has_every_topic():
+    assert list(TOPICS) == page.topics(catalogue.faults())
 
 
 def test_names_are_one_each():
