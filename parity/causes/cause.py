@@ -4,7 +4,8 @@ A cause is written down once, among its topic's in ``parity/causes/faults``,
 and that is all: ``parity faults`` puts it into every port, ``parity check``
 recognises it there, ``parity compare`` names it in anybody's model,
 ``parity.assert_parity`` hints at it, and docs/causes.md lists it. Where a
-cause can be only some of that, it says why.
+cause cannot be put into a port, or not be told from two traces, it says why;
+and two arrays alone hint at those only that ``hinted`` tells.
 """
 
 import dataclasses
@@ -76,6 +77,10 @@ class Cause:
 
     @property
     def hinted(self):
-        """Whether two arrays show it without what they were made of."""
+        """Whether two arrays show it without what they were made of.
+
+        So they do where one is a function of the other, or both are tables of
+        positions; another ε in a norm they do not show.
+        """
         return bool(self.factor or self.compute or ARRAYS in self.of
                     or "position encoding" in self.of) and not self.equivalent

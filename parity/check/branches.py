@@ -72,7 +72,8 @@ def long_searches(engine):
     yield from searched(engine, "a beam", {}, source, method="beam", beam=8,
                         max_tokens=CONFIG.max_length - 1)
     padded = np.where(np.arange(7) < 5, source, CONFIG.pad_id)
-    for what, changes in ("a beam", {}), ("heads that share", {"n_kv_heads": 1}):
+    for what, changes in (
+            ("a beam", {}), ("heads that share", {"n_kv_heads": 1})):
         with lowered(engine, "cache", MANY=1):
             yield from searched(
                 engine, f"{what}, few places alike", changes,
