@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Of the cases of a test marked long, a sample takes one in so many; of one
 #: marked long(n), one in n.
-SHARE = 480
+SHARE = 640
 
 #: Where JAX keeps what it has compiled.
 KEPT = "JAX_COMPILATION_CACHE_DIR"

@@ -181,6 +181,7 @@ def test_what_cannot_be_said_is_no_divergence():
         [*closed, "-m", "parity", "--version"], timeout=120).returncode == 0
 
 
+@pytest.mark.long(3)
 def test_arguments_that_are_not_utf8():
     for words in (["translate", b"\xff"], ["check", "--port", b"\xff"],
                   ["compare", b"\xff", b"\xfe"], [b"\xff"],

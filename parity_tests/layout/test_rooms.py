@@ -50,22 +50,33 @@ def code(tree):
             and isinstance(node.value, str)]
 
 
-def imported(tree, known=HARNESS):
-    """The modules among ``known`` that a file imports or names in a string."""
+@functools.cache
+def names(tree):
+    """What a file imports, and the dotted names in its strings.
+
+    Each as it stands, then without its last part, which may be no module.
+    """
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found += [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            names = [name if name in known else node.module for name in inside]
-        else:
-            continue
-        yield from (name for name in names if name in known)
+            found += [(f"{node.module}.{alias.name}", node.module)
+                      for alias in node.names]
     for text in code(tree):
         text = re.sub(r"\bfrom (\S+) import (?=\w)", r"\1.", text)
-        for name in re.findall(r"[a-z]\w*(?:\.\w+)+", text):
-            yield from (part for part in (name, name.rpartition(".")[0])
-                        if part in known and "." in part)
+        found += [(name, name.rpartition(".")[0] * (name.count(".") > 1))
+                  for name in re.findall(r"[a-z]\w*(?:\.\w+)+", text)]
+    return found
+
+
+def imported(tree, known=HARNESS):
+    """The modules among ``known`` that a file imports or names in a string."""
+    for name, above in names(tree):
+        if name in known:
+            yield name
+        elif above in known:
+            yield above
 
 
 def room_of(module):
@@ -111,13 +122,11 @@ def test_there_is_no_circle():
 
 def test_ports_are_named_in_one_place():
     """Elsewhere an engine is asked for by the port's name."""
-    def names(tree):
-        ours = modules(*FOUR)
-        return [*imported(tree, ours), *(
-            text for text in code(tree)
-            if text.startswith(("impl_", "reference_numpy")))]
-    naming = {module for module, path in HARNESS.items()
-              if names(syntax(path))}
+    ours = modules(*FOUR)
+    naming = {module for module, path in HARNESS.items() if [
+        *imported(syntax(path), ours),
+        *(text for text in code(syntax(path))
+          if text.startswith(("impl_", "reference_numpy")))]}
     assert naming == {"parity.ports"}
 
 

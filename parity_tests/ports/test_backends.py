@@ -43,6 +43,7 @@ def test_float64_is_multiplied_in_float64(backend, rounds):
     assert run.stdout.split() == [str(rounds), "True"], run.stderr
 
 
+@pytest.mark.long(3)
 def test_openvino_has_no_steps_to_check(monkeypatch):
     """It would compile each of them with all before it, for hours."""
     usable("keras")

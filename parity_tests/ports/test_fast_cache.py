@@ -73,7 +73,9 @@ class Cache:
 
 @pytest.mark.parametrize("way", [
     "any", "itself", "the first", "another order", "each in turn"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.long(4)] * (name == "jax"))
+    for name in NAMES])
 def test_it_is_as_if_all_were_moved(name, way):
     draw, cache = np.random.default_rng(3), Cache(name)
     whole = np.zeros((2, ROWS, HEADS, LENGTH, FEATURES))

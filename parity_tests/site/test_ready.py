@@ -57,7 +57,11 @@ def test_a_folder_that_cannot_be_made_is_found_before(tmp_path, monkeypatch):
     ready.refuse(tmp_path / "new" / "site")
     with pytest.raises(InputError, match="something else"):
         ready.refuse("/")
-    monkeypatch.setattr(ready.os, "access", lambda path, how: False)
+
+    def refused(**where):
+        raise PermissionError
+
+    monkeypatch.setattr(ready.tempfile, "mkdtemp", refused)
     found = CliRunner().invoke(app, ["read", "--out", str(tmp_path / "site")])
     assert found.exit_code == 2 and "choose another" in found.stderr
     assert not (tmp_path / "site").exists()

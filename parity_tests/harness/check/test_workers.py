@@ -91,6 +91,7 @@ def test_a_port_works_in_the_form_it_is_asked_for(form, folder):
     assert found.__name__ == f"{ports.package(PORT)}.{folder}engine"
 
 
+@pytest.mark.long(3)
 @needs_a_port
 def test_a_port_that_fails_or_ends_says_so():
     made, _, absent, failures = workers.opened([PORT], apart=True)
@@ -110,6 +111,7 @@ def test_a_port_that_fails_or_ends_says_so():
         port.close()
 
 
+@pytest.mark.long(3)
 @needs_a_port
 def test_nothing_is_left_behind():
     """Closed while it works: its process ends, and its files are gone."""

@@ -200,7 +200,7 @@ def test_a_rank_of_another_config_is_named(processes):
 
 
 @pytest.mark.parametrize("mode", [
-    pytest.param("DDP", marks=pytest.mark.long(4)),
+    pytest.param("DDP", marks=pytest.mark.long(12)),
     pytest.param("FSDP2", marks=pytest.mark.long)])
 def test_a_rank_that_is_killed_in_a_step_ends_all(mode, processes):
     start = time.monotonic()
