@@ -160,6 +160,7 @@ CUT = """() => [...document.querySelectorAll("span.uncut, .eq > span")].filter(
 ).map((one) => one.textContent)"""
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("name", ["attention", "loss", "causes", "break"])
 @pytest.mark.parametrize("width", [320, 390, 1400])
 def test_no_formula_number_or_date_is_cut(opened, name, width):
@@ -296,6 +297,7 @@ def test_a_search_without_its_index_says_so(site, browser, tmp_path):
                                    ".textContent.includes('is missing')")
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("kept", [
     "null", "5", "[]", "{", '{"order": 5, "shown": "x", "tab": {}}',
     '{"shown": ["fortran"], "order": ["fortran", "jax", "jax"]}'])
@@ -313,6 +315,7 @@ def test_what_is_kept_may_be_anything(opened, kept):
     assert names == ["jax", "keras", "numpy", "torch"]
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("name", ["attention", "break", "index"])
 @pytest.mark.parametrize("anchor", ["%E0%A4%A", "nothing", "<b>x</b>", "'"])
 def test_an_address_may_name_anything(opened, name, anchor):
@@ -477,6 +480,7 @@ def test_a_fault_is_chosen_by_keys(opened, broken):
     assert one.errors == []
 
 
+@pytest.mark.long(4)
 @pytest.mark.parametrize("name", page_pictures.PICTURES)
 def test_a_picture_of_the_documents_can_be_taken(opened, name):
     page, act, (width, height) = page_pictures.PICTURES[name]

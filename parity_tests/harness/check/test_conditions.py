@@ -22,6 +22,7 @@ def test_every_condition_has_a_case(group):
     assert first and not [name for name, case in first.items() if not case]
 
 
+@pytest.mark.long(4)
 def test_the_command_lists_them(monkeypatch):
     done = invoke("check", "--list")
     assert done.exit_code == 0
