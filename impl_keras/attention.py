@@ -60,7 +60,9 @@ def shared(x, times):
 
     Heads of queries that share one stand side by side (R43).
     """
-    return ops.repeat(x, times, axis=1)
+    b, g, s, k = x.shape
+    x = ops.broadcast_to(x[:, :, None], (b, g, times, s, k))
+    return ops.reshape(x, (b, g * times, s, k))
 
 
 def scaled_dot_product_attention(

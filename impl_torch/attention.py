@@ -57,7 +57,9 @@ def shared(x, times):
 
     Heads of queries that share one stand side by side (R43).
     """
-    return torch.repeat_interleave(x, times, dim=1)
+    b, g, s, k = x.shape
+    x = x[:, :, None].expand(b, g, times, s, k)
+    return x.reshape(b, g * times, s, k)
 
 
 def scaled_dot_product_attention(
