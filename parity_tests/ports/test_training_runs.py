@@ -131,25 +131,41 @@ FAULTS = {
 }
 
 
-#: Where a port has other words for it. JAX clips without asking for a value,
-#: so that it can be compiled.
+#: Where a port has other words for it. JAX and MLX clip without asking for a
+#: value: JAX so that it can be compiled, MLX so that nothing waits for it.
 IN_OTHER_WORDS = {
     ("jax", "clipping without a limit"): (
         "train", "clip_by_global_norm", "if limit:", "if True:"),
     ("jax", "clipping that lengthens"): (
         "train", "clip_by_global_norm",
         "jnp.where(norm > limit, limit / norm, 1)", "limit / norm"),
+    ("mlx", "clipping without a limit"): (
+        "train", "clip_by_global_norm", "if limit:", "if True:"),
+    ("mlx", "clipping that lengthens"): (
+        "train", "clip_by_global_norm",
+        "mx.where(norm > limit, limit / norm, 1)", "limit / norm"),
     ("keras", "a step of padding divided by 0"): (
         "train", "Trainer.train_step", "int(ops.sum(counts)), 1)",
         "int(ops.sum(counts)), -1)"),
 }
 
 
+def edited(port, fault):
+    """The port with a fault in it, while this is open."""
+    return rewritten(port.NAME, *IN_OTHER_WORDS.get(
+        (port.NAME, fault), FAULTS[fault]))
+
+
+def test_every_fault_can_be_put_into_every_port(port):
+    for fault in FAULTS:
+        with edited(port, fault):
+            pass
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_parts_a_run(port, fault):
-    edit = IN_OTHER_WORDS.get((port.NAME, fault), FAULTS[fault])
-    with rewritten(port.NAME, *edit):
+    with edited(port, fault):
         assert next(diverging(port), None) is not None
 
 
