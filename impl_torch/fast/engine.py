@@ -48,6 +48,16 @@ def __getattr__(name):
     return getattr(engine, name)
 
 
+def set_precision():
+    """The readable form's; but memory is not filled before it is written.
+
+    PyTorch does so where its algorithms are deterministic, 250 times a token.
+    """
+    settings = engine.set_precision()
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    return settings
+
+
 def not_fused(config, settings=None):
     """What is left to the readable form, in words each.
 

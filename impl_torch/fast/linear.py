@@ -1,17 +1,10 @@
-"""Linear maps in the way that is quickest for so many rows.
+"""Linear maps by the library that is the fastest for them.
 
-Weights are stored [out in]. MKL multiplies them by 2 to 8 columns in half to
-two thirds of the time that it takes to multiply as many rows by their
-transpose, as long as the rows stay in the first cache. With AVX-512 all else of
-float32 is multiplied by oneDNN, which takes 0.6 to 1 of MKL's time on an AMD
-EPYC: one row, and many. With AVX2 it takes 1.1 to 1.5 of it.
-
-A search of one row reads little but weights, and these in half the time where
-they lie [in out]. Of the largest, a tied table, it makes such a copy.
+Weights are stored [out in]. With AVX-512 all of float32 is multiplied by
+oneDNN, which takes 0.6 to 1 of MKL's time on an AMD EPYC: one row, and many.
+With AVX2 it takes 1.1 to 1.5 of it, unless weights are laid out for it
+(fast/layout.py).
 """
-
-import copy
-import platform
 
 import torch
 from torch import nn
@@ -20,36 +13,17 @@ from torch.nn import functional as F
 
 from contract.trace import tap
 from impl_torch import projection
+from impl_torch.fast.layout import HAS_ONEDNN, by_onednn
 
-#: Bytes of rows up to which columns pay.
-SMALL = 16 * 2**10
-
-#: Tokens of a search of one row from which on a copy of the table pays.
-LONG = 32
-
-#: Rows of a table that are laid out anew at once.
-ROWS = 64
-
-#: Which of its instructions a processor has.
-CAPABILITY = torch.backends.cpu.get_cpu_capability()
-
-#: Whether columns are the quicker way here.
-COLUMNS = CAPABILITY in ("AVX2", "AVX512")
-
-#: Whether oneDNN can be asked, and whether it is the quicker way here.
-HAS_ONEDNN = (platform.machine() in ("x86_64", "AMD64")
-              and torch.backends.mkldnn.is_available()
-              and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
-ONEDNN = HAS_ONEDNN and CAPABILITY == "AVX512"
+#: Whether oneDNN is the faster way for weights as they are stored.
+ONEDNN = (HAS_ONEDNN
+          and torch.backends.cpu.get_cpu_capability() == "AVX512")
 
 
 def product(x, weight, bias):
     """x Wᵀ + b of x [... in], W [out in] and b [out] or None: [... out]."""
     if not (x.is_cpu and x.numel()):
         return F.linear(x, weight, bias)
-    if (COLUMNS and not torch.is_grad_enabled()
-            and x.shape[-1] < x.numel() <= SMALL / x.element_size()):
-        return by_columns(x, weight, bias)
     if (ONEDNN and x.dtype == weight.dtype == torch.float32
             and type(x) is torch.Tensor
             and not torch.is_autocast_enabled("cpu")):
@@ -58,20 +32,6 @@ def product(x, weight, bias):
             rows, weight, bias)
         return y.view(*x.shape[:-1], -1)
     return F.linear(x, weight, bias)
-
-
-def by_columns(x, weight, bias):
-    """The same as W xᵀ."""
-    y = (weight @ x.reshape(-1, x.shape[-1]).t()).t().contiguous()
-    if bias is not None:
-        y += bias
-    return y.view(*x.shape[:-1], -1)
-
-
-def by_onednn(x, weight, bias):
-    """The same of rows x [N in] alone; torch knows no gradient of it."""
-    return torch.ops.mkldnn._linear_pointwise.default(
-        x, weight, bias, "none", [], "")
 
 
 class OneDNN(torch.autograd.Function):
@@ -139,30 +99,3 @@ class BiasedTiedProjection(projection.BiasedTiedProjection):
         """Map x [B T D] to logits."""
         return tap(self, "logits", product(
             x, self.embedding.table.weight, self.bias))
-
-
-class Turned(nn.Module):
-    """A tied projection whose table is kept as a kernel [D V].
-
-    Weights that are changed later do not reach it.
-    """
-
-    def __init__(self, tied):
-        super().__init__()
-        table = tied.embedding.table.weight.detach()
-        self.kernel = table.new_empty(table.shape[::-1])
-        for i in range(0, len(table), ROWS):
-            self.kernel[:, i:i + ROWS] = table[i:i + ROWS].t()
-        self.bias = getattr(tied, "bias", None)
-
-    def forward(self, x):
-        """Map x [B T D] to logits."""
-        logits = x @ self.kernel
-        return logits if self.bias is None else logits + self.bias
-
-
-def turned(model):
-    """A model of the same parts, whose tied table is kept as a kernel."""
-    own = copy.copy(model)
-    own._modules = {**model._modules, "projection": Turned(model.projection)}
-    return own

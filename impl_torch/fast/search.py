@@ -5,12 +5,15 @@ next, and the highest scores are found without sorting all. Without a cache the
 model reads what is written, not the places behind it.
 """
 
+import math
+
 import torch
 
 from impl_torch import sample, search
 from impl_torch.fast.cache import (
     decode_one, new_cache, new_writers, reorder)
-from impl_torch.fast.linear import LONG, turned
+from impl_torch.fast.layout import laid_out
+from impl_torch.projection import log_softmax
 
 
 class Search(search.Search):
@@ -22,12 +25,11 @@ class Search(search.Search):
     """
 
     def __init__(self, model, source, settings, rows):
-        if (model.config.output_tied and settings.max_tokens >= LONG
-                and len(source) * settings.width == 1):
-            model = turned(model)
         super().__init__(model, source, settings.replace(cached=False), rows)
         self.kept, self.written = None, 0
         if settings.cached:  # a source's hypotheses stand side by side
+            self.model = laid_out(
+                model, len(self.memory), settings.max_tokens)
             self.source_mask = self.source_mask[::settings.width]
             self.kept = new_cache(model, self.memory[::settings.width],
                                   len(self.memory), self.length)
@@ -41,6 +43,14 @@ class Search(search.Search):
         return self.answer(decode_one(
             self.model, tokens[:, written - 1], written - 1, self.kept,
             self.source_mask))
+
+    def answer(self, decoded):
+        """log p of the token after decoded [R 1 D]: float64 [R V] (R31)."""
+        log_probs = log_softmax(
+            self.model.project(decoded)[:, 0]).to(torch.float64)
+        if not self.settings.allow_padding:
+            log_probs[:, self.pad_id:self.pad_id + 1] = -math.inf
+        return log_probs
 
     def allowed(self, log_probs, tokens, written):
         """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""

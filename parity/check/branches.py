@@ -25,8 +25,11 @@ CONFIG = TransformerConfig(
     n_encoder_layers=1, n_decoder_layers=1, max_length=121, norm_eps=1e-5,
     tied="all", dropout=0.0)
 
-#: Tokens of a search for which a table is laid out anew.
+#: Tokens of a search for which weights are laid out anew.
 MANY = 70
+
+#: How the names of what was computed in it begin.
+FLOAT32 = "float32"
 
 #: So many words that few labels have more logits than a block.
 WORDS = 2100
@@ -50,10 +53,11 @@ FARTHEST = TransformerConfig(
     stacks="encoder", attention_bias="all_but_key", dropout=0.0)
 
 
-def searched(engine, what, changes, source, **settings):
+def searched(engine, what, changes, source, dtype="float64", **settings):
     """Yield what a search of a changed model writes."""
     config = CONFIG.replace(**changes)
-    model = engine.build("transformer", config, probe_weights(config, 3))
+    model = engine.build(
+        "transformer", config, probe_weights(config, 3), dtype)
     for name, array in engine.generate(model, source, GenerationConfig(
             **{"eos_id": 2, **settings})).items():
         yield f"{what}, {name}", array
@@ -79,6 +83,23 @@ def long_searches(engine):
                 engine, f"{what}, few places alike", changes,
                 np.concatenate([source[:1], padded[1:2]]), method="beam",
                 beam=3, max_tokens=12)
+
+
+def long_searches_in_float32(engine):
+    """Searches so long that float32's weights are laid out for a library."""
+    source = cases.ids("source", 6, 7, CONFIG.source_vocab)
+    for what, changes, rows, settings in (
+            ("plain", {}, 6, {}), ("one row", {}, 1, {}),
+            ("a bias, a beam", {"output_bias": True}, 2,
+             {"method": "beam", "beam": 3}),
+            ("untied", {"tied": "none"}, 6, {}),
+            ("no biases", {"tied": "none", "output_bias": False,
+                           "attention_bias": "none"}, 6, {}),
+            ("gates", {"activation": "silu", "gated": True}, 6, {}),
+            ("a scale", {"output_scale": "root"}, 6, {})):
+        yield from searched(
+            engine, f"{FLOAT32}, {what}", changes, source[:rows], FLOAT32,
+            max_tokens=MANY, **settings)
 
 
 def short_searches(engine):
@@ -194,6 +215,6 @@ def far_tokens(engine):
             yield f"{length}, {name}", array
 
 
-FAST = (long_searches, short_searches, large_batches, far_tokens, high_logits,
-        native_places, asked_again)
+FAST = (long_searches, long_searches_in_float32, short_searches, large_batches,
+        far_tokens, high_logits, native_places, asked_again)
 TRAINED = large_batches, far_tokens, high_logits, asked_again

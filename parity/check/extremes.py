@@ -19,7 +19,8 @@ from parity import ports
 from parity.check import (
     branches, cases, edges, golden, search_runs, training_runs, usage)
 from parity.numerics.comparator import MATCH, compare
-from parity.numerics.tolerances import FLOAT64_GRADIENT, FLOAT64_LIMIT
+from parity.numerics.tolerances import (
+    FLOAT64_GRADIENT, FLOAT64_LIMIT, score_limit)
 
 CONFIG = at_test_size(PRESETS["complete"])
 
@@ -249,6 +250,15 @@ def truth(question):
             for what, array in question(ports.engine("numpy"))}
 
 
+def limit(question, what):
+    """How much what a question asks may differ."""
+    if what.startswith(branches.FLOAT32):
+        return score_limit(branches.FLOAT32, 0.0)
+    if question in TRAINED or what.startswith("gradient "):
+        return FLOAT64_GRADIENT
+    return FLOAT64_LIMIT
+
+
 def asked(question, form="readable"):
     """A question of parity.check.face: yields (what, whether it is right).
 
@@ -259,11 +269,10 @@ def asked(question, form="readable"):
             engine = ports.engine(engine.NAME, form)
         right = dict(truth(question))
         for what, array in question(engine):
-            limit = FLOAT64_GRADIENT if question in TRAINED or what.startswith(
-                "gradient ") else FLOAT64_LIMIT
             expected = right.pop(what, None)
             yield what, expected is not None and compare(
-                np.asarray(array), expected, limit).verdict == MATCH
+                np.asarray(array), expected, limit(question, what)
+            ).verdict == MATCH
         yield "all of it", not right
     first = question.__doc__.splitlines()[0].rstrip(".")
     ask.__doc__ = first if form == "readable" else f"{first}; {form} form"

@@ -7,34 +7,45 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-#: x's leading axes: none, one row, few, and more than pays.
+#: x's leading axes: none, one row, few, and many.
 SHAPES = ((), (1,), (1, 1), (4, 1), (2, 3), (0, 1), (3, 40))
 
-#: How many features go in: of a small row, and of one too wide for it.
+#: How many features go in: of a small row, and of wide ones.
 WIDTHS = (3, 128, 700, 2500)
 
 
-@pytest.mark.parametrize("columns", (False, True))
+def kinds():
+    """What maps x by weight and bias, by name, and the dtypes it knows."""
+    from impl_torch.fast import layout
+    from impl_torch.fast.linear import product
+    both = torch.float64, torch.float32
+    yield "as stored", lambda x, *given: product(x, *given), both
+    yield "turned", lambda x, *given: layout.Turned(*given)(x), both
+    if layout.HAS_ONEDNN:
+        yield ("packed", lambda x, *given: layout.Packed(*given)(x),
+               (torch.float32,))
+
+
 @pytest.mark.parametrize("biased", (False, True))
 @pytest.mark.parametrize("dtype, limit", [
     (torch.float64, 1e-13), (torch.float32, 1e-5)])
-def test_few_rows(columns, biased, dtype, limit, monkeypatch):
+def test_few_rows(biased, dtype, limit):
     """The same values, shape and dtype; what is handed in stays as it is."""
-    from impl_torch.fast import linear
-    from impl_torch.fast.linear import product
-    monkeypatch.setattr(linear, "COLUMNS", columns)
     draw = torch.Generator().manual_seed(0)
-    for shape, width in itertools.product(SHAPES, WIDTHS):
+    for (name, function, dtypes), shape, width in itertools.product(
+            kinds(), SHAPES, WIDTHS):
+        if dtype not in dtypes:
+            continue
         x, weight, bias = (
             torch.randn(size, generator=draw, dtype=dtype)
             for size in ((*shape, width), (5, width), (5,)))
         bias = bias if biased else None
         before = x.clone()
         with torch.no_grad():
-            y = product(x, weight, bias)
+            y = function(x, weight, bias)
         expected = torch.nn.functional.linear(x, weight, bias)
-        assert (y.shape, y.dtype) == (expected.shape, dtype)
-        assert y.is_contiguous() and torch.equal(x, before)
+        assert (y.shape, y.dtype) == (expected.shape, dtype), name
+        assert y.is_contiguous() and torch.equal(x, before), name
         np.testing.assert_allclose(
             y, expected, rtol=limit, atol=limit * width**0.5)
 
@@ -52,9 +63,9 @@ def test_gradients_are_functionals():
 @pytest.mark.parametrize("turned", (False, True))
 def test_by_onednn(shape, biased, turned, monkeypatch):
     """By oneDNN where it is: outputs and gradients those of float64."""
-    from impl_torch.fast import linear
+    from impl_torch.fast import layout, linear
     from impl_torch.fast.linear import product
-    monkeypatch.setattr(linear, "ONEDNN", linear.HAS_ONEDNN)
+    monkeypatch.setattr(linear, "ONEDNN", layout.HAS_ONEDNN)
     draw = torch.Generator().manual_seed(0)
     x, weight, bias = (torch.randn(size, generator=draw) for size in (
         (24, *shape) if turned else (*shape, 24), (7, 24), (7,)))
@@ -76,9 +87,9 @@ def test_by_onednn(shape, biased, turned, monkeypatch):
 
 def test_only_what_is_asked_for_has_a_gradient(monkeypatch):
     """Of x alone, of W alone, and none of a second order, in a sentence."""
-    from impl_torch.fast import linear
+    from impl_torch.fast import layout, linear
     from impl_torch.fast.linear import product
-    if not linear.HAS_ONEDNN:
+    if not layout.HAS_ONEDNN:
         pytest.skip("not checked: oneDNN cannot be asked on this machine")
     monkeypatch.setattr(linear, "ONEDNN", True)
     x, weight = torch.randn(70, 3), torch.randn(4, 3)

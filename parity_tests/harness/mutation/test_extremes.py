@@ -222,10 +222,20 @@ def test_a_fast_form_that_mistakes_a_twin_is_noticed(monkeypatch):
 
 
 def without_a_bias(monkeypatch):
-    from impl_torch.fast import linear
-    real = linear.Turned.__init__
-    monkeypatch.setattr(linear.Turned, "__init__", lambda self, tied: (
-        real(self, tied), setattr(self, "bias", None))[0])
+    from impl_torch.fast import layout
+    real = layout.Turned.__init__
+    monkeypatch.setattr(layout.Turned, "__init__", lambda self, *given: (
+        real(self, *given), setattr(self, "bias", None))[0])
+
+
+def packed_without_a_bias(monkeypatch):
+    from impl_torch.fast import layout
+    if not layout.HAS_ONEDNN:
+        pytest.skip("not checked: oneDNN cannot be asked on this machine")
+    real = layout.Packed.__init__
+    monkeypatch.setattr(
+        layout.Packed, "__init__",
+        lambda self, weight, bias: real(self, weight, None))
 
 
 def of_near_rows(monkeypatch):
@@ -262,6 +272,7 @@ def of_one_place_more(monkeypatch):
 @pytest.mark.parametrize("name, bend, question", [
     ("numpy", of_one_place_more, "long searches"),
     ("torch", without_a_bias, "long searches"),
+    ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", of_near_rows, "searches"),
     ("torch", of_one_block, "large batches"),
     ("numpy", without_the_last_thread, "large batches")])
