@@ -18,6 +18,7 @@ from flax import nnx
 from impl_jax import search
 from impl_jax.fast.cache import (
     decode_one, memory_pairs, new_cache, new_writers, reorder)
+from impl_jax.fast.layout import laid_out
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
 from impl_jax.search import follow
@@ -186,13 +187,20 @@ def one_by_one(model, source, settings, rows):
              if settings.method == "sample"
              else jnp.zeros((len(source), length)))
     fixed, numbers = _split(settings, model.config.target_vocab)
-    graph, weights = nnx.split(model)
-    encoded = _encoded(graph, weights, source)
-    return _one_by_one(graph, weights, source, encoded, draws, fixed, numbers)
+    encoded = _encoded(*nnx.split(model), source)
+    model, options = laid_out(model, settings.max_tokens)
+    return _compiled(_one_by_one, options)(
+        *nnx.split(model), source, encoded, fixed, numbers, draws)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 5))
-def _one_by_one(graph, weights, source, encoded, draws, settings, numbers):
+@functools.cache
+def _compiled(search, options):
+    """A search, compiled with some of XLA's options, in pairs."""
+    return jax.jit(search, static_argnums=(0, 4),
+                   compiler_options=dict(options))
+
+
+def _one_by_one(graph, weights, source, encoded, settings, numbers, draws):
     run = Search(nnx.merge(graph, weights), source, encoded, settings)
     length = run.length
     tokens = jnp.full((len(source), length), run.pad_id)
@@ -224,9 +232,10 @@ def beam_search(model, source, settings, rows):
     fixed, numbers = _split(settings, model.config.target_vocab)
     if settings.beam == 1:
         return beam_of_one(model, source, settings, numbers.penalties)
-    graph, weights = nnx.split(model)
-    encoded = _encoded(graph, weights, source)
-    return _beam_search(graph, weights, source, encoded, fixed, numbers)
+    encoded = _encoded(*nnx.split(model), source)
+    model, options = laid_out(model, settings.max_tokens)
+    return _compiled(_beam_search, options)(
+        *nnx.split(model), source, encoded, fixed, numbers)
 
 
 def beam_of_one(model, source, settings, penalties):
@@ -239,7 +248,6 @@ def beam_of_one(model, source, settings, penalties):
     return tokens, scores / penalties[written]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4))
 def _beam_search(graph, weights, source, encoded, settings, numbers):
     run = Search(nnx.merge(graph, weights), source, encoded, settings)
     b, w, length = len(source), settings.beam, run.length
