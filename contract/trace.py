@@ -39,6 +39,11 @@ def tap(module, name, value):
     return value if _open is None else _open.record(module, name, value)
 
 
+def is_open():
+    """Whether taps are recorded."""
+    return _open is not None
+
+
 @contextlib.contextmanager
 def recording(recorder):
     """Hand every tap of a ``with`` block to ``recorder.record``.

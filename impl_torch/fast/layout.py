@@ -9,10 +9,12 @@ two. One row by one thread is as fast with a kernel [in out].
 
 import copy
 import functools
-import platform
 
 import torch
 from torch import nn
+
+from contract import trace
+from impl_torch.fast import linear
 
 #: Tokens of a search from which on a copy of the weights pays.
 LONG = 32
@@ -20,20 +22,9 @@ LONG = 32
 #: Columns of a kernel that are laid out at once.
 COLUMNS = 64
 
-#: Whether oneDNN can be asked for a product, and for its own order.
-HAS_ONEDNN = (platform.machine() in ("x86_64", "AMD64")
-              and torch.backends.mkldnn.is_available()
-              and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-              and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"))
-
-
-def by_onednn(x, weight, bias):
-    """x Wᵀ + b of rows x [N in] alone; torch knows no gradient of it.
-
-    W [out in] may be in oneDNN's order.
-    """
-    return torch.ops.mkldnn._linear_pointwise.default(
-        x, weight, bias, "none", [], "")
+#: What may be laid out: what adds something of its own to them may not.
+KINDS = {linear.Linear, linear.Projection, linear.ProjectionWithoutBias,
+         linear.TiedProjection, linear.BiasedTiedProjection}
 
 
 class Packed(nn.Module):
@@ -54,7 +45,7 @@ class Packed(nn.Module):
     def forward(self, x):
         """Map x [... in] to [... out]."""
         rows = x.reshape(-1, x.shape[-1])
-        return by_onednn(rows, self.weight, self.bias).view(
+        return linear.by_onednn(rows, self.weight, self.bias).view(
             *x.shape[:-1], len(self.given))
 
 
@@ -83,12 +74,13 @@ def laid_out(model, rows, tokens):
     that are changed later do not reach it.
     """
     projection = model.projection
+    if tokens < LONG or trace.is_open() or not bare(projection):
+        return model
     tied = getattr(projection, "embedding", None)
     weight = (projection if tied is None else tied.table).weight.detach()
     bias = getattr(projection, "bias", None)
-    if tokens < LONG:
-        return model
-    if (HAS_ONEDNN and weight.is_cpu and weight.dtype == torch.float32
+    if (linear.HAS_ONEDNN and weight.is_cpu and weight.dtype == torch.float32
+            and not torch.is_autocast_enabled("cpu")
             and (rows > 1 or torch.get_num_threads() > 1)):
         return with_parts(model, projection=Packed(weight, bias),
                           decoder=packed(model.decoder))
@@ -97,15 +89,21 @@ def laid_out(model, rows, tokens):
     return model
 
 
+def bare(module):
+    """Whether a module is of KINDS, and its call does nothing besides."""
+    return type(module) in KINDS and not (
+        module._forward_pre_hooks or module._forward_hooks)
+
+
 def packed(module):
     """A module of the same parts, its linear maps Packed."""
-    if isinstance(module, nn.Linear):
+    if bare(module):
         return Packed(module.weight, module.bias)
     return with_parts(module, **{
         name: packed(part) for name, part in module.named_children()})
 
 
-def with_parts(module, **parts):
+def with_parts(module, /, **parts):
     """The module with some other parts; it itself is left as it is."""
     own = copy.copy(module)
     own._modules = {**module._modules, **parts}

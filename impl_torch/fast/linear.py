@@ -6,6 +6,8 @@ With AVX2 it takes 1.1 to 1.5 of it, unless weights are laid out for it
 (fast/layout.py).
 """
 
+import platform
+
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
@@ -13,7 +15,12 @@ from torch.nn import functional as F
 
 from contract.trace import tap
 from impl_torch import projection
-from impl_torch.fast.layout import HAS_ONEDNN, by_onednn
+
+#: Whether oneDNN can be asked for a product, and for its own order of weights.
+HAS_ONEDNN = (platform.machine() in ("x86_64", "AMD64")
+              and torch.backends.mkldnn.is_available()
+              and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+              and hasattr(torch.ops.mkldnn, "_reorder_linear_weight"))
 
 #: Whether oneDNN is the faster way for weights as they are stored.
 ONEDNN = (HAS_ONEDNN
@@ -32,6 +39,15 @@ def product(x, weight, bias):
             rows, weight, bias)
         return y.view(*x.shape[:-1], -1)
     return F.linear(x, weight, bias)
+
+
+def by_onednn(x, weight, bias):
+    """x Wᵀ + b of rows x [N in] alone; torch knows no gradient of it.
+
+    W [out in] may be in oneDNN's order.
+    """
+    return torch.ops.mkldnn._linear_pointwise.default(
+        x, weight, bias, "none", [], "")
 
 
 class OneDNN(torch.autograd.Function):

@@ -69,11 +69,11 @@ class Search(search.Search):
     def top(scores, count):
         """The ``count`` highest of scores [B n], and their places: [B count].
 
-        Only those at least as high as the last of them are sorted.
+        Only those that are no lower than the last of them are sorted.
         """
         least = torch.topk(scores, count)[0][:, -1]
         places = torch.stack([
-            in_order(row, torch.nonzero(row >= low)[:, 0])[:count]
+            in_order(row, torch.nonzero(~(row < low))[:, 0])[:count]
             for row, low in zip(scores, least)])
         return torch.gather(scores, -1, places), places
 

@@ -141,19 +141,25 @@ def native_places(engine):
 
 
 def asked_again(engine):
-    """A search before training, and after it."""
+    """Searches, short and long, before training and after it."""
     config = CONFIG.replace(dropout=0.0)
-    model = engine.build("transformer", config, probe_weights(config, 3))
-    trainer = engine.trainer(
-        model, TrainingConfig(schedule="constant", learning_rate=0.1))
     source, target = (cases.ids(name, 2, 6, config.source_vocab)
                       for name in ("source", "target"))
-    for time in range(2):
-        for name, array in engine.generate(model, source, GenerationConfig(
-                max_tokens=8, eos_id=2)).items():
-            yield f"{name}, {time}", array
-        yield f"loss, {time}", engine.train_step(
-            trainer, source[None], target[None])["loss"]
+    for dtype, tokens in (("float64", 8), ("float64", MANY), (FLOAT32, MANY)):
+        model = engine.build(
+            "transformer", config, probe_weights(config, 3), dtype)
+        trainer = engine.trainer(
+            model, TrainingConfig(schedule="constant", learning_rate=0.1))
+        for time in range(2):
+            what = f"{dtype}, {tokens} tokens, {time}"
+            for name, array in engine.generate(
+                    model, source, GenerationConfig(
+                        max_tokens=tokens, eos_id=2)).items():
+                yield f"{what}, {name}", array
+            yield f"{what}, loss", engine.train_step(
+                trainer, source[None], target[None])["loss"]
+        yield f"{dtype}, {tokens} tokens, number of weights", np.array(
+            [float(len(engine.export(model)))])
 
 
 def lowered(engine, module, **numbers):

@@ -16,12 +16,12 @@ WIDTHS = (3, 128, 700, 2500)
 
 def kinds():
     """What maps x by weight and bias, by name, and the dtypes it knows."""
-    from impl_torch.fast import layout
+    from impl_torch.fast import layout, linear
     from impl_torch.fast.linear import product
     both = torch.float64, torch.float32
     yield "as stored", lambda x, *given: product(x, *given), both
     yield "turned", lambda x, *given: layout.Turned(*given)(x), both
-    if layout.HAS_ONEDNN:
+    if linear.HAS_ONEDNN:
         yield ("packed", lambda x, *given: layout.Packed(*given)(x),
                (torch.float32,))
 
@@ -63,9 +63,9 @@ def test_gradients_are_functionals():
 @pytest.mark.parametrize("turned", (False, True))
 def test_by_onednn(shape, biased, turned, monkeypatch):
     """By oneDNN where it is: outputs and gradients those of float64."""
-    from impl_torch.fast import layout, linear
+    from impl_torch.fast import linear
     from impl_torch.fast.linear import product
-    monkeypatch.setattr(linear, "ONEDNN", layout.HAS_ONEDNN)
+    monkeypatch.setattr(linear, "ONEDNN", linear.HAS_ONEDNN)
     draw = torch.Generator().manual_seed(0)
     x, weight, bias = (torch.randn(size, generator=draw) for size in (
         (24, *shape) if turned else (*shape, 24), (7, 24), (7,)))
@@ -87,9 +87,9 @@ def test_by_onednn(shape, biased, turned, monkeypatch):
 
 def test_only_what_is_asked_for_has_a_gradient(monkeypatch):
     """Of x alone, of W alone, and none of a second order, in a sentence."""
-    from impl_torch.fast import layout, linear
+    from impl_torch.fast import linear
     from impl_torch.fast.linear import product
-    if not layout.HAS_ONEDNN:
+    if not linear.HAS_ONEDNN:
         pytest.skip("not checked: oneDNN cannot be asked on this machine")
     monkeypatch.setattr(linear, "ONEDNN", True)
     x, weight = torch.randn(70, 3), torch.randn(4, 3)

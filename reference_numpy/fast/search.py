@@ -59,11 +59,11 @@ class Search(search.Search):
     def top(scores, count):
         """The ``count`` highest of scores [B n], and their places: [B count].
 
-        Only those at least as high as the last of them are sorted.
+        Only those that are no lower than the last of them are sorted.
         """
         least = -np.partition(-scores, count - 1, axis=-1)[:, count - 1]
         places = np.stack([
-            in_order(row, np.flatnonzero(row >= low))[:count]
+            in_order(row, np.flatnonzero(~(row < low)))[:count]
             for row, low in zip(scores, least)])
         return np.take_along_axis(scores, places, axis=-1), places
 

@@ -229,13 +229,29 @@ def without_a_bias(monkeypatch):
 
 
 def packed_without_a_bias(monkeypatch):
-    from impl_torch.fast import layout
-    if not layout.HAS_ONEDNN:
+    from impl_torch.fast import layout, linear
+    if not linear.HAS_ONEDNN:
         pytest.skip("not checked: oneDNN cannot be asked on this machine")
     real = layout.Packed.__init__
     monkeypatch.setattr(
         layout.Packed, "__init__",
         lambda self, weight, bias: real(self, weight, None))
+
+
+def packed_once_for_all(monkeypatch):
+    from impl_torch.fast import layout, linear
+    if not linear.HAS_ONEDNN:
+        pytest.skip("not checked: oneDNN cannot be asked on this machine")
+    real = layout.packed
+    monkeypatch.setattr(layout, "packed", lambda module: (
+        module.__dict__.setdefault("_packed", real(module))))
+
+
+def turned_without_a_bias(monkeypatch):
+    from impl_jax.fast import layout
+    real = layout.Turned.__init__
+    monkeypatch.setattr(layout.Turned, "__init__", lambda self, tied: (
+        real(self, tied), setattr(self, "bias", None))[0])
 
 
 def of_near_rows(monkeypatch):
@@ -273,6 +289,8 @@ def of_one_place_more(monkeypatch):
     ("numpy", of_one_place_more, "long searches"),
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
+    ("torch", packed_once_for_all, "asked again"),
+    ("jax", turned_without_a_bias, "long searches"),
     ("torch", of_near_rows, "searches"),
     ("torch", of_one_block, "large batches"),
     ("numpy", without_the_last_thread, "large batches")])

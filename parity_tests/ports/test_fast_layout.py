@@ -1,0 +1,145 @@
+"""Weights that are laid out for a search: only those that are a model's own."""
+
+import numpy as np
+import pytest
+
+from contract.generation import GenerationConfig
+from contract.trace import recording
+from contract.weights import probe_weights
+from parity.check import branches, cases
+from parity_tests.support.engines import usable
+
+torch = pytest.importorskip("torch")
+
+SEARCHES = {
+    "greedy": GenerationConfig(eos_id=2, max_tokens=branches.MANY),
+    "beam": GenerationConfig(eos_id=2, max_tokens=branches.MANY,
+                             method="beam", beam=3)}
+
+
+@pytest.fixture(params=SEARCHES)
+def answers(request):
+    """What both forms answer after a change of the model."""
+    def of(change, rows=3, **changes):
+        config = branches.CONFIG.replace(tied="none", **changes)
+        source = cases.ids("source", rows, 7, config.source_vocab)
+        found = []
+        for form in "readable", "fast":
+            engine = usable("torch", form)
+            model = engine.build(
+                "transformer", config, probe_weights(config, 3), "float32")
+            with change(model) or torch.no_grad():
+                found.append(engine.generate(
+                    model, source, SEARCHES[request.param]))
+        return found
+    return of
+
+
+def equal(readable, fast):
+    """Whether both wrote the same."""
+    np.testing.assert_array_equal(readable["tokens"], fast["tokens"])
+    np.testing.assert_allclose(
+        readable["scores"], fast["scores"], rtol=1e-5)
+
+
+def inner(model):
+    """One of its linear maps."""
+    return model.decoder.layers[0].feed_forward.inner
+
+
+class Adapted(torch.nn.Linear):
+    """A linear map with something of its own, as LoRA's."""
+
+    def forward(self, x):
+        """Map x [... in] to [... out]."""
+        return 3 * super().forward(x)
+
+
+class Wrapper(torch.nn.Module):
+    """A map in another, which it calls its module."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        """Map x [... in] to [... out]."""
+        return self.module(x)
+
+
+def hooked(model):
+    inner(model).register_forward_hook(lambda module, given, y: 3 * y)
+
+
+def projection_hooked(model):
+    model.projection.register_forward_hook(lambda module, given, y: 3 * y)
+
+
+def adapted(model):
+    inner(model).__class__ = Adapted
+
+
+def pruned(model):
+    from torch.nn.utils import prune
+    prune.identity(inner(model), "weight")
+    with torch.no_grad():
+        inner(model).weight_orig.mul_(3)
+
+
+def wrapped(model):
+    model.decoder.layers[0].feed_forward.inner = Wrapper(inner(model))
+
+
+def double(model):
+    model.double()
+
+
+@pytest.mark.parametrize("change", [
+    hooked, projection_hooked, adapted, pruned, wrapped, double])
+def test_what_was_added_to_a_model_counts(answers, change):
+    equal(*answers(change))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_under_autocast(answers, dtype):
+    """It computes; in 16 bits tokens may part."""
+    readable, fast = answers(lambda model: torch.autocast("cpu", dtype))
+    assert readable["tokens"].shape == fast["tokens"].shape
+
+
+def test_a_search_that_is_traced_has_its_steps():
+    names = set()
+
+    class Names:
+        """Notes what is recorded."""
+
+        def record(self, module, name, value):
+            """Note a step."""
+            names.add((type(module).__name__, name))
+            return value
+
+    engine = usable("torch", "fast")
+    model = engine.build("transformer", branches.CONFIG, probe_weights(
+        branches.CONFIG, 3), "float32")
+    with recording(Names()):
+        engine.generate(model, cases.ids("source", 3, 7, 203),
+                        SEARCHES["greedy"])
+    assert ("TiedProjection", "logits") in names
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_model_that_diverged_is_searched(name, search):
+    """NaN is the highest or the lowest, as in the readable form."""
+    found = []
+    for form in "readable", "fast":
+        engine = usable(name, form)
+        config = branches.CONFIG.replace(tied="none")
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        bias = (model.projection.bias if name == "numpy"
+                else model.projection.bias.data)
+        bias[5] = float("nan")
+        with np.errstate(invalid="ignore"):
+            found.append(engine.generate(
+                model, cases.ids("source", 2, 7, 203), SEARCHES[search]))
+    np.testing.assert_array_equal(*(answer["tokens"] for answer in found))
