@@ -779,17 +779,19 @@ def test_jax_copies_no_keys_for_a_token(engine, method, rows):
     longer the target may be.
     """
     from flax import nnx
-    from impl_jax.fast import search
+    from impl_jax.fast import layout, search
     length = 160
     settings, numbers = search._split(GenerationConfig(
         method=method, max_tokens=length - 1), CONFIG.target_vocab)
-    graph, weights = nnx.split(_kept(engine))
-    source = SOURCE[:rows]
-    given = graph, weights, source, search._encoded(graph, weights, source)
+    model, source = _kept(engine), SOURCE[:rows]
+    encoded = search._encoded(*nnx.split(model), source)
+    model, options = layout.laid_out(model, length)
+    given = *nnx.split(model), source, encoded, settings, numbers
     compiled = (
-        search._beam_search.lower(*given, settings, numbers)
-        if method == "beam" else search._one_by_one.lower(
-            *given, np.zeros((rows, length)), settings, numbers)).compile()
+        search._compiled(search._beam_search, options).lower(*given)
+        if method == "beam" else
+        search._compiled(search._one_by_one, options).lower(
+            *given, np.zeros((rows, length)))).compile()
     loops, _, _ = compiled.as_text().partition("\nENTRY ")
     width = settings.beam if method == "beam" else 1
     size = rows * width * length * CONFIG.d_model
