@@ -4,7 +4,7 @@ A search multiplies few rows by every weight for each token, so that most of its
 time goes into reading weights. oneDNN reads float32 the fastest from blocks in
 an order of its own: on an AMD EPYC 4 to 32 rows are then multiplied by a table
 of 32 000 words in 0.5 to 0.7 of MKL's time by one thread and in 0.3 to 0.45 by
-two. One row by one thread is as fast with a kernel [in out].
+two. One row by one thread is faster with a kernel [in out].
 """
 
 import copy
