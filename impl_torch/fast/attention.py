@@ -5,7 +5,10 @@ dropout that can be given, no rounding, and no bias beside the mask; where one
 of these is wanted, attention is the readable form's.
 """
 
+import contextlib
+
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from contract import checks, dropping
 from contract.trace import tap
@@ -13,6 +16,20 @@ from impl_torch import attention
 from impl_torch.fast.packing import Attending
 from impl_torch.masks import causal_mask
 from impl_torch.relative import NoRelative
+
+#: The kernels of the call on a GPU. cuDNN's is not among them: in 16 bits it
+#: gives no 0 to a query that may see no key, and gradients that are wrong or NaN.
+KERNELS = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION,
+           SDPBackend.MATH)
+
+
+def one_call(query, key, value, mask, causal, divisor):
+    """Equation 1 by a kernel of torch's; see ``attend``."""
+    with (sdpa_kernel(list(KERNELS)) if query.is_cuda
+          else contextlib.nullcontext()):
+        return F.scaled_dot_product_attention(
+            query, key, value, mask, is_causal=causal, scale=1 / divisor,
+            enable_gqa=query.shape[1] > key.shape[1])
 
 
 def attend(query, key, value, mask, causal, divisor):
@@ -29,9 +46,7 @@ def attend(query, key, value, mask, causal, divisor):
         mask = None
     elif causal:
         causal, mask = False, mask & causal_mask(query.shape[2])
-    return F.scaled_dot_product_attention(
-        query, key, value, mask, is_causal=causal, scale=1 / divisor,
-        enable_gqa=query.shape[1] > key.shape[1])
+    return one_call(query, key, value, mask, causal, divisor)
 
 
 class MultiHeadAttention(attention.MultiHeadAttention):

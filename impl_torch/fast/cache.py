@@ -6,7 +6,8 @@ only the written part is read or moved.
 """
 
 import torch
-from torch.nn import functional as F
+
+from impl_torch.fast.attention import one_call
 
 
 def keys_and_values(attention, x):
@@ -18,9 +19,8 @@ def keys_and_values(attention, x):
 
 def attend(attention, x, key, value, mask):
     """An attention's output for x [R T D], its keys and values given."""
-    context = F.scaled_dot_product_attention(
-        attention.split(attention.query(x)), key, value, mask,
-        scale=1 / attention.divisor, enable_gqa=attention.times > 1)
+    context = one_call(attention.split(attention.query(x)), key, value, mask,
+                       False, attention.divisor)
     return attention.output(attention.merge(context))
 
 

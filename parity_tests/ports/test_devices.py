@@ -62,3 +62,26 @@ def test_jax_compiles_nothing_to_take_an_array(caplog):
         assert "ompil" not in caplog.text
         taken + taken  # which does, so that the log is seen to tell it
     assert "ompil" in caplog.text
+
+
+def test_a_gpus_attention_is_not_cudnns(monkeypatch):
+    """Its kernel is wrong where a query may see no key, in 16 bits."""
+    engines.usable("torch")
+    import torch
+    from torch.backends import cuda
+    from impl_torch.fast import attention
+
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    def call(query, *inputs, **words):
+        seen.append((cuda.cudnn_sdp_enabled(), cuda.math_sdp_enabled()))
+        return query
+
+    seen, query = [], torch.ones(1, 1, 2, 2)
+    monkeypatch.setattr(attention.F, "scaled_dot_product_attention", call)
+    before = cuda.cudnn_sdp_enabled()
+    for x in (query, query.as_subclass(OnGpu)):
+        attention.one_call(x, query, query, None, False, 1.0)
+    assert seen == [(before, True), (False, True)]
+    assert cuda.cudnn_sdp_enabled() == before
