@@ -19,11 +19,13 @@ from impl_jax.loss import cross_entropy
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
-#: What is short: products, or the whole pass.
-KIND = "whole"
-
 #: Our names of tiers -> JAX's names of products.
 PRODUCTS = {"tf32": "tensorfloat32", "bfloat16x3": "BF16_BF16_F32_X3"}
+
+
+def kind(device):
+    """What is short: the whole pass."""
+    return "whole"
 
 
 def missing(tier, device):

@@ -79,7 +79,7 @@ class Check(Parts):
         self.generate, self.ahead = generate, AHEAD if apart else 0
         self.wide, self.form = wide, form
         self.planned, self.done = self._planned(), set()
-        if form == "fast":
+        if form == "fast" and "cpu" in (devices or ("cpu",)):
             port_names = ["numpy", *port_names]
         self.report, self.port_names = Report(form=form), port_names
         self.shelf = Shelf(apart)
@@ -96,7 +96,7 @@ class Check(Parts):
             for device in self.devices:
                 if device in self.report.devices[name]:
                     self.targets[device][name] = port
-                else:
+                elif name != "numpy":  # it has processors alone
                     self.report.not_checked.append(
                         NotChecked(
                             name, f"it has no device {device} here", device))

@@ -15,6 +15,7 @@ from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
 from parity.numerics.dtypes import TIERS
 from parity.numerics.words import listed
+from parity.targets import RUNTIMES
 
 #: How many runs are timed, and how many steps of training compared.
 RUNS, STEPS = 3, 10
@@ -55,6 +56,8 @@ def missing(bench, target, work):
         return ""
     if work == "training" and target.mode != "eager":
         return "training is compared in both forms, and not in this mode"
+    if target.mode in RUNTIMES and target.device != "cpu":
+        return f"{target.mode} computes on processors here"
     theirs = ports.modes(bench.engine.NAME)
     return theirs.missing(target.mode, target.dtype) or (
         work != "forward" and theirs.missing_gradients(target.mode)) or ""

@@ -46,7 +46,7 @@ class Emulated:
     Args:
         config, arrays: of a model; float32 weights by name.
         tier: a name of one, or "".
-        kind: mixed.PRODUCTS or mixed.WHOLE.
+        kind: mixed.PRODUCTS, LONG_SOFTMAX or WHOLE.
     """
 
     def __init__(self, config, arrays, tier="", kind=mixed.PRODUCTS):
@@ -67,10 +67,30 @@ class Emulated:
                 setattr(owner, leaf, mixed.emulated(
                     array, self.tier, self.kind,
                     hasattr(owner, "kernel")))
-            yield
+            with self.softmaxes():
+                yield
         finally:
             for owner, leaf, array in weights:
                 setattr(owner, leaf, array)
+
+    @contextlib.contextmanager
+    def softmaxes(self):
+        """Have every softmax compute in float32, if the kind says so."""
+        identity = ports.module_of("numpy", "projection").identity
+        found = [(owner, name, vars(owner)[name])
+                 for _, owner in self.parameters.modules(self.model)
+                 for name in ("softmax", "output_function")
+                 if vars(owner).get(name, identity) is not identity]
+        if self.kind != mixed.LONG_SOFTMAX or not mixed.short_of(self.tier):
+            found = []
+        try:
+            for owner, name, function in found:
+                setattr(owner, name, lambda x, *mask, function=function:
+                        function(mixed.widened(x), *mask))
+            yield
+        finally:
+            for owner, name, function in found:
+                setattr(owner, name, function)
 
     def run(self, inputs):
         """Every step of a model by name."""
@@ -161,7 +181,8 @@ def measured(bench, target, work, preset):
         return reason
     engine = theirs.MixedEngine(mixed.short_of(target.dtype), target.dtype)
     start = time.perf_counter()
-    differences, own = COMPARED[work](engine, theirs.KIND, target, preset)
+    differences, own = COMPARED[work](
+        engine, theirs.kind(target.device), target, preset)
     whole = {"forward": "output", "gradients": "all weights",
              "training": f"step {STEPS} movement"}[work]
     ratio = beside(differences, own, whole)
@@ -238,7 +259,7 @@ def compared_steps(engine, kind, target, preset):
         if not found.short or truth[name].dtype.kind in "biu":
             continue
         long = not mixed.holds_no_more(low[name], found.short)
-        if not long or kind == mixed.PRODUCTS and mixed.is_long(low[name]):
+        if not long or kind != mixed.WHOLE and mixed.is_long(low[name]):
             found.hold(name, steps[name], long)
     return found.differences, found.own
 
@@ -262,7 +283,7 @@ def compared_gradients(engine, kind, target, preset):
     found.add("all weights", vector(gradients, names), *(
         vector(dict(zip(names, each)), names)
         for each in (exact_gradients, low_gradients)))
-    for name in arrays if kind == mixed.PRODUCTS else ():
+    for name in arrays if kind != mixed.WHOLE else ():
         if f"{name.rpartition('.')[0]}.kernel" not in arrays:
             found.hold_as(name, gradients[name], shorts[name])
     return found.differences, found.own

@@ -2,7 +2,8 @@
 
 In a tier weights are float32 and some of the rest is not. Where *products* are
 short (PyTorch's autocast), both matrices of a product are rounded and so is
-what comes out; all else has the longer of its operands' dtypes. Where the
+what comes out; all else has the longer of its operands' dtypes, but for a
+softmax where autocast computes it in float32, as it does on a GPU. Where the
 *whole* pass is short (Keras' mixed policies, JAX with another param_dtype),
 weights are rounded first and every operation rounds, as in ``rounding``. TF32
 and bfloat16x3 round the matrices of products alone. The error of such a run is
@@ -14,7 +15,8 @@ import numpy as np
 from parity.numerics import rounding
 from parity.numerics.dtypes import NUMPY, TIERS
 
-PRODUCTS, WHOLE = "products", "whole"
+PRODUCTS, LONG_SOFTMAX, WHOLE = (
+    "products", "products; softmax in float32", "whole")
 
 
 def short_of(tier):
@@ -127,7 +129,7 @@ def emulated(array, tier, kind, linear=False):
     """A float32 weight with which the reference computes as a tier does.
 
     Args:
-        kind: PRODUCTS or WHOLE.
+        kind: PRODUCTS, LONG_SOFTMAX or WHOLE.
         linear: whether it is a linear map's, which is rounded with its product.
     """
     array = np.asarray(array, np.float32)
@@ -140,6 +142,11 @@ def emulated(array, tier, kind, linear=False):
     if linear:
         return to_short(array, short).view(short_kind)
     return array.view(long_kind)
+
+
+def widened(x):
+    """An array of autocast as a long one, of the same values."""
+    return x.view(AUTOCAST[x.stored][0])
 
 
 def wide(x):

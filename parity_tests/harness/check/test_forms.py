@@ -176,3 +176,22 @@ def test_a_fast_form_that_departs_is_caught():
             ("gradients", "all weights"),
             ("training, 1 step", "step 1 m")} <= caught
     assert "masks" not in {case for case, _ in caught}
+
+
+@pytest.mark.parametrize("name", HERE[:1])
+@pytest.mark.parametrize("devices", [("cpu", "cuda"), ("cuda",)])
+def test_a_gpu_is_not_expected_of_numpy(name, devices):
+    """NumPy's own fast form counts where there is a processor, in its dtypes.
+    """
+    check = Check(["lesson"], [name], ["float64", "float16"], devices,
+                  full_size=False, form="fast", train=2)
+    try:
+        for _ in check.groups():
+            pass
+    finally:
+        check.close()
+    report = check.report
+    assert ("numpy" in check.port_names) == ("cpu" in devices)
+    assert "numpy" not in {one.port for one in report.not_checked}
+    assert report.compared == report.expected - report.not_compared
+    assert report.compared or "cpu" not in devices

@@ -114,6 +114,29 @@ def test_products_of_a_device_are_judged(engine, tier, products, verdict):
         assert found.error > tolerances.fixed_limit("float32")
 
 
+@pytest.mark.parametrize("engine", ["torch"], indirect=True)
+@pytest.mark.parametrize("work", ["forward", "gradients", "training"])
+@pytest.mark.parametrize("tier", MIXED)
+def test_a_gpus_autocast_is_judged(engine, tier, work):
+    """By a stand-in: torch with a softmax in float32, as autocast's there."""
+    torch = pytest.importorskip(
+        "torch", reason="not checked: torch is not installed")
+    theirs = ports.module_of("torch", "targets.mixed")
+    of_gpu = theirs.kind("cuda")
+    assert of_gpu == mixed.LONG_SOFTMAX
+    with mock.patch.object(
+            ports.module_of("torch", "attention"), "softmax",
+            lambda x: torch.softmax(x.float(), dim=-1)), mock.patch.dict(
+            ports.module_of("torch", "projection").OUTPUTS,
+            log_probs=lambda x: torch.log_softmax(x.float(), dim=-1)):
+        if work == "forward":  # it is not a processor's
+            assert "not computed in" in cell(engine, tier, work).reason
+        with mock.patch.object(theirs, "kind", lambda device: of_gpu):
+            found = cell(engine, tier, work)
+    assert found.verdict == MATCH, found
+    assert .3 < found.beside < 3
+
+
 @EVERY
 def test_a_processor_has_no_other_products(engine):
     for tier in TIERS:
