@@ -18,7 +18,7 @@ from impl_torch.masks import causal_mask
 from impl_torch.relative import NoRelative
 
 #: The kernels of the call on a GPU. cuDNN's is not among them: in 16 bits it
-#: gives no 0 to a query that may see no key, and gradients that are wrong or NaN.
+#: gives no 0 to a query that may see no key, and gradients are wrong or NaN.
 KERNELS = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION,
            SDPBackend.MATH)
 
