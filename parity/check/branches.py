@@ -28,6 +28,9 @@ CONFIG = TransformerConfig(
 #: Tokens of a search for which weights are laid out anew.
 MANY = 70
 
+#: B and S of sources that are encoded another way.
+SOURCES = 10, 33
+
 #: How the names of what was computed in it begin.
 FLOAT32 = "float32"
 
@@ -102,6 +105,23 @@ def long_searches_in_float32(engine):
             max_tokens=MANY, **settings)
 
 
+def large_sources(engine):
+    """Searches of so many source tokens that they are encoded another way."""
+    source = cases.ids("source", *SOURCES, CONFIG.source_vocab)
+    padded = np.where(np.arange(SOURCES[1]) < np.arange(5, 35, 3)[:, None],
+                      source, CONFIG.pad_id)
+    for what, changes, settings in (
+            ("plain", {}, {}),
+            ("a beam", {"residual": "pre"}, {"method": "beam", "beam": 2}),
+            ("relative", {"positions": "relative"}, {}),
+            ("heads that share", {"n_kv_heads": 1}, {"cached": False}),
+            ("norms of stacks", {"final_norm": True}, {})):
+        yield from searched(engine, what, changes, padded, max_tokens=5,
+                            **settings)
+    yield from searched(
+        engine, f"{FLOAT32}, plain", {}, padded, FLOAT32, max_tokens=5)
+
+
 def short_searches(engine):
     """Searches of many words, of n-grams nearly as long, and of two ends."""
     source = cases.ids("source", 2, 7, CONFIG.source_vocab)
@@ -143,9 +163,11 @@ def native_places(engine):
 def asked_again(engine):
     """Searches, short and long, before training and after it."""
     config = CONFIG.replace(dropout=0.0)
-    source, target = (cases.ids(name, 2, 6, config.source_vocab)
-                      for name in ("source", "target"))
-    for dtype, tokens in (("float64", 8), ("float64", MANY), (FLOAT32, MANY)):
+    for dtype, tokens, sources in (
+            ("float64", 8, (2, 6)), ("float64", MANY, (2, 6)),
+            (FLOAT32, MANY, (2, 6)), ("float64", 3, SOURCES)):
+        source, target = (cases.ids(name, *sources, config.source_vocab)
+                          for name in ("source", "target"))
         model = engine.build(
             "transformer", config, probe_weights(config, 3), dtype)
         trainer = engine.trainer(
@@ -221,6 +243,6 @@ def far_tokens(engine):
             yield f"{length}, {name}", array
 
 
-FAST = (long_searches, long_searches_in_float32, short_searches, large_batches,
-        far_tokens, high_logits, native_places, asked_again)
+FAST = (long_searches, long_searches_in_float32, large_sources, short_searches,
+        large_batches, far_tokens, high_logits, native_places, asked_again)
 TRAINED = large_batches, far_tokens, high_logits, asked_again
