@@ -21,8 +21,8 @@ from parity_tests.support.engines import usable
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 #: Of the cases of a test marked long, a sample takes one in so many; of one
-#: marked long(n), one in n.
-SHARE = 640
+#: marked long(n), one in n times THIN.
+SHARE, THIN = 1280, 2
 
 #: Where JAX keeps what it has compiled.
 KEPT = "JAX_COMPILATION_CACHE_DIR"
@@ -49,7 +49,8 @@ def drawn(seed, item):
     """Whether a test is run: each that is not long, and a sample of those."""
     mark = item.get_closest_marker("long")
     number = zlib.crc32(f"{seed} {item.nodeid}".encode())
-    return not mark or number % (mark.args or (SHARE,))[0] == 0
+    share = THIN * mark.args[0] if mark and mark.args else SHARE
+    return not mark or number % share == 0
 
 
 def pytest_terminal_summary(terminalreporter, config):
