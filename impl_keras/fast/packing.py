@@ -1,8 +1,9 @@
-"""A batch without the padding behind its rows; see contract.packing.
+"""A batch as one row, without the padding behind its rows where that pays.
 
-What is packed is [1 N F], as one row. Attention spreads it out again, to
-[B T F], for a query must meet the keys of its own row. Each way is the other's
-gradient, and both look up rows, which XLA does faster than it adds to them.
+What is packed is [1 N F]; see contract.packing. Attention spreads it out again,
+to [B T F], for a query must meet the keys of its own row. Each way is the
+other's gradient, and both look up rows, which XLA does faster than it adds to
+them.
 
 keras: a layer's call takes tensors alone, so that attention is not told what is
 packed: it looks here, in the run that is open.
@@ -78,6 +79,29 @@ class Packed:
         """Of ids [B T] what is not padding, then padding: [1 N]."""
         return (looked_up(ops.reshape(ids, (-1,)) - pad_id, self.there)
                 + pad_id)[None]
+
+
+@dataclasses.dataclass
+class Whole:
+    """All tokens of a batch [B T], as one row.
+
+    TensorFlow makes the gradient of a kernel for each row of x and adds them
+    up: of the vocabulary's B times as many numbers as the kernel has.
+    """
+
+    shape: tuple
+
+    def pack(self, x):
+        """x [B T *] as [1 B·T *]."""
+        return ops.reshape(x, (1, -1, *x.shape[2:]))
+
+    def spread(self, x):
+        """x [1 B·T *] as [B T *]."""
+        return ops.reshape(x, (*self.shape, *x.shape[2:]))
+
+    def labels(self, ids, pad_id):
+        """ids [B T] as [1 B·T]."""
+        return self.pack(ids)
 
 
 def ways(attention):

@@ -9,7 +9,7 @@ from contract.dropping import dropping, places
 from impl_keras import random, train
 from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
-from impl_keras.fast.packing import Packed, packed_vectors
+from impl_keras.fast.packing import Packed, Whole, packed_vectors
 from impl_keras.fast.random import fold_in
 from impl_keras.gradients import value_and_gradients
 from impl_keras.masks import decoder_mask, padding_mask
@@ -19,24 +19,22 @@ from impl_keras.parameters import leaves, paths
 def loss_and_gradients(model, source, target, drawn, both):
     """The loss of one batch, and its gradient by every weight.
 
-    ``both`` says how sources and targets are packed; () if they are not.
+    ``both`` says where tokens of sources and targets are; () if all are kept.
     """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
     target_mask = decoder_mask(
         read, config.pad_id, config.stacks == "both")
-    if both:
-        both = [Packed(*ways, ids.shape)
-                for ways, ids in zip(both, (source, read))]
-        drawn = packing.pack_kept(drawn, both)
-        labels = both[config.stacks != "encoder"].labels(
-            labels, config.pad_id)
+    shapes = source.shape, read.shape
+    both = ([Packed(*ways, shape) for ways, shape in zip(both, shapes)]
+            if both else [*map(Whole, shapes)])
+    drawn = packing.pack_kept(drawn, both)
+    labels = both[config.stacks != "encoder"].labels(labels, config.pad_id)
 
     def loss_of():
         inputs = source, read, source_mask, target_mask
         with dropping(paths(model), drawn):
-            output = model(*inputs) if not both else model.project(
-                packed_vectors(model, *inputs, both))
+            output = model.project(packed_vectors(model, *inputs, both))
         return cross_entropy(output, labels, config.pad_id,
                              config.label_smoothing, config.smoothing)
 
