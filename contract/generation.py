@@ -145,6 +145,10 @@ class GenerationConfig:
                 raise InputError(
                     f"eos_id {each} is padding or not in the vocabulary; "
                     f"choose another id below {config.target_vocab}.")
+        if len(self.eos_ids) >= config.target_vocab:
+            raise InputError(
+                "every word of the vocabulary is an eos_id; leave out at "
+                "least one, or nothing is written.")
         if self.bos_id == config.pad_id and config.position_padding:
             raise InputError(
                 f"bos_id {self.bos_id} is padding, which has no position in "

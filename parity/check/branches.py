@@ -56,11 +56,19 @@ FARTHEST = TransformerConfig(
     stacks="encoder", attention_bias="all_but_key", dropout=0.0)
 
 
-def searched(engine, what, changes, source, dtype="float64", **settings):
-    """Yield what a search of a changed model writes."""
+def searched(engine, what, changes, source, dtype="float64", times=None,
+             **settings):
+    """Yield what a search of a changed model writes.
+
+    Args:
+        times: {end of a weight's name: what it is multiplied by}.
+    """
     config = CONFIG.replace(**changes)
-    model = engine.build(
-        "transformer", config, probe_weights(config, 3), dtype)
+    weights = probe_weights(config, 3)
+    for end, factor in (times or {}).items():
+        weights |= {name: factor * array for name, array in weights.items()
+                    if name.endswith(end)}
+    model = engine.build("transformer", config, weights, dtype)
     for name, array in engine.generate(model, source, GenerationConfig(
             **{"eos_id": 2, **settings})).items():
         yield f"{what}, {name}", array
@@ -103,6 +111,35 @@ def long_searches_in_float32(engine):
         yield from searched(
             engine, f"{FLOAT32}, {what}", changes, source[:rows], FLOAT32,
             max_tokens=MANY, **settings)
+
+
+def varied_searches(engine):
+    """Searches, short and long, of models that no other is like."""
+    source = cases.ids("source", 3, 7, CONFIG.source_vocab)
+    for what, changes in (
+            ("output tied", {"tied": "output", "n_decoder_layers": 2,
+                             "attention_bias": "all_but_key"}),
+            ("a head", {"output_transform": True, "positions": "learned"})):
+        for dtype, tokens in (
+                ("float64", 6), ("float64", MANY), (FLOAT32, MANY)):
+            yield from searched(
+                engine, f"{dtype}, {what}, {tokens}", changes, source, dtype,
+                max_tokens=tokens)
+    for dtype, factor in ("float64", 30.0), (FLOAT32, 9.0):
+        yield from searched(
+            engine, f"{dtype}, high scores", {}, source, dtype,
+            {".query.kernel": factor, ".key.kernel": factor}, max_tokens=6)
+
+
+def long_beams(engine):
+    """Beams of three sources and two layers that go on to the last place."""
+    source = cases.ids("source", 3, 7, CONFIG.source_vocab)
+    source[1, 4:] = CONFIG.pad_id
+    for width in 2, 4:
+        yield from searched(
+            engine, f"{width}", {"n_decoder_layers": 2, "n_heads": 4}, source,
+            times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=width,
+            max_tokens=110, length_rule="hf_never")
 
 
 def large_sources(engine):
@@ -243,6 +280,7 @@ def far_tokens(engine):
             yield f"{length}, {name}", array
 
 
-FAST = (long_searches, long_searches_in_float32, large_sources, short_searches,
-        large_batches, far_tokens, high_logits, native_places, asked_again)
+FAST = (long_searches, long_searches_in_float32, large_sources,
+        varied_searches, long_beams, short_searches, large_batches,
+        far_tokens, high_logits, native_places, asked_again)
 TRAINED = large_batches, far_tokens, high_logits, asked_again

@@ -835,6 +835,9 @@ def test_settings_that_cannot_be(changes, words):
     ({"forced_eos_id": 1000}, "forced_eos_id 1000"),
     ({"suppress_tokens": [3, 1000]}, "suppress_tokens 1000"),
     ({"begin_suppress_tokens": (1000,)}, "begin_suppress_tokens 1000"),
+    ({"more_eos_ids": tuple(range(CONFIG.target_vocab)),
+      "allow_padding": True},
+     "every word of the vocabulary is an eos_id"),
 ])
 def test_settings_that_a_model_cannot_do(engine, changes, words):
     with pytest.raises(InputError, match=words):

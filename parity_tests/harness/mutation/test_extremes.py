@@ -1,6 +1,7 @@
 """Edits of somebody who did not know the check: what is far, many or tiny."""
 
 import importlib
+from unittest import mock
 
 import pytest
 
@@ -285,7 +286,38 @@ def of_one_place_more(monkeypatch):
         lambda count: count + bool(count))(real(writers, *given)))
 
 
+def of_biases_all_or_none(monkeypatch):
+    from reference_numpy.fast import cache
+    real = cache.together
+    monkeypatch.setattr(cache, "together", lambda *maps: (
+        lambda kernel, biases: (kernel, biases * all(
+            hasattr(each, "bias") for each in maps)))(*real(*maps)))
+
+
+def without_the_head(monkeypatch):
+    import torch
+    from impl_torch.fast.search import Search
+    real = Search.answer
+
+    def answer(self, decoded):
+        with mock.patch.object(self.model, "head", torch.nn.Identity()):
+            return real(self, decoded)
+
+    monkeypatch.setattr(Search, "answer", answer)
+
+
+def of_one_layer_behind_64(monkeypatch):
+    from impl_torch.fast import search
+    real = search.reorder
+    monkeypatch.setattr(
+        search, "reorder", lambda cache, writers, parents, written: real(
+            cache[:1] if written > 64 else cache, writers, parents, written))
+
+
 @pytest.mark.parametrize("name, bend, question", [
+    ("numpy", of_biases_all_or_none, "varied searches"),
+    ("torch", without_the_head, "varied searches"),
+    ("torch", of_one_layer_behind_64, "long beams"),
     ("numpy", of_one_place_more, "long searches"),
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
