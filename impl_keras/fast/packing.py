@@ -82,7 +82,7 @@ class Packed:
 
 
 @dataclasses.dataclass
-class Whole:
+class OneRow:
     """All tokens of a batch [B T], as one row.
 
     TensorFlow makes the gradient of a kernel for each row of x and adds them

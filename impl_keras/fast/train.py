@@ -9,7 +9,7 @@ from contract.dropping import dropping, places
 from impl_keras import random, train
 from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
-from impl_keras.fast.packing import Packed, Whole, packed_vectors
+from impl_keras.fast.packing import Packed, OneRow, packed_vectors
 from impl_keras.fast.random import fold_in
 from impl_keras.gradients import value_and_gradients
 from impl_keras.masks import decoder_mask, padding_mask
@@ -27,7 +27,7 @@ def loss_and_gradients(model, source, target, drawn, both):
         read, config.pad_id, config.stacks == "both")
     shapes = source.shape, read.shape
     both = ([Packed(*ways, shape) for ways, shape in zip(both, shapes)]
-            if both else [*map(Whole, shapes)])
+            if both else [*map(OneRow, shapes)])
     drawn = packing.pack_kept(drawn, both)
     labels = both[config.stacks != "encoder"].labels(labels, config.pad_id)
 
