@@ -3,8 +3,8 @@
 It is traced once for the shapes of its inputs. Numbers of formulas are inputs
 too, so that another temperature or length rule needs no tracing, and so is what
 a function of its own encodes for all searches. Of large batches XLA compiles
-that one: another second or two for each shape, and then half of the time. The
-few rows of a decoded token it would multiply in more.
+that one: another second or two for each shape, and then about half of the time.
+It multiplies the few rows of a decoded token more slowly than TensorFlow.
 """
 
 import functools
@@ -23,7 +23,7 @@ from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
 
-#: Tokens of all sources from which on XLA compiles what encodes them.
+#: Tokens of all rows from which on XLA compiles what encodes, or predicts.
 LARGE = 256
 
 

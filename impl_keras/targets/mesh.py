@@ -6,6 +6,7 @@ compiled function are not seen.
 """
 
 import contextlib
+import weakref
 
 import keras
 import numpy as np
@@ -40,6 +41,7 @@ class MeshEngine:
 
     Attributes:
         rows_read: how many rows a device has read last.
+        calls: a model -> its call as JAX compiles it.
 
     Raises:
         InputError: there are not so many devices.
@@ -50,6 +52,7 @@ class MeshEngine:
 
     def __init__(self, axes, mode):
         self.rows_read, self.mode = 0, mode
+        self.calls = weakref.WeakKeyDictionary()
         count, there = axes["data"] * axes["model"], list_devices("cpu")
         if len(there) < count:
             raise InputError(
@@ -138,10 +141,10 @@ class MeshEngine:
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
         check_inputs(model.config, *inputs)
-        if model not in engine.GRAPHS:
-            engine.GRAPHS[model] = self.compiled(model, model)
+        if model not in self.calls:
+            self.calls[model] = self.compiled(model, model)
         with self.on(model):
-            return to_numpy(engine.GRAPHS[model](*self.rows(inputs)))
+            return to_numpy(self.calls[model](*self.rows(inputs)))
 
     def forward(self, model, *inputs, key=None):
         """The output, as the only step that is seen."""

@@ -19,13 +19,16 @@ from impl_torch.relative import NoRelative
 
 #: The kernels of the call on a GPU. cuDNN's is not among them: in 16 bits it
 #: gives no 0 to a query that may see no key, and gradients are wrong or NaN.
-KERNELS = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION,
-           SDPBackend.MATH)
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION,
+           SDPBackend.MATH]
 
 
 def one_call(query, key, value, mask, causal, divisor):
-    """Equation 1 by a kernel of torch's; see ``attend``."""
-    with (sdpa_kernel(list(KERNELS)) if query.is_cuda
+    """Equation 1 by a kernel of torch's: the context [B H T K].
+
+    Args: as ``attend``'s; but mask may be None, and is if causal.
+    """
+    with (sdpa_kernel(KERNELS) if query.is_cuda
           else contextlib.nullcontext()):
         return F.scaled_dot_product_attention(
             query, key, value, mask, is_causal=causal, scale=1 / divisor,

@@ -20,7 +20,7 @@ from impl_torch.parameters import leaves, paths
 
 
 def kind(device):
-    """What is short: products, and where autocast leaves it so the softmax."""
+    """What is short: products; a GPU's autocast widens what a softmax reads."""
     return "products; softmax in float32" if device == "cuda" else "products"
 
 
