@@ -157,6 +157,8 @@ def large_sources(engine):
                             **settings)
     yield from searched(
         engine, f"{FLOAT32}, plain", {}, padded, FLOAT32, max_tokens=5)
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    yield "predicted", engine.predict(model, *Batch.of_ids(padded, padded))
     far = cases.ids("source", 1, FAR // 8, CONFIG.source_vocab)
     yield from searched(
         engine, "blocks", {"max_length": FAR // 8}, far, max_tokens=5)
