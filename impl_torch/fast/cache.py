@@ -2,12 +2,14 @@
 
 The memory's are computed once for a whole search, and the hypotheses of a
 source share them. Self-attention's are in tensors of the full length, of which
-only the written part is read or moved.
+only the written part is read or moved. Nothing has an axis for the one token,
+since a small operation takes as long as its overhead.
 """
 
 import torch
 
 from impl_torch.fast.attention import one_call
+from impl_torch.fast.layout import JOINED
 
 
 def keys_and_values(attention, x):
@@ -17,11 +19,27 @@ def keys_and_values(attention, x):
             attention.split(attention.value(x)).contiguous())
 
 
-def attend(attention, x, key, value, mask):
-    """An attention's output for x [R T D], its keys and values given."""
-    context = one_call(attention.split(attention.query(x)), key, value, mask,
-                       False, attention.divisor)
-    return attention.output(attention.merge(context))
+def heads_of_token(attention, x):
+    """Self-attention's query, key and value of a token a row, x [R D].
+
+    Returns:
+        [R H K], [R G K] and [R G K], of one product where they are joined.
+    """
+    joined = getattr(attention, JOINED, None)
+    maps = (joined(x) if joined else
+            (attention.query(x), attention.key(x), attention.value(x)))
+    return [each.view(len(x), -1, attention.d_k) for each in maps]
+
+
+def attend(attention, query, key, value, mask):
+    """An attention's output [R D] for query [R H K] of a token a row.
+
+    The hypotheses of a source read keys and values [B G S K] as if they were
+    its tokens.
+    """
+    of_sources = query.view(len(key), -1, *query.shape[1:]).transpose(1, 2)
+    context = one_call(of_sources, key, value, mask, False, attention.divisor)
+    return attention.output(context.transpose(1, 2).reshape(len(query), -1))
 
 
 def new_cache(model, memory, rows, length):
@@ -38,27 +56,28 @@ def new_cache(model, memory, rows, length):
 
 
 def decode_one(model, token, position, cache, source_mask):
-    """Decode one token of every row, int [R], at a position: [R 1 D].
+    """Decode one token of every row, int [R], at a position: [R D].
 
     Its key and value are written into the cache. The hypotheses of a source
-    read its memory as if they were its tokens; source_mask is [B 1 1 S].
+    share its memory; source_mask is [B 1 1 S], or None where all is read.
     """
-    embedded = model.target_embedding(token[:, None])
+    embedded = model.target_embedding(token[:, None])[:, 0]
     positions = model.target_positions
     x = embedded + positions.table[positions.first + position].to(embedded)
     written = slice(position + 1)
-    for layer, ((key, value), memory) in zip(model.decoder.layers, cache):
+    for layer, ((keys, values), memory) in zip(model.decoder.layers, cache):
         y = layer.self_attention_residual.before(x)
-        key_, value_ = keys_and_values(layer.self_attention, y)
-        key[:, :, position], value[:, :, position] = (
-            key_[:, :, 0], value_[:, :, 0])
-        y = attend(layer.self_attention, y, key[:, :, written],
-                   value[:, :, written], None)
+        attention = layer.self_attention
+        query, key, value = heads_of_token(attention, y)
+        keys[:, :, position], values[:, :, position] = key, value
+        y = attend(attention, query, keys[:, :, written],
+                   values[:, :, written], None)
         x = layer.self_attention_residual.after(x, y)
         y = layer.cross_attention_residual.before(x)
-        y = y.reshape(len(source_mask), -1, y.shape[-1])
-        y = attend(layer.cross_attention, y, *memory, source_mask)
-        x = layer.cross_attention_residual.after(x, y.reshape(x.shape))
+        attention = layer.cross_attention
+        query = attention.query(y).view(len(y), -1, attention.d_k)
+        y = attend(attention, query, *memory, source_mask)
+        x = layer.cross_attention_residual.after(x, y)
         y = layer.feed_forward_residual.before(x)
         x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
     return model.decoder.norm(x)

@@ -22,6 +22,9 @@ LONG = 32
 #: Columns of a kernel that are laid out at once.
 COLUMNS = 64
 
+#: The part of an attention that has its query, key and value as one map.
+JOINED = "joined"
+
 #: What may be laid out: what adds something of its own to them may not.
 KINDS = {linear.Linear, linear.Projection, linear.ProjectionWithoutBias,
          linear.TiedProjection, linear.BiasedTiedProjection}
@@ -37,6 +40,11 @@ class Packed(nn.Module):
         super().__init__()
         self.given, self.bias = weight.detach(), bias
 
+    @staticmethod
+    def pays(weight):
+        """Whether a weight [out in] is read better so: each is."""
+        return True
+
     @functools.cached_property
     def weight(self):
         """The weight; one that is never asked for is not laid out."""
@@ -44,6 +52,8 @@ class Packed(nn.Module):
 
     def forward(self, x):
         """Map x [... in] to [... out]."""
+        if x.dim() == 2:
+            return linear.by_onednn(x, self.weight, self.bias)
         rows = x.reshape(-1, x.shape[-1])
         return linear.by_onednn(rows, self.weight, self.bias).view(
             *x.shape[:-1], len(self.given))
@@ -61,10 +71,31 @@ class Turned(nn.Module):
         for i in range(0, len(weight), COLUMNS):
             self.kernel[:, i:i + COLUMNS] = weight[i:i + COLUMNS].t()
 
+    @staticmethod
+    def pays(weight):
+        """Whether a weight [out in] is read better so: a wide one is."""
+        return weight.shape[0] > weight.shape[1]
+
     def forward(self, x):
         """Map x [... in] to [... out]."""
         y = x @ self.kernel
         return y if self.bias is None else y + self.bias
+
+
+class Joined(nn.Module):
+    """Some linear maps of one input, as one of a layout."""
+
+    def __init__(self, layout, maps):
+        super().__init__()
+        self.sizes = [len(each.weight) for each in maps]
+        biases = [each.weight.new_zeros(len(each.weight))
+                  if each.bias is None else each.bias for each in maps]
+        self.map = layout(
+            torch.cat([each.weight for each in maps]), torch.cat(biases))
+
+    def forward(self, x):
+        """Map x [... in] to each map's [... out]."""
+        return self.map(x).split(self.sizes, dim=-1)
 
 
 def laid_out(model, rows, tokens):
@@ -82,11 +113,13 @@ def laid_out(model, rows, tokens):
     if (linear.HAS_ONEDNN and weight.is_cpu and weight.dtype == torch.float32
             and not torch.is_autocast_enabled("cpu")
             and (rows > 1 or torch.get_num_threads() > 1)):
-        return with_parts(model, projection=Packed(weight, bias),
-                          decoder=packed(model.decoder))
-    if rows == 1:
-        return with_parts(model, projection=Turned(weight, bias))
-    return model
+        layout = Packed
+    elif rows == 1:
+        layout = Turned
+    else:
+        return model
+    return with_parts(model, projection=layout(weight, bias),
+                      decoder=rearranged(model.decoder, layout))
 
 
 def bare(module):
@@ -95,12 +128,21 @@ def bare(module):
         module._forward_pre_hooks or module._forward_hooks)
 
 
-def packed(module):
-    """A module of the same parts, its linear maps Packed."""
+def rearranged(module, layout):
+    """A module of the same parts, its linear maps laid out where that pays."""
     if bare(module):
-        return Packed(module.weight, module.bias)
-    return with_parts(module, **{
-        name: packed(part) for name, part in module.named_children()})
+        weight = module.weight
+        return layout(weight, module.bias) if layout.pays(weight) else module
+    parts = {name: rearranged(part, layout)
+             for name, part in module.named_children()}
+    attention = parts.get("self_attention")
+    if attention is not None:
+        maps = [module.self_attention.get_submodule(name)
+                for name in ("query", "key", "value")]
+        if all(map(bare, maps)):
+            parts["self_attention"] = with_parts(
+                attention, **{JOINED: Joined(layout, maps)})
+    return with_parts(module, **parts)
 
 
 def with_parts(module, /, **parts):

@@ -30,7 +30,8 @@ class Search(search.Search):
         if settings.cached:  # a source's hypotheses stand side by side
             self.model = laid_out(
                 model, len(self.memory), settings.max_tokens)
-            self.source_mask = self.source_mask[::settings.width]
+            mask = self.source_mask[::settings.width]
+            self.source_mask = None if mask.all() else mask
             self.kept = new_cache(model, self.memory[::settings.width],
                                   len(self.memory), self.length)
             self.writers = new_writers(len(self.memory), self.length)
@@ -42,7 +43,7 @@ class Search(search.Search):
             return super().next(tokens[:, :1 + written], written)
         return self.answer(decode_one(
             self.model, tokens[:, written - 1], written - 1, self.kept,
-            self.source_mask))
+            self.source_mask)[:, None])
 
     def answer(self, decoded):
         """log p of the token after decoded [R 1 D]: float64 [R V] (R31)."""

@@ -243,9 +243,9 @@ def packed_once_for_all(monkeypatch):
     from impl_torch.fast import layout, linear
     if not linear.HAS_ONEDNN:
         pytest.skip("not checked: oneDNN cannot be asked on this machine")
-    real = layout.packed
-    monkeypatch.setattr(layout, "packed", lambda module: (
-        module.__dict__.setdefault("_packed", real(module))))
+    real = layout.rearranged
+    monkeypatch.setattr(layout, "rearranged", lambda module, by: (
+        module.__dict__.setdefault("_rearranged", real(module, by))))
 
 
 def turned_without_a_bias(monkeypatch):
