@@ -26,9 +26,16 @@ def _joined(heads):
     return heads.reshape(-1, *heads.shape[2:])
 
 
-def attend(attention, x, key, value, mask):
-    """An attention's output for x [R T D], its keys and values given."""
-    query = attention.split(attention.query(x))
+def heads_of_token(attention, x):
+    """Self-attention's query [R H 1 K] of x [R 1 D]; key, value [R·G 1 K]."""
+    maps = (attention.joined(x) if hasattr(attention, "joined") else
+            (attention.query(x), attention.key(x), attention.value(x)))
+    query, key, value = map(attention.split, maps)
+    return query, (_joined(key), _joined(value))
+
+
+def attend(attention, query, key, value, mask):
+    """An attention's output for query [R H T K], its keys and values given."""
     key, value = (jnp.repeat(y, attention.times, axis=0)
                   for y in (key, value))  # R·G to R·H
     context = scaled_dot_product_attention(
@@ -70,15 +77,18 @@ def decode_one(model, token, position, cache, pairs, source_mask):
     new = []
     for layer, kept, pair in zip(model.decoder.layers, cache, pairs):
         y = layer.self_attention_residual.before(x)
+        attention = layer.self_attention
+        query, pair_of_token = heads_of_token(attention, y)
         kept = tuple(
             jax.lax.dynamic_update_slice_in_dim(old, one, position, axis=1)
-            for old, one in zip(
-                kept, keys_and_values(layer.self_attention, y)))
-        y = attend(layer.self_attention, y, *kept, mask)
+            for old, one in zip(kept, pair_of_token))
+        y = attend(attention, query, *kept, mask)
         x = layer.self_attention_residual.after(x, y)
         y = layer.cross_attention_residual.before(x)
         together = y.reshape(len(source_mask), -1, y.shape[-1])
-        y = attend(layer.cross_attention, together, *pair, memory_mask)
+        attention = layer.cross_attention
+        query = attention.split(attention.query(together))
+        y = attend(attention, query, *pair, memory_mask)
         y = y.reshape(x.shape)
         x = layer.cross_attention_residual.after(x, y)
         y = layer.feed_forward_residual.before(x)

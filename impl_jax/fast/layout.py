@@ -1,5 +1,8 @@
 """Weights laid out for a search, and by whom its products are computed.
 
+A token is mostly the reading of weights, and long rows of them are read sooner,
+so that self-attention's query, key and value are one product.
+
 XLA on a processor gives products of float32 to YNNPACK or to Eigen. For the few
 rows of a search Eigen is the faster on an AMD EPYC, 0.5 to 1 of the time, as
 long as the weight is a kernel [in out]; its transpose takes it ten times as
@@ -8,8 +11,11 @@ long. So a tied table is laid out as one for a search that is long enough.
 
 import copy
 import functools
+import itertools
+import weakref
 
 import jax
+import jax.numpy as jnp
 from flax import nnx
 
 from impl_jax.projection import PROJECTIONS, TIED_PROJECTIONS
@@ -21,6 +27,36 @@ LONG = 32
 BY_EIGEN = ("xla_cpu_experimental_ynn_fusion_type", ""),
 
 
+def kept(function):
+    """A function of arrays; what it made is kept as long as they live.
+
+    JAX's arrays never change, so that the next search finds it.
+    """
+    made = {}
+
+    @functools.wraps(function)
+    def found(*arrays):
+        key = tuple(map(id, arrays))
+        if key not in made:
+            made[key] = function(*arrays)
+            for array in arrays:
+                weakref.finalize(array, made.pop, key, None).atexit = False
+        return made[key]
+    return found
+
+
+@kept
+def turned(table):
+    """A table [V D] as a kernel [D V]."""
+    return table.T
+
+
+@kept
+def side_by_side(*arrays):
+    """Arrays [... out] as one [... total]."""
+    return jnp.concatenate(arrays, axis=-1)
+
+
 class Turned(nnx.Module):
     """A tied projection whose table is kept as a kernel [D V].
 
@@ -28,13 +64,34 @@ class Turned(nnx.Module):
     """
 
     def __init__(self, tied):
-        self.kernel = nnx.Param(tied.embedding.table.embedding[...].T)
+        self.kernel = nnx.Param(turned(tied.embedding.table.embedding[...]))
         self.bias = getattr(tied, "bias", None)
 
     def __call__(self, x):
         """Map x [B T D] to logits."""
         logits = x @ self.kernel
         return logits if self.bias is None else logits + self.bias
+
+
+class Joined(nnx.Module):
+    """Some linear maps of one input, as one.
+
+    Weights that are changed later do not reach it.
+    """
+
+    def __init__(self, maps):
+        kernels = [each.kernel[...] for each in maps]
+        self.kernel = nnx.Param(side_by_side(*kernels))
+        self.bias = nnx.Param(side_by_side(*(
+            jnp.zeros_like(kernel[0]) if each.bias is None else each.bias[...]
+            for kernel, each in zip(kernels, maps))))
+        self.sizes = tuple(kernel.shape[-1] for kernel in kernels)
+
+    def __call__(self, x):
+        """Map x [... D] to each map's [... out]."""
+        y = x @ self.kernel + self.bias
+        ends = itertools.accumulate(self.sizes[:-1])
+        return jnp.split(y, list(ends), axis=-1)
 
 
 def laid_out(model, tokens):
@@ -49,10 +106,28 @@ def laid_out(model, tokens):
     known_kind = tied or type(model.projection) in PROJECTIONS.values()
     if tokens < LONG or model.home != "cpu" or not known_kind:
         return model, ()
-    if tied:
-        model = copy.copy(model)
-        model.projection = Turned(model.projection)
-    return model, known()
+    layers = nnx.List(
+        with_parts(layer, self_attention=joined(layer.self_attention))
+        for layer in model.decoder.layers)
+    return with_parts(
+        model, decoder=with_parts(model.decoder, layers=layers),
+        **{"projection": Turned(model.projection)} if tied else {}), known()
+
+
+def joined(attention):
+    """An attention whose query, key and value are one map, or itself."""
+    maps = attention.query, attention.key, attention.value
+    if any(type(each) is not nnx.Linear for each in maps):
+        return attention
+    return with_parts(attention, joined=Joined(maps))
+
+
+def with_parts(module, **parts):
+    """The module with some other parts; it itself is left as it is."""
+    own = copy.copy(module)
+    for name, part in parts.items():
+        setattr(own, name, part)
+    return own
 
 
 @functools.cache

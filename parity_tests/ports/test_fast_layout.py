@@ -1,5 +1,8 @@
 """Weights that are laid out for a search: only those that are a model's own."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,11 @@ def inner(model):
     return model.decoder.layers[0].feed_forward.inner
 
 
+def value(model):
+    """One of three maps of an input."""
+    return model.decoder.layers[0].self_attention.value
+
+
 class Adapted(torch.nn.Linear):
     """A linear map with something of its own, as LoRA's."""
 
@@ -69,6 +77,14 @@ class Wrapper(torch.nn.Module):
 
 def hooked(model):
     inner(model).register_forward_hook(lambda module, given, y: 3 * y)
+
+
+def value_hooked(model):
+    value(model).register_forward_hook(lambda module, given, y: 3 * y)
+
+
+def value_adapted(model):
+    value(model).__class__ = Adapted
 
 
 def projection_hooked(model):
@@ -94,10 +110,49 @@ def double(model):
     model.double()
 
 
+@pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("change", [
-    hooked, projection_hooked, adapted, pruned, wrapped, double])
-def test_what_was_added_to_a_model_counts(answers, change):
-    equal(*answers(change))
+    hooked, projection_hooked, value_hooked, adapted, value_adapted, pruned,
+    wrapped, double])
+def test_what_was_added_to_a_model_counts(answers, change, rows):
+    equal(*answers(change, rows))
+
+
+def test_what_was_added_to_a_model_of_jax_counts():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Thrice(nnx.Linear):
+        """A linear map with something of its own."""
+
+        def __call__(self, x):
+            """Map x [... in] to [... out]."""
+            return 3 * super().__call__(x)
+
+    found = []
+    for form in "readable", "fast":
+        engine = usable("jax", form)
+        model = engine.build("transformer", branches.CONFIG, probe_weights(
+            branches.CONFIG, 3), "float32")
+        value(model).__class__ = Thrice
+        found.append(engine.generate(
+            model, cases.ids("source", 3, 7, 203), SEARCHES["greedy"]))
+    equal(*found)
+
+
+def test_what_is_laid_out_of_arrays_is_kept_as_long_as_they_live():
+    jax = pytest.importorskip("jax")
+    from impl_jax.fast import layout
+    table = jax.numpy.arange(6.0).reshape(2, 3)
+    first = layout.turned(table)
+    assert layout.turned(table) is first
+    other = layout.turned(table + 1)
+    np.testing.assert_array_equal(other, first + 1)
+    gone = weakref.ref(first)
+    del first
+    assert gone() is not None
+    del table
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

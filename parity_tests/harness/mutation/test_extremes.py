@@ -248,6 +248,28 @@ def packed_once_for_all(monkeypatch):
         module.__dict__.setdefault("_rearranged", real(module, by))))
 
 
+def joined_without_biases(monkeypatch):
+    from impl_torch.fast import layout
+    real = layout.Joined.__init__
+    monkeypatch.setattr(layout.Joined, "__init__", lambda self, by, maps: real(
+        self, lambda weight, bias: by(weight, 0 * bias), maps))
+
+
+def joined_in_another_order(monkeypatch):
+    from impl_jax.fast import layout
+    real = layout.Joined.__init__
+    monkeypatch.setattr(layout.Joined, "__init__", lambda self, maps: real(
+        self, (maps[0], maps[2], maps[1])))
+
+
+def kept_of_any_array(monkeypatch):
+    from impl_jax.fast import layout
+    made = {}
+    real = layout.turned
+    monkeypatch.setattr(layout, "turned", lambda table: made.setdefault(
+        table.shape, real(table)))
+
+
 def turned_without_a_bias(monkeypatch):
     from impl_jax.fast import layout
     real = layout.Turned.__init__
@@ -322,7 +344,10 @@ def of_one_layer_behind_64(monkeypatch):
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", packed_once_for_all, "asked again"),
+    ("torch", joined_without_biases, "long searches"),
     ("jax", turned_without_a_bias, "long searches"),
+    ("jax", joined_in_another_order, "long searches"),
+    ("jax", kept_of_any_array, "asked again"),
     ("torch", of_near_rows, "searches"),
     ("torch", of_one_block, "large batches"),
     ("numpy", without_the_last_thread, "large batches")])
