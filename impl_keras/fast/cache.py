@@ -5,6 +5,8 @@ Self-attention's are in tensors of the full length, which a compiled loop
 carries and writes in place.
 """
 
+import keras
+import numpy as np
 from keras import ops
 
 from impl_keras.attention import (
@@ -17,15 +19,28 @@ def keys_and_values(attention, x):
             attention.split(attention.value_dense(x)))
 
 
-def attend(attention, x, key, value, mask):
-    """An attention's output for x [R T D], its keys and values given."""
-    query = attention.split(attention.query_dense(x))
+def apart(attention):
+    """Self-attention's query, key and value [1 R H K] of x [1 R D]."""
+    return lambda x: (attention.query_dense(x), attention.key_dense(x),
+                      attention.value_dense(x))
+
+
+def attend(attention, query, key, value, mask):
+    """An attention's output [1 R D] for query [1 R H K] of a token a row.
+
+    The hypotheses of a source read keys and values [B G S K] as if they were
+    its tokens.
+    """
+    shape = query.shape
+    query = attention.split(
+        ops.reshape(query, (key.shape[0], -1, *shape[2:])))
     key, value = (shared(y, attention.times) for y in (key, value))
     # Keras' own would transpose the whole cache for every token.
     context = scaled_dot_product_attention(
         query, key, value, 0, mask, attention.divisor, masked_softmax,
         attention.weights_dropout, attention)
-    return attention.output_dense(attention.merge(context))
+    return attention.output_dense(
+        ops.reshape(attention.merge(context), shape))
 
 
 def at(*places):
@@ -43,18 +58,40 @@ def memory_pairs(model, memory):
 def new_cache(model, memory, rows, length):
     """Room for ``length`` tokens of so many rows, in the memory's dtype."""
     shape = (rows, model.config.kv_heads, length, model.config.d_k)
-    return [(ops.zeros(shape, memory.dtype), ops.zeros(shape, memory.dtype))
+    return [(room(shape, memory.dtype), room(shape, memory.dtype))
             for _ in model.decoder.layers]
+
+
+def room(shape, dtype):
+    """Zeros that nothing else has a part in."""
+    if keras.backend.backend() != "tensorflow":
+        return ops.zeros(shape, dtype)
+    from tensorflow import raw_ops
+    return raw_ops.Empty(shape=shape, dtype=dtype, init=True)
+
+
+def write(kept, position, one):
+    """Keys or values [R G N K], those of a token, [1 R G K], written in."""
+    if keras.backend.backend() != "tensorflow":
+        one = ops.reshape(one, (*kept.shape[:2], 1, kept.shape[3]))
+        return ops.slice_update(kept, at(0, 0, position, 0), one)
+    # tensorflow: its slice_update would copy them all, for every token.
+    from tensorflow import raw_ops
+    rows, groups, length, features = kept.shape
+    places = length * np.arange(rows * groups, dtype=np.int32) + position
+    return ops.reshape(raw_ops.InplaceUpdate(
+        x=ops.reshape(kept, (-1, features)), i=places,
+        v=ops.reshape(one, (-1, features))), kept.shape)
 
 
 def decode_one(model, token, position, cache, pairs, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D].
 
-    The hypotheses of a source read its memory as if they were its tokens:
-    ``pairs`` and ``source_mask`` [B 1 1 S] have B rows. Returns the new cache
-    too.
+    The hypotheses of a source share its memory: ``pairs`` and ``source_mask``
+    [B 1 1 S] have B rows. Returns the new cache too.
     """
-    embedded = model.target_embedding(token[:, None])
+    # One row of R tokens: R rows of one would be R products each.
+    embedded = model.target_embedding(token[None])
     length = cache[0][0].shape[2]
     positions = model.target_positions
     table = ops.convert_to_tensor(
@@ -63,22 +100,24 @@ def decode_one(model, token, position, cache, pairs, source_mask):
     x = embedded + ops.take(table, position, axis=0)
     written = (ops.arange(length, dtype="int32") <= position)[None, None, None]
     new = []
-    for layer, (key, value), pair in zip(model.decoder.layers, cache, pairs):
+    for layer, (keys, values), pair, joined in zip(
+            model.decoder.layers, cache, pairs,
+            getattr(model, "joined", None) or [None] * len(cache)):
         y = layer.self_attention_residual.before(x)
-        key, value = (
-            ops.slice_update(old, at(0, 0, position, 0), one)
-            for old, one in zip(
-                (key, value), keys_and_values(layer.self_attention, y)))
-        y = attend(layer.self_attention, y, key, value, written)
+        attention = layer.self_attention
+        query, key, value = (joined or apart(attention))(y)
+        keys = write(keys, position, key)
+        values = write(values, position, value)
+        y = attend(attention, query, keys, values, written)
         x = layer.self_attention_residual.after(x, y)
         y = layer.cross_attention_residual.before(x)
-        y = ops.reshape(y, (source_mask.shape[0], -1, y.shape[-1]))
-        y = attend(layer.cross_attention, y, *pair, source_mask)
-        x = layer.cross_attention_residual.after(x, ops.reshape(y, x.shape))
+        attention = layer.cross_attention
+        y = attend(attention, attention.query_dense(y), *pair, source_mask)
+        x = layer.cross_attention_residual.after(x, y)
         y = layer.feed_forward_residual.before(x)
         x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
-        new.append((key, value))
-    return model.decoder.norm(x), new
+        new.append((keys, values))
+    return ops.swapaxes(model.decoder.norm(x), 0, 1), new
 
 
 def reorder(cache, parents):

@@ -18,7 +18,7 @@ from keras import ops
 from impl_keras import search
 from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, reorder)
-from impl_keras.fast.projection import LONG, Turned
+from impl_keras.fast.layout import LONG, LaidOut
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
@@ -123,9 +123,8 @@ class Search(search.Search):
         self.model, self.settings, self.pad_id = (
             model, settings, model.config.pad_id)
         self.length, self.rows = 1 + settings.max_tokens, source.shape[0]
-        if model.config.output_tied and LONG <= (
-                self.rows * settings.width * settings.max_tokens):
-            self.model = Turned(model)
+        if LONG <= self.rows * settings.width * settings.max_tokens:
+            self.model = LaidOut(model)
         memory, self.pairs = encoded
         self.source_mask, self.state = padding_mask(source, self.pad_id), []
         if settings.cached:
