@@ -80,7 +80,8 @@ def decode_one(model, token, position, cache, pairs, source_mask):
         attention = layer.self_attention
         query, pair_of_token = heads_of_token(attention, y)
         kept = tuple(
-            jax.lax.dynamic_update_slice_in_dim(old, one, position, axis=1)
+            jax.lax.dynamic_update_slice_in_dim(
+                old, one.astype(old.dtype), position, axis=1)
             for old, one in zip(kept, pair_of_token))
         y = attend(attention, query, *kept, mask)
         x = layer.self_attention_residual.after(x, y)

@@ -38,10 +38,13 @@ def kept(function):
     def found(*arrays):
         key = tuple(map(id, arrays))
         if key not in made:
-            made[key] = function(*arrays)
-            for array in arrays:
-                weakref.finalize(array, made.pop, key, None).atexit = False
-        return made[key]
+            value = function(*arrays)
+            if not all(isinstance(array, jax.Array) for array in arrays):
+                return value  # NumPy's may change
+            made[key] = value, [
+                weakref.ref(array, lambda _: made.pop(key, None))
+                for array in arrays]
+        return made[key][0]
     return found
 
 
@@ -55,6 +58,11 @@ def turned(table):
 def side_by_side(*arrays):
     """Arrays [... out] as one [... total]."""
     return jnp.concatenate(arrays, axis=-1)
+
+
+#: What may be asked of a linear map besides its sizes.
+ASKED = ("dtype", "precision", "preferred_element_type", "dot_general",
+         "promote_dtype")
 
 
 class Turned(nnx.Module):
@@ -117,9 +125,22 @@ def laid_out(model, tokens):
 def joined(attention):
     """An attention whose query, key and value are one map, or itself."""
     maps = attention.query, attention.key, attention.value
-    if any(type(each) is not nnx.Linear for each in maps):
+    if not all(map(plain, maps)):
         return attention
     return with_parts(attention, joined=Joined(maps))
+
+
+def plain(module):
+    """Whether a module is a linear map and nothing besides."""
+    return type(module) is nnx.Linear and all(
+        getattr(module, name, None) == getattr(of_sizes(), name, None)
+        for name in ASKED)
+
+
+@functools.cache
+def of_sizes():
+    """A linear map of which nothing was asked."""
+    return nnx.Linear(1, 1, rngs=nnx.Rngs(0))
 
 
 def with_parts(module, **parts):

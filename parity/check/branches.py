@@ -80,6 +80,8 @@ def long_searches(engine):
     for what, changes, rows in (
             ("plain", {}, 1), ("plain, 2 rows", {}, 2),
             ("bias", {"output_bias": True}, 1),
+            ("heads that share", {"n_kv_heads": 1}, 1),
+            ("heads that share, 3 rows", {"n_kv_heads": 1}, 3),
             ("scale", {"output_scale": "root"}, 1),
             ("log p", {"output": "log_probs"}, 1)):
         yield from searched(
@@ -107,6 +109,7 @@ def long_searches_in_float32(engine):
             ("no biases", {"tied": "none", "output_bias": False,
                            "attention_bias": "none"}, 6, {}),
             ("gates", {"activation": "silu", "gated": True}, 6, {}),
+            ("heads that share", {"n_kv_heads": 1}, 6, {}),
             ("a scale", {"output_scale": "root"}, 6, {})):
         yield from searched(
             engine, f"{FLOAT32}, {what}", changes, source[:rows], FLOAT32,
@@ -207,22 +210,23 @@ def asked_again(engine):
     config = CONFIG.replace(dropout=0.0)
     for dtype, tokens, sources in (
             ("float64", 8, (2, 6)), ("float64", MANY, (2, 6)),
-            (FLOAT32, MANY, (2, 6)), ("float64", 3, SOURCES)):
+            ("float64", MANY, (1, 6)), (FLOAT32, MANY, (2, 6)),
+            ("float64", 3, SOURCES)):
         source, target = (cases.ids(name, *sources, config.source_vocab)
                           for name in ("source", "target"))
         model = engine.build(
             "transformer", config, probe_weights(config, 3), dtype)
         trainer = engine.trainer(
             model, TrainingConfig(schedule="constant", learning_rate=0.1))
-        for time in range(2):
-            what = f"{dtype}, {tokens} tokens, {time}"
+        named = f"{dtype}, {len(source)} rows, {tokens} tokens"
+        for time, most in enumerate((tokens, tokens, 5)):
             for name, array in engine.generate(
                     model, source, GenerationConfig(
-                        max_tokens=tokens, eos_id=2)).items():
-                yield f"{what}, {name}", array
-            yield f"{what}, loss", engine.train_step(
+                        max_tokens=most, eos_id=2)).items():
+                yield f"{named}, {time}, {name}", array
+            yield f"{named}, {time}, loss", engine.train_step(
                 trainer, source[None], target[None])["loss"]
-        yield f"{dtype}, {tokens} tokens, number of weights", np.array(
+        yield f"{named}, number of weights", np.array(
             [float(len(engine.export(model)))])
 
 

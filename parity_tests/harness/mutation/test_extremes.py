@@ -255,6 +255,57 @@ def joined_without_biases(monkeypatch):
         self, lambda weight, bias: by(weight, 0 * bias), maps))
 
 
+def shared_heads_in_another_order(monkeypatch):
+    from impl_torch.fast import layout
+    real = layout.Joined.forward
+
+    def forward(self, x):
+        query, key, value = real(self, x)
+        alike = query.shape == key.shape
+        return (query, key, value) if alike else (query, value, key)
+    monkeypatch.setattr(layout.Joined, "forward", forward)
+
+
+def turned_once_for_all(monkeypatch):
+    from impl_torch.fast import layout
+    real, kernels = layout.Turned.__init__, {}
+
+    def made(self, weight, bias):
+        real(self, weight, bias)
+        self.kernel = kernels.setdefault(
+            (weight.data_ptr(), weight.shape), self.kernel)
+    monkeypatch.setattr(layout.Turned, "__init__", made)
+
+
+def joined_left_behind(monkeypatch):
+    from impl_torch.fast import layout
+    real = layout.rearranged
+
+    def rearranged(module, by):
+        own = real(module, by)
+        attention = module._modules.get("self_attention")
+        if attention is not None:
+            attention._modules[layout.JOINED] = own.self_attention.joined
+        return own
+    monkeypatch.setattr(layout, "rearranged", rearranged)
+
+
+def one_room(monkeypatch):
+    from impl_keras.fast import cache
+    real = cache.new_cache
+    monkeypatch.setattr(cache, "new_cache", lambda *given: [
+        (keys, keys) for keys, _ in real(*given)])
+    from impl_keras.fast import search
+    monkeypatch.setattr(search, "new_cache", cache.new_cache)
+
+
+def mask_of_the_first(monkeypatch):
+    from impl_keras.fast import search
+    real = search.decode_one
+    monkeypatch.setattr(search, "decode_one", lambda *given: real(
+        *given[:-1], given[-1][:1]))
+
+
 def joined_in_another_order(monkeypatch):
     from impl_jax.fast import layout
     real = layout.Joined.__init__
@@ -345,6 +396,11 @@ def of_one_layer_behind_64(monkeypatch):
     ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", packed_once_for_all, "asked again"),
     ("torch", joined_without_biases, "long searches"),
+    ("torch", shared_heads_in_another_order, "long searches"),
+    ("torch", turned_once_for_all, "asked again"),
+    ("torch", joined_left_behind, "asked again"),
+    ("keras", one_room, "searches"),
+    ("keras", mask_of_the_first, "long beams"),
     ("jax", turned_without_a_bias, "long searches"),
     ("jax", joined_in_another_order, "long searches"),
     ("jax", kept_of_any_array, "asked again"),
