@@ -118,8 +118,7 @@ def test_what_was_added_to_a_model_counts(answers, change, rows):
     equal(*answers(change, rows))
 
 
-@pytest.mark.parametrize("change", ["a kind of its own", "a dtype"])
-def test_what_was_added_to_a_model_of_jax_counts(change):
+def test_what_was_added_to_a_model_of_jax_counts():
     nnx = pytest.importorskip("flax.nnx")
 
     class Thrice(nnx.Linear):
@@ -134,13 +133,21 @@ def test_what_was_added_to_a_model_of_jax_counts(change):
         engine = usable("jax", form)
         model = engine.build("transformer", branches.CONFIG, probe_weights(
             branches.CONFIG, 3))
-        if change == "a dtype":
-            value(model).dtype = np.float32
-        else:
-            value(model).__class__ = Thrice
+        value(model).__class__ = Thrice
         found.append(engine.generate(
             model, cases.ids("source", 3, 7, 203), SEARCHES["greedy"]))
     equal(*found, 1e-12)
+
+
+def test_a_map_of_jax_with_a_dtype_of_its_own_is_not_joined():
+    pytest.importorskip("jax")
+    from impl_jax.fast import layout
+    model = usable("jax", "fast").build(
+        "transformer", branches.CONFIG, probe_weights(branches.CONFIG, 3))
+    attention = model.decoder.layers[0].self_attention
+    assert layout.joined(attention) is not attention
+    attention.query.dtype = np.float32
+    assert layout.joined(attention) is attention
 
 
 def test_what_is_laid_out_of_arrays_is_kept_as_long_as_they_live():
