@@ -179,8 +179,9 @@ def test_an_array_that_stays_is_not_the_heavier_for_others():
     jax = pytest.importorskip("jax")
     from impl_jax.fast import layout
     stays = jax.numpy.ones((2, 3))
-    for _ in range(3):
-        layout.side_by_side(stays, stays + 1)
+    for i in range(3):
+        both = layout.side_by_side(stays, stays + i)
+        np.testing.assert_array_equal(both[:, 3:], stays + i)
     gc.collect()
     assert weakref.getweakrefcount(stays) == 0
 

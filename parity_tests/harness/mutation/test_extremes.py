@@ -403,7 +403,8 @@ def of_one_layer_behind_64(monkeypatch):
     ("keras", mask_of_the_first, "long beams"),
     ("jax", turned_without_a_bias, "long searches"),
     ("jax", joined_in_another_order, "long searches"),
-    ("jax", kept_of_any_array, "asked again"),
+    pytest.param("jax", kept_of_any_array, "asked again",
+                 marks=pytest.mark.long(8)),
     ("torch", of_near_rows, "searches"),
     ("torch", of_one_block, "large batches"),
     ("numpy", without_the_last_thread, "large batches")])
