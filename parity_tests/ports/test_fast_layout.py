@@ -169,10 +169,11 @@ def test_what_is_laid_out_of_arrays_is_kept_as_long_as_they_live():
 def test_nothing_is_kept_of_what_may_change():
     pytest.importorskip("jax")
     from impl_jax.fast import layout
-    table = np.arange(6.0).reshape(2, 3)
-    layout.turned(table)
-    table[0] = 7
-    np.testing.assert_array_equal(layout.turned(table), table.T)
+    bias = np.arange(6.0)
+    layout.side_by_side(bias, bias)
+    bias[0] = 7
+    np.testing.assert_array_equal(
+        layout.side_by_side(bias, bias), np.tile(bias, 2))
 
 
 def test_an_array_that_stays_is_not_the_heavier_for_others():
