@@ -14,6 +14,9 @@ from impl_jax.attention import (
 
 _BLOCK = 32  # tokens that are moved together
 
+#: Tokens for which the cache has room at first. Every token reads all of it.
+ROOM = 512
+
 
 def keys_and_values(attention, x):
     """An attention's key and value of x [R S D]: [R·G S K] each."""
@@ -56,6 +59,42 @@ def new_cache(model, memory, rows, length):
     shape = (rows * model.config.kv_heads, length, model.config.d_k)
     return [(jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype))
             for _ in model.decoder.layers]
+
+
+def rooms(length):
+    """How long the cache is, one after the other: each twice the one before."""
+    room = ROOM
+    while room < length:
+        yield room
+        room *= 2
+    yield length
+
+
+def grown(cache, length):
+    """The cache with room for ``length`` tokens of a row; None has none."""
+    length += -length % _BLOCK
+    return jax.tree.map(lambda kept: jnp.pad(
+        kept, ((0, 0), (0, length - kept.shape[1]), (0, 0))), cache)
+
+
+def write_all(length, goes_on, write, state, cache):
+    """A loop that writes tokens until ``length`` stand, or all have ended.
+
+    Args:
+        goes_on: whether any row has not ended, of a state.
+        write: of a state and the cache, both after another token.
+        state: what a loop carries; first how many tokens are written.
+    """
+    def write_one(carried):
+        state, cache = carried
+        return write(*state, cache)
+
+    for room in rooms(length):
+        state, cache = jax.lax.while_loop(
+            lambda carried, room=room: (
+                (carried[0][0] < room) & goes_on(*carried[0])),
+            write_one, (state, grown(cache, room)))
+    return state
 
 
 def decode_one(model, token, position, cache, pairs, source_mask):

@@ -17,7 +17,7 @@ from flax import nnx
 
 from impl_jax import search
 from impl_jax.fast.cache import (
-    decode_one, memory_pairs, new_cache, new_writers, reorder)
+    decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_jax.fast.layout import laid_out
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.sample import uniforms
@@ -83,7 +83,7 @@ class Search(search.Beam):
         self.kept = self.writers = None
         if settings.cached:
             self.kept = new_cache(
-                model, memory, len(memory) * settings.width, self.length)
+                model, memory, len(memory) * settings.width, 0)
             self.writers = new_writers(
                 len(memory) * settings.width, self.length)
         else:
@@ -206,12 +206,11 @@ def _one_by_one(graph, weights, source, encoded, settings, numbers, draws):
     tokens = jnp.full((len(source), length), run.pad_id)
     tokens = tokens.at[:, 0].set(settings.bos_id)
 
-    def goes_on(state):
-        written, _, _, finished, _ = state
-        return (written < length) & ~jnp.all(finished)
+    def goes_on(written, tokens, scores, finished):
+        return ~jnp.all(finished)
 
-    def write(state):
-        written, tokens, scores, finished, run.kept = state
+    def write(written, tokens, scores, finished, cache):
+        run.kept = cache
         log_probs = run.allowed(run.next(tokens, written), tokens, written)
         token = chosen(log_probs, numbers, draws[:, written])
         log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -219,11 +218,11 @@ def _one_by_one(graph, weights, source, encoded, settings, numbers, draws):
         token = jnp.where(finished, run.pad_id, token)
         tokens = tokens.at[:, written].set(token)
         finished = finished | run.ends(token)
-        return written + 1, tokens, scores, finished, run.kept
+        return (written + 1, tokens, scores, finished), run.kept
 
-    _, tokens, scores, _, _ = jax.lax.while_loop(goes_on, write, (
-        1, tokens, jnp.zeros(len(source)), jnp.zeros(len(source), bool),
-        run.kept))
+    _, tokens, scores, _ = write_all(length, goes_on, write, (
+        1, tokens, jnp.zeros(len(source)), jnp.zeros(len(source), bool)),
+        run.kept)
     return tokens[:, None], scores[:, None]
 
 
@@ -258,13 +257,12 @@ def _beam_search(graph, weights, source, encoded, settings, numbers):
     finished = jnp.full((b, w), -jnp.inf)
     alive = finished.at[:, 0].set(0)  # one is alive at first
 
-    def goes_on(state):
-        written, _, alive, *_ = state
-        return (written < length) & jnp.any(alive > -jnp.inf)
+    def goes_on(written, tokens, alive, *_):
+        return jnp.any(alive > -jnp.inf)
 
-    def write(state):
-        (written, tokens, alive, finished_tokens, finished, run.kept,
-         run.writers) = state
+    def write(written, tokens, alive, finished_tokens, finished, writers,
+              cache):
+        run.kept, run.writers = cache, writers
         rows = tokens.reshape(b * w, -1)
         log_probs = run.allowed(run.next(rows, written), rows, written)
         candidates = alive[:, :, None] + log_probs.reshape(b, w, -1)
@@ -283,11 +281,11 @@ def _beam_search(graph, weights, source, encoded, settings, numbers):
         done = is_done(finished, alive, numbers.bounds[written], numbers.waits)
         alive = jnp.where(done[:, None], -jnp.inf, alive)
         return (written + 1, tokens, alive, finished_tokens, finished,
-                run.kept, run.writers)
+                run.writers), run.kept
 
-    _, tokens, alive, finished_tokens, finished, *_ = jax.lax.while_loop(
-        goes_on, write, (1, tokens, alive, tokens, finished, run.kept,
-                         run.writers))
+    _, tokens, alive, finished_tokens, finished, _ = write_all(
+        length, goes_on, write, (
+            1, tokens, alive, tokens, finished, run.writers), run.kept)
     scores, tokens = run.best(
         finished, finished_tokens,
         alive / numbers.penalties[settings.max_tokens], tokens)

@@ -5,12 +5,17 @@ Self-attention's are in tensors of the full length, which a compiled loop
 carries and writes in place.
 """
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
 
 from impl_keras.attention import (
     masked_softmax, scaled_dot_product_attention, shared)
+
+#: Tokens for which the cache has room at first. Every token reads all of it.
+ROOM = 512
 
 
 def keys_and_values(attention, x):
@@ -84,6 +89,44 @@ def write(kept, position, one):
         v=ops.reshape(one, (-1, features))), kept.shape)
 
 
+def rooms(length):
+    """How long the cache is, one after the other: each twice the one before."""
+    room = ROOM
+    while room < length:
+        yield room
+        room *= 2
+    yield length
+
+
+def grown(cache, length):
+    """The cache with room for ``length`` tokens of a row; [] has none."""
+    def larger(kept):
+        rows, groups, there, features = kept.shape
+        return ops.concatenate([kept, room(
+            (rows, groups, length - there, features), kept.dtype)], axis=2)
+
+    return keras.tree.map_structure(larger, cache)
+
+
+def write_all(length, goes_on, write, state, cache):
+    """A loop that writes tokens until ``length`` stand, or all have ended.
+
+    Args:
+        goes_on: whether any row has not ended, of a state.
+        write: of a state and the cache, both after another token.
+        state: what a loop carries; first how many tokens are written.
+    """
+    def going_on(room, state, cache):
+        return (state[0] < room) & goes_on(*state)
+
+    for room in rooms(length):
+        state, cache = ops.while_loop(
+            functools.partial(going_on, room),
+            lambda state, cache: write(*state, cache),
+            (state, grown(cache, room)))
+    return state
+
+
 def decode_one(model, token, position, cache, pairs, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D].
 
@@ -120,7 +163,45 @@ def decode_one(model, token, position, cache, pairs, source_mask):
     return ops.swapaxes(model.decoder.norm(x), 0, 1), new
 
 
-def reorder(cache, parents):
-    """The cache of rows that continue other rows: parents, int [R]."""
-    return [(ops.take(key, parents, axis=0), ops.take(value, parents, axis=0))
-            for key, value in cache]
+def new_writers(rows, length):
+    """Which row wrote what stands in each place of a row: int [R N]."""
+    return ops.repeat(ops.arange(rows, dtype="int32")[:, None], length, axis=1)
+
+
+def reorder(cache, writers, parents, written):
+    """Cache and writers of rows that continue other rows: parents, int [R].
+
+    On TensorFlow only what another row wrote moves: hypotheses of a source have
+    most of their tokens from one ancestor.
+    """
+    theirs = ops.take(writers, parents, axis=0)
+    known = ops.arange(writers.shape[1], dtype="int32") < written
+    move = mover(cache[0][0].shape, parents, known & (theirs != writers))
+    return ([(move(key), move(value)) for key, value in cache],
+            ops.where(known, theirs, writers))
+
+
+def mover(shape, parents, others):
+    """What has rows of keys or values [R G N K] continue their parents.
+
+    Args:
+        others: which places [R N] are to be another row's.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return lambda kept: ops.take(kept, parents, axis=0)
+    from tensorflow import raw_ops, where
+    _, groups, length, features = shape
+    row, place = ops.unstack(ops.cast(where(others), "int32"), axis=1)
+
+    def vectors(row):  # each group's, in an array [R·G·N K]
+        heads = row[:, None] * groups + ops.arange(groups, dtype="int32")
+        return ops.reshape(heads * length + place[:, None], (-1,))
+
+    here, there = vectors(row), vectors(ops.take(parents, row))
+
+    def move(kept):
+        flat = ops.reshape(kept, (-1, features))
+        return ops.reshape(raw_ops.InplaceUpdate(
+            x=flat, i=here, v=ops.take(flat, there, axis=0)), shape)
+
+    return move

@@ -17,7 +17,7 @@ from keras import ops
 
 from impl_keras import search
 from impl_keras.fast.cache import (
-    at, decode_one, memory_pairs, new_cache, reorder)
+    at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.sample import uniforms
@@ -115,7 +115,9 @@ class Search(search.Search):
 
     Attributes:
         rows: how many sources there are.
-        state: fast/cache.py's cache, which a loop carries; empty without one.
+        kept: the cache, which a loop carries; [] without one.
+        writers: which row wrote what stands in each place of a row, [R N]; a
+            loop carries them too.
         pairs: the memory's keys and values, which no loop changes.
     """
 
@@ -126,10 +128,11 @@ class Search(search.Search):
         if LONG <= self.rows * settings.width * settings.max_tokens:
             self.model = LaidOut(model)
         memory, self.pairs = encoded
-        self.source_mask, self.state = padding_mask(source, self.pad_id), []
+        self.source_mask = padding_mask(source, self.pad_id)
+        rows = self.rows * settings.width
+        self.kept, self.writers = [], new_writers(rows, self.length)
         if settings.cached:
-            self.state = new_cache(
-                model, memory, self.rows * settings.width, self.length)
+            self.kept = new_cache(model, memory, rows, 0)
         else:
             self.memory, self.source_mask = (
                 ops.repeat(array, settings.width, axis=0)
@@ -145,9 +148,9 @@ class Search(search.Search):
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
         last = written - 1
-        if self.state:
-            decoded, self.state = decode_one(
-                self.model, ops.take(tokens, last, axis=1), last, self.state,
+        if self.kept:
+            decoded, self.kept = decode_one(
+                self.model, ops.take(tokens, last, axis=1), last, self.kept,
                 self.pairs, self.source_mask)
         else:
             read = tokens[:, :-1]
@@ -186,9 +189,11 @@ class Search(search.Search):
         return ops.any(token[..., None] == np.array(
             self.settings.eos_ids, np.int32), axis=-1)
 
-    def reorder(self, parents):
+    def reorder(self, parents, written):
         """Let each row continue another row of its source: int [R]."""
-        self.state = reorder(self.state, parents)
+        if self.kept:
+            self.kept, self.writers = reorder(
+                self.kept, self.writers, parents, written)
 
     @staticmethod
     def top(scores, count):
@@ -208,11 +213,11 @@ class Greedy(Search):
         """Tokens, int [B 1 N], and their log p, float64 [B 1]."""
         b = self.rows
 
-        def going_on(written, tokens, scores, finished, state):
-            return (written < self.length) & ~ops.all(finished)
+        def goes_on(written, tokens, scores, finished):
+            return ~ops.all(finished)
 
-        def write(written, tokens, scores, finished, state):
-            self.state = state
+        def write(written, tokens, scores, finished, cache):
+            self.kept = cache
             log_probs = self.allowed(
                 self.next(tokens, written), tokens, written)
             token = self.choose(log_probs, written, numbers)
@@ -221,11 +226,11 @@ class Greedy(Search):
             token = ops.where(finished, self.pad_id, ops.cast(token, "int32"))
             tokens = ops.where(self.place == written, token[:, None], tokens)
             finished = finished | self.ends(token)
-            return written + 1, tokens, scores, finished, self.state
+            return (written + 1, tokens, scores, finished), self.kept
 
-        _, tokens, scores, _, _ = ops.while_loop(going_on, write, (
+        _, tokens, scores, _ = write_all(self.length, goes_on, write, (
             ops.convert_to_tensor(1, "int32"), self.first(b),
-            ops.zeros(b, "float64"), ops.zeros(b, "bool"), self.state))
+            ops.zeros(b, "float64"), ops.zeros(b, "bool")), self.kept)
         return tokens[:, None], scores[:, None]
 
 
@@ -265,11 +270,12 @@ class Beam(Search, search.Beam):
         none = ops.full((b, w), -math.inf, "float64")
         alive = ops.where(ops.arange(w) == 0, np.float64(0), none)
 
-        def going_on(written, tokens, alive, finished_tokens, finished, state):
-            return (written < self.length) & ops.any(alive > -math.inf)
+        def goes_on(written, tokens, alive, *_):
+            return ops.any(alive > -math.inf)
 
-        def write(written, tokens, alive, finished_tokens, finished, state):
-            self.state = state
+        def write(written, tokens, alive, finished_tokens, finished, writers,
+                  cache):
+            self.kept, self.writers = cache, writers
             rows = ops.reshape(tokens, (b * w, -1))
             log_probs = self.allowed(
                 self.next(rows, written), rows, written)
@@ -289,15 +295,17 @@ class Beam(Search, search.Beam):
             tokens = follow(grown, which)
             parents = ops.take_along_axis(parents, which, axis=1)
             self.reorder(ops.reshape(
-                parents + w * ops.arange(b, dtype="int32")[:, None], (-1,)))
+                parents + w * ops.arange(b, dtype="int32")[:, None], (-1,)),
+                written)
             done = self.is_done(finished, alive, written, numbers)
             alive = ops.where(done[:, None], -math.inf, alive)
             return (written + 1, tokens, alive, finished_tokens, finished,
-                    self.state)
+                    self.writers), self.kept
 
-        _, tokens, alive, finished_tokens, finished, _ = ops.while_loop(
-            going_on, write, (ops.convert_to_tensor(1, "int32"), first, alive,
-                              first, none, self.state))
+        _, tokens, alive, finished_tokens, finished, _ = write_all(
+            self.length, goes_on, write, (
+                ops.convert_to_tensor(1, "int32"), first, alive, first, none,
+                self.writers), self.kept)
         scores, tokens = self.best(
             finished, finished_tokens, alive / ops.take(
                 numbers.penalties, settings.max_tokens), tokens)

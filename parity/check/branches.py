@@ -143,6 +143,21 @@ def long_beams(engine):
             engine, f"{width}", {"n_decoder_layers": 2, "n_heads": 4}, source,
             times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=width,
             max_tokens=110, length_rule="hf_never")
+    with lowered(engine, "cache", ROOM=16):
+        yield from searched(
+            engine, "3, more room at times", {"n_decoder_layers": 2}, source,
+            times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=3,
+            max_tokens=110, length_rule="hf_never")
+
+
+def far_searches(engine):
+    """Searches of more tokens than a cache has room for at first."""
+    source = cases.ids("source", 2, 7, CONFIG.source_vocab)
+    for what, settings in (("greedy", {}),
+                           ("a beam", {"method": "beam", "beam": 2})):
+        yield from searched(
+            engine, what, {"max_length": FAR // 7}, source,
+            max_tokens=FAR // 8, **settings)
 
 
 def large_sources(engine):
@@ -290,6 +305,6 @@ def far_tokens(engine):
 
 
 FAST = (long_searches, long_searches_in_float32, large_sources,
-        varied_searches, long_beams, short_searches, large_batches,
-        far_tokens, high_logits, native_places, asked_again)
+        varied_searches, long_beams, far_searches, short_searches,
+        large_batches, far_tokens, high_logits, native_places, asked_again)
 TRAINED = large_batches, far_tokens, high_logits, asked_again

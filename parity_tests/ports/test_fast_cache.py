@@ -12,8 +12,8 @@ from parity import ports
 SOURCES, WIDTH, LENGTH, HEADS, FEATURES = 2, 3, 70, 2, 4
 ROWS = SOURCES * WIDTH
 
-#: Those whose caches are moved in place; Keras' are new tensors each time.
-NAMES = [name for name in ("numpy", "torch", "jax")
+#: Those that are here.
+NAMES = [name for name in ("numpy", "torch", "keras", "jax")
          if name == "numpy" or not ports.absent(name)]
 
 
@@ -50,13 +50,17 @@ class Cache:
             if self.name == "jax":
                 self.kept[i] = self.kept[i].at[:, place].set(
                     one.reshape(-1, FEATURES))
+            elif self.name == "keras":
+                self.kept[i] = self.module.write(
+                    self.kept[i], place,
+                    self.engine.to_native(one[None], "cpu"))
             else:
                 self.kept[i][:, :, place] = self.engine.to_native(one, "cpu")
 
     def reorder(self, parents, written):
         """Have rows continue others."""
-        parents = self.engine.to_native(parents, "cpu")
-        if self.name == "jax":
+        parents = self.engine.to_native(parents.astype(np.int32), "cpu")
+        if self.name in ("keras", "jax"):
             (self.kept,), self.writers = self.module.reorder(
                 [tuple(self.kept)], self.writers, parents, written)
             self.kept = list(self.kept)
@@ -94,7 +98,7 @@ def test_it_is_as_if_all_were_moved(name, way):
 
 
 @pytest.mark.parametrize("name", ["numpy", "torch"])
-def test_what_all_have_of_one_ancestor_stays(name, monkeypatch):
+def test_what_all_have_of_one_ancestor_stays(name):
     """From the second time on that all continue it, one place moves."""
     if name not in NAMES:
         pytest.skip("not checked: torch is not installed")

@@ -387,7 +387,34 @@ def of_one_layer_behind_64(monkeypatch):
             cache[:1] if written > 64 else cache, writers, parents, written))
 
 
+def no_keys_kept(cache, monkeypatch):
+    """A cache that has no keys whenever it has more room."""
+    real = cache.grown
+    monkeypatch.setattr(cache, "grown", lambda kept, length: [
+        (0 * key, value) for key, value in real(kept, length)])
+
+
+def no_keys_kept_by_keras(monkeypatch):
+    from impl_keras.fast import cache
+    no_keys_kept(cache, monkeypatch)
+
+
+def no_keys_kept_by_jax(monkeypatch):
+    import jax
+
+    from impl_jax.fast import cache, search
+    no_keys_kept(cache, monkeypatch)
+    monkeypatch.setattr(  # what was compiled before would be found
+        search, "_compiled", lambda function, options: jax.jit(
+            lambda *given: function(*given), static_argnums=(0, 4)))
+
+
 @pytest.mark.parametrize("name, bend, question", [
+    ("keras", no_keys_kept_by_keras, "long beams"),
+    ("keras", no_keys_kept_by_keras, "far searches"),
+    ("jax", no_keys_kept_by_jax, "far searches"),
+    pytest.param("jax", no_keys_kept_by_jax, "long beams",
+                 marks=pytest.mark.long(8)),
     ("numpy", of_biases_all_or_none, "varied searches"),
     ("torch", without_the_head, "varied searches"),
     ("torch", of_one_layer_behind_64, "long beams"),
@@ -419,7 +446,8 @@ def test_a_branch_of_a_fast_form_is_asked(name, bend, question, monkeypatch):
 @pytest.mark.parametrize("name, module, number", [
     ("torch", "loss", "MOST"), ("jax", "blocks", "CORES"),
     ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS"),
-    ("numpy", "cache", "MANY")])
+    ("numpy", "cache", "MANY"), ("keras", "cache", "ROOM"),
+    ("jax", "cache", "ROOM")])
 def test_a_number_that_is_lowered_is_there(name, module, number):
     """Under another name it would stay, and its branch not be asked."""
     usable(name)
