@@ -244,11 +244,14 @@ class Values(Shipped):
         masks, losses, answers = {}, {}, self.answers
         logits = self.dates.steps["numpy"]["output"]
         for column, engine in self.engines.items():
-            masks[column] = engine.masks(batch.source, batch.target, pad)
+            masks[column] = engine.masks(batch.source, batch.target, pad) | {
+                "causal_mask": causal_mask(engine, batch.target.shape[1])}
             losses[column] = engine.loss(logits, labels, pad, *smoothing)
         return {
             ("masks", "padding_mask"): [
                 of_all("source_mask", masks, "source_mask")],
+            ("masks", "causal_mask"): [
+                of_all("causal_mask", masks, "causal_mask")],
             ("masks", "decoder_mask"): [
                 of_all("target_mask", masks, "target_mask")],
             ("loss", "cross_entropy"): [of_all(
@@ -296,6 +299,13 @@ class Values(Shipped):
             ("AdamW", "decayed"): "decayed"}
         return {key: of_all(MOVED, arrays, name) for key, name
                 in names.items()}
+
+
+def causal_mask(engine, length):
+    """A port's causal mask, bool [1 1 T T]; no result of its own engine."""
+    mask = importlib.import_module(f"{engine.__package__}.masks").causal_mask(
+        length)
+    return mask if engine.NAME == "numpy" else engine.to_numpy(mask)
 
 
 def updated(engine, weight, zero, first, second):

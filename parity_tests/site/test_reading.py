@@ -106,6 +106,13 @@ def test_every_step_has_a_row_with_a_value_and_an_error(site, found):
     assert count == sum(not step.backward for step in steps) > 40
 
 
+@pytest.mark.parametrize("name", [
+    "padding_mask", "causal_mask", "decoder_mask"])
+def test_a_mask_has_a_value_and_an_error(found, name):
+    seen, = found.functions["masks", name]
+    assert seen.differences["torch"].verdict == "match"
+
+
 def test_a_lesson_is_run_for_its_page(site):
     folder, sizes = site
     text = (folder / "lesson-03-one-head.html").read_text(encoding="utf-8")
