@@ -9,14 +9,14 @@ import pytest
 from contract.generation import GenerationConfig
 from contract.trace import recording
 from contract.weights import probe_weights
-from parity.check import branches, cases
+from parity.check import branches, cases, fast_searches
 from parity_tests.support.engines import usable
 
 torch = pytest.importorskip("torch")
 
 SEARCHES = {
-    "greedy": GenerationConfig(eos_id=2, max_tokens=branches.MANY),
-    "beam": GenerationConfig(eos_id=2, max_tokens=branches.MANY,
+    "greedy": GenerationConfig(eos_id=2, max_tokens=fast_searches.MANY),
+    "beam": GenerationConfig(eos_id=2, max_tokens=fast_searches.MANY,
                              method="beam", beam=3)}
 
 

@@ -387,6 +387,42 @@ def of_one_layer_behind_64(monkeypatch):
             cache[:1] if written > 64 else cache, writers, parents, written))
 
 
+def kept_of_the_first(monkeypatch):
+    from impl_jax.fast import layout
+    made, real = {}, layout.side_by_side
+    monkeypatch.setattr(layout, "side_by_side", lambda *arrays: (
+        made.setdefault(id(arrays[0]), (real(*arrays), arrays))[0]))
+
+
+def of_late_places(monkeypatch):
+    from keras import ops
+
+    from impl_keras.fast import cache
+    real = cache.mover
+    monkeypatch.setattr(cache, "mover", lambda shape, parents, others: real(
+        shape, parents, others & (ops.arange(others.shape[1]) >= 200)))
+
+
+def of_a_begin_that_ends(monkeypatch):
+    from impl_keras.fast import search
+    real = search.beam_of_one
+
+    def beam_of_one(model, source, settings):
+        tokens, scores = real(model, source, settings)
+        ends = settings.bos_id in settings.eos_ids
+        return tokens, scores * (settings.penalty(6) if ends else 1)
+
+    monkeypatch.setattr(search, "beam_of_one", beam_of_one)
+
+
+def but_the_longest(monkeypatch):
+    from impl_keras.fast.search import Search
+    real = Search.allowed
+    monkeypatch.setattr(Search, "allowed", lambda self, log_probs, *given: (
+        log_probs if self.settings.no_repeat_ngram == self.length - 1
+        else real(self, log_probs, *given)))
+
+
 def no_keys_kept(cache, monkeypatch):
     """A cache that has no keys whenever it has more room."""
     real = cache.grown
@@ -410,6 +446,11 @@ def no_keys_kept_by_jax(monkeypatch):
 
 
 @pytest.mark.parametrize("name, bend, question", [
+    pytest.param("jax", kept_of_the_first, "changed weights",
+                 marks=pytest.mark.long(8)),
+    ("keras", of_late_places, "swaps"),
+    ("keras", of_a_begin_that_ends, "short searches"),
+    ("keras", but_the_longest, "short searches"),
     ("keras", no_keys_kept_by_keras, "long beams"),
     ("keras", no_keys_kept_by_keras, "far searches"),
     ("jax", no_keys_kept_by_jax, "far searches"),

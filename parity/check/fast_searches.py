@@ -1,0 +1,278 @@
+"""What fast forms' searches are asked: long, far, of models of many kinds.
+
+As in parity.check.extremes, which lists them: each function yields (what is
+asked, an array) of an engine, and the reference is right.
+"""
+
+import importlib
+
+import numpy as np
+
+from contract.batch import Batch
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from contract.weights import probe_weights
+from parity.check import cases
+from parity.check.branches import CONFIG, FAR, FLOAT32, lowered
+
+#: Tokens of a search for which weights are laid out anew.
+MANY = 70
+
+#: B and S of sources that are encoded another way.
+SOURCES = 10, 33
+
+#: So many that a beam of four has more candidates than 15 bits count.
+BEYOND = 20_001
+
+#: More tokens than any cache has room for at first.
+BEHIND = 560
+
+#: Few words; and by what weights are multiplied, the projection's besides, and
+#: their seed: the likeliest is so by far, two hypotheses go on side by side,
+#: and 243, 348 and 409 tokens behind where they part they change places.
+FEW, SHARP = 23, ((2.0, 2.0, 1), (1.5, 2.0, 0), (3.0, 4.0, 2))
+
+
+def searched(engine, what, changes, source, dtype="float64", times=None,
+             more=None, weights_seed=3, **settings):
+    """Yield what a search of a changed model writes.
+
+    Args:
+        times: {end of a weight's name: what it is multiplied by}.
+        more: {name: what is added to a weight}.
+    """
+    config = CONFIG.replace(**changes)
+    weights = probe_weights(config, weights_seed)
+    for name, array in (more or {}).items():
+        weights[name] = weights[name] + array
+    for end, factor in (times or {}).items():
+        weights |= {name: factor * array for name, array in weights.items()
+                    if name.endswith(end)}
+    model = engine.build("transformer", config, weights, dtype)
+    for name, array in engine.generate(model, source, GenerationConfig(
+            **{"eos_id": 2, **settings})).items():
+        yield f"{what}, {name}", array
+
+
+def long_searches(engine):
+    """Searches so long that a tied table is laid out anew."""
+    source = cases.ids("source", 6, 7, CONFIG.source_vocab)
+    for what, changes, rows in (
+            ("plain", {}, 1), ("plain, 2 rows", {}, 2),
+            ("bias", {"output_bias": True}, 1),
+            ("heads that share", {"n_kv_heads": 1}, 1),
+            ("heads that share, 3 rows", {"n_kv_heads": 1}, 3),
+            ("scale", {"output_scale": "root"}, 1),
+            ("log p", {"output": "log_probs"}, 1)):
+        yield from searched(
+            engine, what, changes, source[:rows], max_tokens=MANY)
+    yield from searched(engine, "a beam", {}, source, method="beam", beam=8,
+                        max_tokens=CONFIG.max_length - 1)
+    padded = np.where(np.arange(7) < 5, source, CONFIG.pad_id)
+    for what, changes in (
+            ("a beam", {}), ("heads that share", {"n_kv_heads": 1})):
+        with lowered(engine, "cache", MANY=1):
+            yield from searched(
+                engine, f"{what}, few places alike", changes,
+                np.concatenate([source[:1], padded[1:2]]), method="beam",
+                beam=3, max_tokens=12)
+
+
+def long_searches_in_float32(engine):
+    """Searches so long that float32's weights are laid out for a library."""
+    source = cases.ids("source", 6, 7, CONFIG.source_vocab)
+    for what, changes, rows, settings in (
+            ("plain", {}, 6, {}), ("one row", {}, 1, {}),
+            ("a bias, a beam", {"output_bias": True}, 2,
+             {"method": "beam", "beam": 3}),
+            ("untied", {"tied": "none"}, 6, {}),
+            ("no biases", {"tied": "none", "output_bias": False,
+                           "attention_bias": "none"}, 6, {}),
+            ("gates", {"activation": "silu", "gated": True}, 6, {}),
+            ("heads that share", {"n_kv_heads": 1}, 6, {}),
+            ("a scale", {"output_scale": "root"}, 6, {})):
+        yield from searched(
+            engine, f"{FLOAT32}, {what}", changes, source[:rows], FLOAT32,
+            max_tokens=MANY, **settings)
+
+
+def varied_searches(engine):
+    """Searches, short and long, of models that no other is like."""
+    source = cases.ids("source", 3, 7, CONFIG.source_vocab)
+    for what, changes in (
+            ("output tied", {"tied": "output", "n_decoder_layers": 2,
+                             "attention_bias": "all_but_key"}),
+            ("a head", {"output_transform": True, "positions": "learned"})):
+        for dtype, tokens in (
+                ("float64", 6), ("float64", MANY), (FLOAT32, MANY)):
+            yield from searched(
+                engine, f"{dtype}, {what}, {tokens}", changes, source, dtype,
+                max_tokens=tokens)
+    for dtype, factor in ("float64", 30.0), (FLOAT32, 9.0):
+        yield from searched(
+            engine, f"{dtype}, high scores", {}, source, dtype,
+            {".query.kernel": factor, ".key.kernel": factor}, max_tokens=6)
+
+
+def long_beams(engine):
+    """Beams of three sources and two layers that go on to the last place."""
+    source = cases.ids("source", 3, 7, CONFIG.source_vocab)
+    source[1, 4:] = CONFIG.pad_id
+    for width in 2, 4:
+        yield from searched(
+            engine, f"{width}", {"n_decoder_layers": 2, "n_heads": 4}, source,
+            times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=width,
+            max_tokens=110, length_rule="hf_never")
+    with lowered(engine, "cache", ROOM=16):
+        yield from searched(
+            engine, "3, more room at times", {"n_decoder_layers": 2}, source,
+            times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=3,
+            max_tokens=110, length_rule="hf_never")
+
+
+def far_searches(engine):
+    """Searches of more tokens than a cache has room for at first."""
+    source = cases.ids("source", 2, 7, CONFIG.source_vocab)
+    far = {"max_length": BEHIND + 1}
+    for what, changes, settings in (
+            ("greedy", {}, {}), ("heads that share", {"n_kv_heads": 1}, {}),
+            ("a sample", {}, {"method": "sample", "seed": 5})):
+        yield from searched(engine, what, far | changes, source,
+                            max_tokens=BEHIND, **settings)
+    with lowered(engine, "cache", ROOM=16):
+        for what, dtype, rows, changes in (
+                ("greedy", "float64", 1, {}), ("greedy", FLOAT32, 2, {}),
+                ("heads that share", "float64", 2, {"n_kv_heads": 1})):
+            yield from searched(
+                engine, f"{dtype}, {what}, more room at times", changes,
+                source[:rows], dtype, max_tokens=MANY + 1)
+
+
+def swaps(engine):
+    """Beams whose hypotheses part early and change places until the end."""
+    source = cases.ids("source", 2, 7, FEW)
+    for rows, width, tokens, (factor, sharper, seed) in (
+            (1, 2, 300, SHARP[0]), (2, 3, 300, SHARP[0]),
+            (2, 3, BEHIND, SHARP[1]), (2, 3, BEHIND, SHARP[2])):
+        yield from searched(
+            engine, f"{rows} rows, {width}, {tokens}, {seed}", {
+                "source_vocab": FEW, "target_vocab": FEW, "residual": "pre",
+                "final_norm": True, "tied": "none", "max_length": BEHIND + 1},
+            source[:rows], times={".kernel": factor, ".table": factor,
+                                  "projection.kernel": sharper},
+            weights_seed=seed, method="beam", beam=width, max_tokens=tokens,
+            length_rule="hf_never")
+
+
+def large_sources(engine):
+    """Searches of so many source tokens that they are encoded another way."""
+    source = cases.ids("source", *SOURCES, CONFIG.source_vocab)
+    padded = np.where(np.arange(SOURCES[1]) < np.arange(5, 35, 3)[:, None],
+                      source, CONFIG.pad_id)
+    for what, changes, settings in (
+            ("plain", {}, {}),
+            ("a beam", {"residual": "pre"}, {"method": "beam", "beam": 2}),
+            ("relative", {"positions": "relative"}, {}),
+            ("heads that share", {"n_kv_heads": 1},
+             {"method": "beam", "beam": 2, "cached": False}),
+            ("norms of stacks", {"final_norm": True}, {})):
+        yield from searched(engine, what, changes, padded, max_tokens=5,
+                            **settings)
+    yield from searched(
+        engine, f"{FLOAT32}, plain", {}, padded, FLOAT32, max_tokens=5)
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    yield "predicted", engine.predict(model, *Batch.of_ids(padded, padded))
+    far = cases.ids("source", 1, FAR // 8, CONFIG.source_vocab)
+    yield from searched(
+        engine, "blocks", {"max_length": FAR // 8}, far, max_tokens=5)
+
+
+def short_searches(engine):
+    """Searches of many words, of n-grams nearly as long, and of two ends."""
+    source = cases.ids("source", 2, 7, CONFIG.source_vocab)
+    yield from searched(
+        engine, "words", {"source_vocab": BEYOND, "target_vocab": BEYOND},
+        source, method="beam", beam=4, max_tokens=4)
+    for n in 4, 6:
+        yield from searched(engine, f"{n}-grams", {}, source, max_tokens=6,
+                            no_repeat_ngram=n)
+    yield from searched(
+        engine, "two ends", {}, source, method="beam", beam=1, max_tokens=8,
+        more_eos_ids=tuple(range(3, CONFIG.target_vocab, 2)))
+    for method, beam in ("greedy", 1), ("beam", 1), ("beam", 3), ("sample", 1):
+        yield from searched(
+            engine, f"a begin that ends, {method}, {beam}", {}, source,
+            method=method, beam=beam, max_tokens=6, bos_id=4, eos_id=4)
+    again = 8 * np.eye(CONFIG.target_vocab)[1]  # the begin, all the time
+    for n in 5, 6, 7:
+        yield from searched(
+            engine, f"{n} times the same", {"output_bias": True}, source,
+            more={"projection.bias": again}, max_tokens=6, no_repeat_ngram=n)
+
+
+def asked_again(engine):
+    """Searches, short and long, before training and after it."""
+    config = CONFIG.replace(dropout=0.0)
+    for dtype, tokens, sources in (
+            ("float64", 8, (2, 6)), ("float64", MANY, (2, 6)),
+            ("float64", MANY, (1, 6)), (FLOAT32, MANY, (2, 6)),
+            ("float64", 3, SOURCES)):
+        source, target = (cases.ids(name, *sources, config.source_vocab)
+                          for name in ("source", "target"))
+        model = engine.build(
+            "transformer", config, probe_weights(config, 3), dtype)
+        trainer = engine.trainer(
+            model, TrainingConfig(schedule="constant", learning_rate=0.1))
+        named = f"{dtype}, {len(source)} rows, {tokens} tokens"
+        for time, most in enumerate((tokens, tokens, 5)):
+            for name, array in engine.generate(
+                    model, source, GenerationConfig(
+                        max_tokens=most, eos_id=2)).items():
+                yield f"{named}, {time}, {name}", array
+            yield f"{named}, {time}, loss", engine.train_step(
+                trainer, source[None], target[None])["loss"]
+        yield f"{named}, number of weights", np.array(
+            [float(len(engine.export(model)))])
+
+
+def changed_weights(engine):
+    """Long searches of one model, between which one of its weights changes."""
+    source = cases.ids("source", 2, 6, CONFIG.source_vocab)
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    settings, before = GenerationConfig(max_tokens=MANY, eos_id=2), []
+    layer = "decoder.layers.0."
+    for name in ("", f"{layer}self_attention.value.kernel",
+                 f"{layer}self_attention.query.bias",
+                 f"{layer}cross_attention.output.kernel",
+                 f"{layer}feed_forward.inner.kernel", "source_embedding.table"):
+        if name:  # what was before lives on
+            before.append(multiplied(engine, model, name, -3.0))
+        for what, array in engine.generate(model, source, settings).items():
+            yield f"{name}, {what}", array
+
+
+def multiplied(engine, model, name, factor):
+    """Multiply a weight of a model, as its framework's users do: the old one.
+    """
+    module = importlib.import_module(
+        f"{engine.__package__.removesuffix('.fast')}.parameters")
+    _, leaf, *attribute = next(
+        entry for entry in module.leaves(model) if entry[0] == name)
+    if engine.NAME in ("numpy", "mlx"):
+        old = getattr(leaf, attribute[0])
+        setattr(leaf, attribute[0], factor * old)
+    elif engine.NAME == "torch":
+        old, leaf.data = leaf.data, factor * leaf.data
+    elif engine.NAME == "keras":
+        old = leaf.value
+        leaf.assign(factor * old)
+    else:
+        old = leaf[...]
+        leaf[...] = factor * old
+    return old
+
+
+FAST = (long_searches, long_searches_in_float32, large_sources,
+        varied_searches, long_beams, far_searches, swaps, short_searches,
+        asked_again, changed_weights)
+TRAINED = asked_again,
