@@ -53,10 +53,9 @@ def memory_pairs(model, memory):
             for layer in model.decoder.layers]
 
 
-def new_cache(model, memory, rows, length):
-    """Room for ``length`` tokens of so many rows, in the memory's dtype."""
-    length += -length % _BLOCK
-    shape = (rows * model.config.kv_heads, length, model.config.d_k)
+def new_cache(model, memory, rows):
+    """A cache of so many rows, in the memory's dtype, without room yet."""
+    shape = (rows * model.config.kv_heads, 0, model.config.d_k)
     return [(jnp.zeros(shape, memory.dtype), jnp.zeros(shape, memory.dtype))
             for _ in model.decoder.layers]
 
@@ -89,7 +88,7 @@ def write_all(length, goes_on, write, state, cache):
         state, cache = carried
         return write(*state, cache)
 
-    for room in rooms(length):
+    for room in rooms(length) if cache else [length]:
         state, cache = jax.lax.while_loop(
             lambda carried, room=room: (
                 (carried[0][0] < room) & goes_on(*carried[0])),

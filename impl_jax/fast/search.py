@@ -83,7 +83,7 @@ class Search(search.Beam):
         self.kept = self.writers = None
         if settings.cached:
             self.kept = new_cache(
-                model, memory, len(memory) * settings.width, 0)
+                model, memory, len(memory) * settings.width)
             self.writers = new_writers(
                 len(memory) * settings.width, self.length)
         else:

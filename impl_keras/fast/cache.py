@@ -1,8 +1,8 @@
 """Cached keys and values, the memory's too.
 
 The memory's are computed once, and the hypotheses of a source share them.
-Self-attention's are in tensors of the full length, which a compiled loop
-carries and writes in place.
+Self-attention's are in tensors that have room for more tokens, which a compiled
+loop carries and writes in place.
 """
 
 import functools
@@ -60,9 +60,9 @@ def memory_pairs(model, memory):
             for layer in model.decoder.layers]
 
 
-def new_cache(model, memory, rows, length):
-    """Room for ``length`` tokens of so many rows, in the memory's dtype."""
-    shape = (rows, model.config.kv_heads, length, model.config.d_k)
+def new_cache(model, memory, rows):
+    """A cache of so many rows, in the memory's dtype, without room yet."""
+    shape = (rows, model.config.kv_heads, 0, model.config.d_k)
     return [(room(shape, memory.dtype), room(shape, memory.dtype))
             for _ in model.decoder.layers]
 
@@ -119,7 +119,7 @@ def write_all(length, goes_on, write, state, cache):
     def going_on(room, state, cache):
         return (state[0] < room) & goes_on(*state)
 
-    for room in rooms(length):
+    for room in rooms(length) if cache else [length]:
         state, cache = ops.while_loop(
             functools.partial(going_on, room),
             lambda state, cache: write(*state, cache),

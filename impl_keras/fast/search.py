@@ -132,7 +132,7 @@ class Search(search.Search):
         rows = self.rows * settings.width
         self.kept, self.writers = [], new_writers(rows, self.length)
         if settings.cached:
-            self.kept = new_cache(model, memory, rows, 0)
+            self.kept = new_cache(model, memory, rows)
         else:
             self.memory, self.source_mask = (
                 ops.repeat(array, settings.width, axis=0)
