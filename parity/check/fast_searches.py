@@ -252,8 +252,7 @@ def changed_weights(engine):
 
 
 def multiplied(engine, model, name, factor):
-    """Multiply a weight of a model, as its framework's users do: the old one.
-    """
+    """Multiply a weight of a model, as its users do; returns the old one."""
     module = importlib.import_module(
         f"{engine.__package__.removesuffix('.fast')}.parameters")
     _, leaf, *attribute = next(
