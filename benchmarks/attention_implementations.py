@@ -58,14 +58,14 @@ def config():
 batch = config
 
 
-def _ready(attend, native, to_numpy, product, versions):
+def _ready(attend, native, to_numpy, product, versions, **pool):
     """Of attend(query, key, value, causal), which waits for its end."""
     def choose(case):
         inputs = list(map(native, operands(case)))
         causal, rows = CASES[case].causal, judged(CASES[case].tokens)
         return Ready(lambda: attend(*inputs, causal),
                      lambda y: to_numpy(y)[:, :, rows], product, versions,
-                     choose=choose)
+                     choose=choose, **pool)
 
     return choose(next(iter(CASES)))
 
@@ -130,7 +130,7 @@ def keras(config, weights, batch, threads):
 
     return _ready(compiled, tf.constant, engine.to_numpy,
                   functools.partial(products.tensorflow, True),
-                  engine.versions())
+                  engine.versions(), pool=products.tensorflow_pool)
 
 
 def jax(config, weights, batch, threads):

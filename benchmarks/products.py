@@ -16,6 +16,8 @@ class Ready:
         checks: the results of how many first runs are held against the truth.
         choose: what makes another case of it ready, where it has several.
         note: how it runs, if not as its title says.
+        pool: of a library that keeps what is freed, the bytes that are in use
+            and the most since it was last asked; else None.
     """
 
     run: typing.Callable
@@ -25,6 +27,7 @@ class Ready:
     checks: int = 1
     choose: typing.Callable | None = None
     note: str = ""
+    pool: typing.Callable = lambda: None
 
 
 class Timed(typing.NamedTuple):
@@ -68,6 +71,21 @@ def tensorflow(xla, a, b):
     a, b = tf.constant(a), tf.constant(b)
     multiply = tf.function(tf.matmul, jit_compile=xla)
     return lambda: multiply(a, b)
+
+
+def tensorflow_pool():
+    """What TensorFlow's own memory holds: (in use, the most since last asked).
+
+    None where it has none: only with oneDNN does it keep what is freed.
+    """
+    import tensorflow as tf
+    memory = tf.config.experimental
+    try:
+        info = memory.get_memory_info("CPU:0")
+    except ValueError:
+        return None
+    memory.reset_memory_stats("CPU:0")
+    return info["current"], info["peak"]
 
 
 def jax(a, b):

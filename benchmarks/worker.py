@@ -172,9 +172,10 @@ class Far:
         self.ready.run()  # what is compiled does not count
         give_back()
         forget_peak()
-        before = memory("VmRSS")
+        before, pool = memory("VmRSS"), self.ready.pool()
         self.ready.run()
-        return before and max(memory("VmHWM") - before, 0)
+        within = self.ready.pool()[1] - pool[0] if pool else 0
+        return before and max(memory("VmHWM") - before, 0) + within
 
     def profile(self):
         """Where the time of a run goes; see benchmarks/profiles.py."""

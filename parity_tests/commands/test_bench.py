@@ -1,6 +1,7 @@
 """``parity bench``: a tiny run of it, and what it refuses."""
 
 import json
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -85,6 +86,42 @@ def test_where_time_goes_is_told():
     assert len(many) == 1 + profiles.MOST
     assert sum(seconds for _, seconds, _ in many) == 2 * 99
     assert "told nothing" in str(profiles.rows_of([]))
+
+
+def test_what_a_library_keeps_is_asked_of_itself(monkeypatch):
+    """Pages that it keeps for the next run are no memory that a run takes."""
+    from benchmarks import worker
+    from benchmarks.products import Ready
+    asked = iter([(40, 900), (70, 100)])
+    held = {"VmRSS": 1000, "VmHWM": 1005}
+    monkeypatch.setattr(worker, "memory", held.get)
+    far = worker.Far.__new__(worker.Far)
+    far.ready = Ready(lambda: None, None, None, {}, pool=lambda: next(asked))
+    assert far.held() == 5 + 100 - 40
+    far.ready = Ready(lambda: None, None, None, {})
+    assert far.held() == 5
+
+
+@pytest.mark.skipif(bool(ports.absent("keras")), reason="not checked: Keras")
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"),
+                    reason="the system does not say what a process holds")
+@pytest.mark.parametrize("onednn", ["0", "1"])
+def test_the_memory_of_tensorflow_is_known(onednn):
+    """With oneDNN it keeps what is freed, without it does not."""
+    code = """
+import tensorflow as tf
+from benchmarks import worker
+from benchmarks.products import Ready, tensorflow_pool
+far = worker.Far.__new__(worker.Far)
+x = tf.ones((1024, 4096))
+far.ready = Ready(lambda: x + 1.0, None, None, {}, pool=tensorflow_pool)
+print(*(far.held() for _ in range(3)))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True,
+        env=os.environ | {"TF_ENABLE_ONEDNN_OPTS": onednn}, check=True)
+    for held in map(int, answer.stdout.split()):
+        assert held == pytest.approx(2**24, rel=0.1)
 
 
 def test_operations_of_a_trace():
