@@ -130,6 +130,22 @@ def long_beams(engine):
             max_tokens=110, length_rule="hf_never")
 
 
+def searches_of_few_rows(engine):
+    """Searches whose products are made in strips, on any processor."""
+    source = cases.ids("source", 5, 7, CONFIG.source_vocab)
+    strips = {"takes_small": lambda: True, "STRIPS": (5, 3), "SMALL": 400}
+    for what, changes, rows, settings in (
+            ("gated, a bias, heads that share",
+             {"gated": True, "output_bias": True, "n_kv_heads": 1}, 5, {}),
+            ("few biases, not tied",
+             {"attention_bias": "all_but_key", "feed_forward_bias": False,
+              "tied": "none"}, 2, {}),
+            ("a beam", {}, 3, {"method": "beam", "beam": 3})):
+        with lowered(engine, "layout", **strips):
+            yield from searched(engine, f"few rows, {what}", changes,
+                                source[:rows], max_tokens=40, **settings)
+
+
 def far_searches(engine):
     """Searches of more tokens than a cache has room for at first."""
     source = cases.ids("source", 2, 7, CONFIG.source_vocab)
@@ -272,6 +288,6 @@ def multiplied(engine, model, name, factor):
 
 
 FAST = (long_searches, long_searches_in_float32, large_sources,
-        varied_searches, long_beams, far_searches, swaps, short_searches,
-        asked_again, changed_weights)
+        varied_searches, long_beams, searches_of_few_rows, far_searches,
+        swaps, short_searches, asked_again, changed_weights)
 TRAINED = asked_again,

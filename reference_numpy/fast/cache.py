@@ -4,8 +4,7 @@ The memory never changes, so its keys and values are computed once for a whole
 search, and the hypotheses of a source share them. Self-attention's are in
 arrays of the full length, of which only the written part is read or moved, and
 the places that all hypotheses of a source have from one ancestor are read once;
-its query, key and value are one product, since a token is mostly the reading of
-weights, and long rows of them are read sooner.
+its query, key and value are one product.
 """
 
 import typing
@@ -13,7 +12,7 @@ import typing
 import numpy as np
 
 from reference_numpy.attention import shared
-
+from reference_numpy.fast.layout import joined
 
 #: So many places that the rows of a source have alike are read once.
 MANY = 32
@@ -23,13 +22,12 @@ class Kept(typing.NamedTuple):
     """What a search keeps of a layer.
 
     Attributes:
-        kernel, bias: self-attention's three maps as one, [D H·K + 2 G·K].
+        joined: self-attention's three maps as one, [D] to [H·K + 2 G·K].
         key, value: self-attention's, of which a part is written: [R G N K].
         memory: cross-attention's key and value, [B G S K] each.
     """
 
-    kernel: np.ndarray
-    bias: np.ndarray | float
+    joined: typing.Callable
     key: np.ndarray
     value: np.ndarray
     memory: tuple
@@ -50,14 +48,6 @@ def keys_and_values(attention, x):
     """An attention's key and value of x [R S D]: [R G S K] each."""
     return (attention.split(attention.key(x)),
             attention.split(attention.value(x)))
-
-
-def together(*maps):
-    """The kernels of some linear maps of one input side by side; the biases."""
-    biases = [getattr(each, "bias", np.zeros_like(each.kernel[0]))
-              for each in maps]
-    return (np.concatenate([each.kernel for each in maps], axis=-1),
-            np.concatenate(biases))
 
 
 def product(x, y):
@@ -104,9 +94,7 @@ def attend(attention, query, pieces, mask):
 def new_cache(model, memory, rows, length):
     """Room for ``length`` tokens of so many rows of memory [B S D], a layer."""
     shape = (rows, model.config.kv_heads, length, model.config.d_k)
-    return [Kept(*together(layer.self_attention.query,
-                           layer.self_attention.key,
-                           layer.self_attention.value),
+    return [Kept(joined(layer.self_attention, rows, length),
                  np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype),
                  keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]
@@ -127,9 +115,7 @@ def decode_one(model, token, position, cache, alike, source_mask):
     for layer, kept in zip(model.decoder.layers, cache):
         y, _ = layer.self_attention_residual.before(x)
         attention, groups = layer.self_attention, kept.key.shape[1]
-        y = y[:, 0] @ kept.kernel
-        y += kept.bias
-        heads = attention.split(y[:, None])  # of queries, keys and values
+        heads = attention.split(kept.joined(y))  # queries, keys and values
         kept.key[:, :, position] = heads[:, -2 * groups:-groups, 0]
         kept.value[:, :, position] = heads[:, -groups:, 0]
         y = attend(attention, heads[:, :-2 * groups],

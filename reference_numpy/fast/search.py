@@ -10,7 +10,7 @@ import numpy as np
 from reference_numpy import sample, search
 from reference_numpy.fast.cache import (
     decode_one, new_cache, new_writers, reorder, same_places)
-from reference_numpy.fast.projection import LONG, turned
+from reference_numpy.fast.layout import laid_out
 
 
 class Search(search.Search):
@@ -22,8 +22,8 @@ class Search(search.Search):
     """
 
     def __init__(self, model, source, settings, rows):
-        if model.config.output_tied and settings.max_tokens >= LONG:
-            model = turned(model)
+        count = len(source) * settings.width if settings.cached else 1
+        model = laid_out(model, count, settings.max_tokens)
         super().__init__(model, source, settings.replace(cached=False), rows)
         self.kept, self.written = None, 0
         if settings.cached:  # a source's hypotheses stand side by side

@@ -359,10 +359,53 @@ def of_one_place_more(monkeypatch):
 
 def of_biases_all_or_none(monkeypatch):
     from reference_numpy.fast import cache
-    real = cache.together
-    monkeypatch.setattr(cache, "together", lambda *maps: (
-        lambda kernel, biases: (kernel, biases * all(
-            hasattr(each, "bias") for each in maps)))(*real(*maps)))
+    real = cache.joined
+
+    def joined(attention, *given):
+        own = real(attention, *given)
+        own.bias = own.bias * all(hasattr(each, "bias") for each in (
+            attention.query, attention.key, attention.value))
+        return own
+
+    monkeypatch.setattr(cache, "joined", joined)
+
+
+def of_whole_strips(monkeypatch):
+    from reference_numpy.fast.layout import Strips
+    real = Strips.__call__
+
+    def call(self, x):
+        y, whole = real(self, x), self.outputs - self.rest.shape[1]
+        if whole > 30:  # the table's
+            y[..., whole:] = y[..., :1]
+        return y
+
+    monkeypatch.setattr(Strips, "__call__", call)
+
+
+def of_the_strip_before(monkeypatch):
+    from reference_numpy.fast.layout import Strips
+    real = Strips.__init__
+
+    def strips(self, weight, bias, size):
+        real(self, weight, bias, size)
+        if size < 5:
+            self.strips = self.strips[::-1]
+
+    monkeypatch.setattr(Strips, "__init__", strips)
+
+
+def of_a_gate_left(monkeypatch):
+    from reference_numpy.fast import layout
+    real = layout.rearranged
+
+    def rearranged(layer, rows):
+        own = real(layer, rows)
+        if isinstance(getattr(own.feed_forward, "gate", 0), layout.Strips):
+            own.feed_forward.gate = own.feed_forward.inner
+        return own
+
+    monkeypatch.setattr(layout, "rearranged", rearranged)
 
 
 def without_the_head(monkeypatch):
@@ -458,6 +501,9 @@ def no_keys_kept_by_jax(monkeypatch):
     ("torch", without_the_head, "varied searches"),
     ("torch", of_one_layer_behind_64, "long beams"),
     ("numpy", of_one_place_more, "long searches"),
+    ("numpy", of_whole_strips, "searches of few rows"),
+    ("numpy", of_the_strip_before, "searches of few rows"),
+    ("numpy", of_a_gate_left, "searches of few rows"),
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", packed_once_for_all, "asked again"),
@@ -485,7 +531,8 @@ def test_a_branch_of_a_fast_form_is_asked(name, bend, question, monkeypatch):
 @pytest.mark.parametrize("name, module, number", [
     ("torch", "loss", "MOST"), ("jax", "blocks", "CORES"),
     ("keras", "blocks", "CORES"), ("numpy", "blocks", "THREADS"),
-    ("numpy", "cache", "MANY"), ("keras", "cache", "ROOM"),
+    ("numpy", "cache", "MANY"), ("numpy", "layout", "SMALL"),
+    ("keras", "cache", "ROOM"),
     ("jax", "cache", "ROOM")])
 def test_a_number_that_is_lowered_is_there(name, module, number):
     """Under another name it would stay, and its branch not be asked."""
