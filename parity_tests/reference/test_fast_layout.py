@@ -44,3 +44,22 @@ def test_what_lays_out_leaves_the_model(wide, monkeypatch):
     assert [type(each) for _, each in modules(model)] == kinds
     taken = own.decoder.layers[0].feed_forward.inner
     assert isinstance(taken, layout.Strips) == wide
+
+
+@pytest.mark.parametrize("threads, limit, library, found, takes", [
+    (1, None, "scipy-openblas", ["X86_V3", "X86_V4"], True),
+    (2, "1", "scipy-openblas", ["X86_V4"], True),
+    (2, None, "scipy-openblas", ["X86_V4"], False),
+    (1, None, "scipy-openblas", ["X86_V3"], False),
+    (1, None, "accelerate", ["X86_V4"], False)])
+def test_whether_small_products_pay(threads, limit, library, found, takes,
+                                    monkeypatch):
+    monkeypatch.setattr(layout, "THREADS", threads)
+    for name in "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS":
+        monkeypatch.delenv(name, raising=False)
+    if limit:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    monkeypatch.setattr(np, "show_config", lambda mode: {
+        "SIMD Extensions": {"baseline": ["X86_V2"], "found": found},
+        "Build Dependencies": {"blas": {"name": library}}})
+    assert layout.takes_small.__wrapped__() == takes

@@ -94,7 +94,7 @@ def attend(attention, query, pieces, mask):
 def new_cache(model, memory, rows, length):
     """Room for ``length`` tokens of so many rows of memory [B S D], a layer."""
     shape = (rows, model.config.kv_heads, length, model.config.d_k)
-    return [Kept(joined(layer.self_attention, rows, length),
+    return [Kept(joined(layer.self_attention, rows, length - 1),
                  np.zeros(shape, memory.dtype), np.zeros(shape, memory.dtype),
                  keys_and_values(layer.cross_attention, memory))
             for layer in model.decoder.layers]

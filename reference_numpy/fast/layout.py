@@ -66,7 +66,10 @@ def strip(rows, weight):
 class Strips:
     """A linear map of few rows, a strip of its outputs after the other.
 
-    Weights that are changed later do not reach it.
+    Args:
+        weight: [out in], of which strips are views.
+        bias: [out], or None.
+        size: outputs of a strip.
     """
 
     def __init__(self, weight, bias, size):
@@ -105,8 +108,8 @@ def joined(attention, rows, tokens):
 def laid_out(model, rows, tokens):
     """A model of the same parts, for a search of so many rows and tokens.
 
-    Its decoder's and projection's weights are laid out where that pays. Those
-    that are changed later do not reach it.
+    Its decoder's and projection's weights are laid out where that pays. It is
+    for one search: weights that are changed later may not reach it.
     """
     if tokens < LONG:
         return model
@@ -126,7 +129,7 @@ def projected(model, rows):
         if size := strip(rows, table):
             return Strips(table, bias, size)
         own = Projection if bias is not None else ProjectionWithoutBias
-        own = own(*table.shape[::-1])
+        own = own(0, 0)
         own.kernel = transposed(table)
         if bias is not None:
             own.bias = bias
