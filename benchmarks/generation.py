@@ -17,7 +17,7 @@ from contract.weights import save
 
 #: Targets of this length or more are written once only, but where the exponent
 #: of time is judged.
-LONG, JUDGED = 512, "greedy, B = 1"
+LONG, JUDGED = 512, ("greedy, B = 1", "beam of 4, B = 1")
 
 WORDS = (
     f"{workload.PRESET}, vocabulary {workload.VOCAB}, tied, halves, sources "
@@ -64,7 +64,7 @@ def measure(workers, searches, lengths, rounds, clock, progress):
     for number in range(rounds):
         for search in searches:
             for length in lengths:
-                if number and length >= LONG and search != JUDGED:
+                if number and length >= LONG and search not in JUDGED:
                     continue
                 for worker in workers:
                     implementation = IMPLEMENTATIONS[worker.name]
@@ -108,8 +108,8 @@ def caption(report):
     yield WORDS
     long = report["lengths"][-1] >= LONG
     yield f"{harness.machine(report)}; {amount(report['rounds'], 'turn')}" + (
-        f"; of targets of {LONG} tokens and more one turn, but of the search "
-        f"{JUDGED}." if long else ".")
+        f"; of targets of {LONG} tokens and more one turn, but of "
+        f"{' and '.join(JUDGED)}." if long else ".")
     shares = [others for *_, kept in report["turns"] for _, others in kept]
     yield ("Other programs had "
            f"{statistics.median(shares):.0%} of the processor meanwhile.")

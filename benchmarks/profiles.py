@@ -9,12 +9,16 @@ import re
 import tempfile
 from unittest import mock
 
-#: Operations that hold others, whose time would count twice.
+#: Operations that hold others, whose time would count twice; not those of a
+#: TensorFlow loop, whose names begin with its own.
 OUTER = re.compile(
-    r"(ThunkExecutor|ExecutorState|while|cond|conditional|call|Pjit)\b")
+    r"(ThunkExecutor|ExecutorState|CpuExecutable|while|cond|conditional|call"
+    r"|Pjit)\b(?!/)")
 
-#: What numbers operations of a kind, each layer's and each call's.
-NUMBERED = re.compile(r"(_\d+)+(?=[/:.]|$)|\.\d+(?=[/:.]|$)")
+#: What numbers operations of a kind, each layer's and each call's, and the
+#: names of TensorFlow's loops.
+NUMBERED = re.compile(
+    r"(_\d+)+(?=[/:.]|$)|\.\d+(?=[/:.]|$)|while(_\d+)?/(body/|cond/)?(_\d+/)?")
 
 #: How many parts are told; the others are summed.
 MOST = 12

@@ -6,6 +6,7 @@ loop carries and writes in place.
 """
 
 import functools
+import math
 
 import keras
 import numpy as np
@@ -16,6 +17,9 @@ from impl_keras.attention import (
 
 #: Tokens for which the cache has room at first. Every token reads all of it.
 ROOM = 512
+
+#: Numbers of keys from which on XLA compiles attention to them.
+MANY = 2**19
 
 
 def keys_and_values(attention, x):
@@ -39,13 +43,45 @@ def attend(attention, query, key, value, mask):
     shape = query.shape
     query = attention.split(
         ops.reshape(query, (key.shape[0], -1, *shape[2:])))
-    key, value = (shared(y, attention.times) for y in (key, value))
-    # Keras' own would transpose the whole cache for every token.
-    context = scaled_dot_product_attention(
-        query, key, value, 0, mask, attention.divisor, masked_softmax,
-        attention.weights_dropout, attention)
+    many = (keras.backend.backend() == "tensorflow"
+            and math.prod(key.shape) >= MANY)
+    context = (compiled() if many else contexts)(
+        query, key, value, mask, attention.divisor)
     return attention.output_dense(
         ops.reshape(attention.merge(context), shape))
+
+
+def contexts(query, key, value, mask, divisor):
+    """The context [B H T K] of queries, for keys and values [B G S K].
+
+    Rows and heads stand as one dimension: one of size 1, as of one row, XLA
+    drops, and then copies all keys.
+    """
+    heads = query.shape[1]
+    query, key, value, mask = (
+        ops.reshape(y, (-1, *y.shape[2:])) for y in (
+            query, *(shared(y, heads // y.shape[1]) for y in (key, value)),
+            mask if mask.shape[0] == 1 else ops.repeat(mask, heads, axis=1)))
+    # Keras' own would transpose the whole cache for every token.
+    context = scaled_dot_product_attention(
+        query, key, value, 0, mask, divisor, masked_softmax, same, None)
+    return ops.reshape(context, (-1, heads, *context.shape[1:]))
+
+
+def same(weights):
+    """Weights of which none is dropped."""
+    return weights
+
+
+@functools.cache
+def compiled():
+    """``contexts``, compiled by XLA for all searches, on TensorFlow.
+
+    It reads keys at twice TensorFlow's rate: 4 to 32 rows take 0.5 to 0.65 of
+    the time on an AMD EPYC, and so does one of more than a hundred tokens.
+    """
+    import tensorflow as tf
+    return tf.function(contexts, autograph=False, jit_compile=True)
 
 
 def at(*places):

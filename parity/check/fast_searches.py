@@ -18,6 +18,9 @@ from parity.check.branches import CONFIG, FAR, FLOAT32, lowered
 #: Tokens of a search for which weights are laid out anew.
 MANY = 70
 
+#: Strips of few outputs, of which a small weight has some, on any processor.
+STRIPS = {"takes_small": lambda: True, "STRIPS": (5, 3), "SMALL": 400}
+
 #: B and S of sources that are encoded another way.
 SOURCES = 10, 33
 
@@ -133,7 +136,6 @@ def long_beams(engine):
 def searches_of_few_rows(engine):
     """Searches whose products are made in strips, on any processor."""
     source = cases.ids("source", 5, 7, CONFIG.source_vocab)
-    strips = {"takes_small": lambda: True, "STRIPS": (5, 3), "SMALL": 400}
     for what, changes, rows, settings in (
             ("gated, a bias, heads that share",
              {"gated": True, "output_bias": True, "n_kv_heads": 1}, 5, {}),
@@ -141,7 +143,7 @@ def searches_of_few_rows(engine):
              {"attention_bias": "all_but_key", "feed_forward_bias": False,
               "tied": "none"}, 2, {}),
             ("a beam", {}, 3, {"method": "beam", "beam": 3})):
-        with lowered(engine, "layout", **strips):
+        with lowered(engine, "layout", **STRIPS):
             yield from searched(engine, f"few rows, {what}", changes,
                                 source[:rows], max_tokens=40, **settings)
 
@@ -260,19 +262,22 @@ def changed_weights(engine):
     for name in ("", f"{layer}self_attention.value.kernel",
                  f"{layer}self_attention.query.bias",
                  f"{layer}cross_attention.output.kernel",
-                 f"{layer}feed_forward.inner.kernel", "source_embedding.table"):
+                 f"{layer}feed_forward.inner.kernel",
+                 "source_embedding.table", "source_embedding.table"):
         if name:  # what was before lives on
             before.append(multiplied(engine, model, name, -3.0))
-        for what, array in engine.generate(model, source, settings).items():
-            yield f"{name}, {what}", array
+        with lowered(engine, "layout", **(STRIPS if len(before) % 2 else {})):
+            found = engine.generate(model, source, settings)
+        for what, array in found.items():
+            yield f"{name} {len(before)}, {what}", array
 
 
 def multiplied(engine, model, name, factor):
     """Multiply a weight of a model, as its users do; returns the old one."""
     module = importlib.import_module(
         f"{engine.__package__.removesuffix('.fast')}.parameters")
-    _, leaf, *attribute = next(
-        entry for entry in module.leaves(model) if entry[0] == name)
+    leaf, *attribute = {
+        found: rest for found, *rest in module.leaves(model)}[name]
     if engine.NAME in ("numpy", "mlx"):
         old = getattr(leaf, attribute[0])
         setattr(leaf, attribute[0], factor * old)

@@ -140,8 +140,12 @@ def test_operations_of_a_trace():
         assert [event.name for event in profiles.operations(
             line(name, *events))] == expected
     assert [profiles.NUMBERED.sub("", name) for name in (
-        "dot.12", "MatMul_1.58", "net_1/layer_2_1/MatMul:BatchMatMulV2")] == [
-            "dot", "MatMul", "net/layer/MatMul:BatchMatMulV2"]
+        "dot.12", "MatMul_1.58", "net_1/layer_2_1/MatMul:BatchMatMulV2",
+        "while/body/_1/while/query_3/MatMul:MatMul")] == [
+            "dot", "MatMul", "net/layer/MatMul:BatchMatMulV2",
+            "query/MatMul:MatMul"]
+    loop = ("while", 0, 9), ("while/body/_1/while/add:AddV2", 1, 1)
+    assert len(profiles.operations(line("pool", *loop))) == 1
 
 
 def test_what_is_off_leaves_the_other_works(monkeypatch, tmp_path):
