@@ -34,19 +34,16 @@ def apart(attention):
                       attention.value_dense(x))
 
 
-def attend(attention, query, key, value, mask):
+def attend(attention, contexts_of, query, key, value, mask):
     """An attention's output [1 R D] for query [1 R H K] of a token a row.
 
     The hypotheses of a source read keys and values [B G S K] as if they were
-    its tokens.
+    its tokens. ``contexts_of`` is what compiled_contexts returned.
     """
     shape = query.shape
     query = attention.split(
         ops.reshape(query, (key.shape[0], -1, *shape[2:])))
-    many = (keras.backend.backend() == "tensorflow"
-            and math.prod(key.shape) >= MANY)
-    context = (compiled() if many else contexts)(
-        query, key, value, mask, attention.divisor)
+    context = contexts_of(query, key, value, mask, attention.divisor)
     return attention.output_dense(
         ops.reshape(attention.merge(context), shape))
 
@@ -73,15 +70,22 @@ def same(weights):
     return weights
 
 
-@functools.cache
-def compiled():
-    """``contexts``, compiled by XLA for all searches, on TensorFlow.
+def compiled_contexts():
+    """``contexts``, which XLA compiles where there are many keys.
 
-    It reads keys at twice TensorFlow's rate: 4 to 32 rows take 0.5 to 0.65 of
-    the time on an AMD EPYC, and so does one of more than a hundred tokens.
+    It reads them at twice the rate of TensorFlow, which multiplies one row by
+    a transpose: on an AMD EPYC a token of 4 to 32 rows then takes 0.8 to 0.93
+    of the time. Of fewer keys the calls cost more.
     """
+    if keras.backend.backend() != "tensorflow":
+        return contexts
     import tensorflow as tf
-    return tf.function(contexts, autograph=False, jit_compile=True)
+    by_xla = tf.function(contexts, autograph=False, jit_compile=True)
+
+    def either(query, key, *rest):
+        few = math.prod(key.shape) < MANY
+        return (contexts if few else by_xla)(query, key, *rest)
+    return either
 
 
 def at(*places):
@@ -178,7 +182,7 @@ def decode_one(model, token, position, cache, pairs, source_mask):
         embedded.dtype)
     x = embedded + ops.take(table, position, axis=0)
     written = (ops.arange(length, dtype="int32") <= position)[None, None, None]
-    new = []
+    contexts_of, new = compiled_contexts(), []
     for layer, (keys, values), pair, joined in zip(
             model.decoder.layers, cache, pairs,
             getattr(model, "joined", None) or [None] * len(cache)):
@@ -187,11 +191,12 @@ def decode_one(model, token, position, cache, pairs, source_mask):
         query, key, value = (joined or apart(attention))(y)
         keys = write(keys, position, key)
         values = write(values, position, value)
-        y = attend(attention, query, keys, values, written)
+        y = attend(attention, contexts_of, query, keys, values, written)
         x = layer.self_attention_residual.after(x, y)
         y = layer.cross_attention_residual.before(x)
         attention = layer.cross_attention
-        y = attend(attention, attention.query_dense(y), *pair, source_mask)
+        query = attention.query_dense(y)
+        y = attend(attention, contexts_of, query, *pair, source_mask)
         x = layer.cross_attention_residual.after(x, y)
         y = layer.feed_forward_residual.before(x)
         x = layer.feed_forward_residual.after(x, layer.feed_forward(y))

@@ -309,9 +309,14 @@ def mask_of_another_source(monkeypatch):
     from keras import ops
 
     from impl_keras.fast import cache
-    monkeypatch.setattr(
-        cache, "compiled", lambda: lambda query, key, value, mask, divisor: (
-            cache.contexts(query, key, value, ops.flip(mask, 0), divisor)))
+    real = cache.contexts
+
+    def contexts(query, key, value, mask, divisor):
+        if cache.MANY == 1:
+            mask = ops.flip(mask, 0)
+        return real(query, key, value, mask, divisor)
+
+    monkeypatch.setattr(cache, "contexts", contexts)
 
 
 def joined_in_another_order(monkeypatch):
