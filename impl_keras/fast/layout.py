@@ -10,6 +10,8 @@ that is long enough makes these copies once.
 import keras
 from keras import ops
 
+from impl_keras.projection import TIED_PROJECTIONS
+
 #: Tokens of all rows of a search from which on a copy pays.
 LONG = 64
 
@@ -28,7 +30,7 @@ class LaidOut:
                        for layer in model.decoder.layers]
         self.kernel = ops.transpose(
             model.projection.embedding.table.embeddings
-        ) if model.config.output_tied else None
+        ) if type(model.projection) in TIED_PROJECTIONS.values() else None
 
     def __getattr__(self, name):
         return getattr(self.model, name)

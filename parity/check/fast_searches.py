@@ -126,7 +126,7 @@ def long_beams(engine):
             engine, f"{width}", {"n_decoder_layers": 2, "n_heads": 4}, source,
             times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=width,
             max_tokens=110, length_rule="hf_never")
-    with lowered(engine, "cache", ROOM=16):
+    with lowered(engine, "cache", ROOM=16, MANY=1):
         yield from searched(
             engine, "3, more room at times", {"n_decoder_layers": 2}, source,
             times={".kernel": 1.5, ".table": 1.5}, method="beam", beam=3,
@@ -157,10 +157,11 @@ def far_searches(engine):
             ("a sample", {}, {"method": "sample", "seed": 5})):
         yield from searched(engine, what, far | changes, source,
                             max_tokens=BEHIND, **settings)
-    with lowered(engine, "cache", ROOM=16):
+    with lowered(engine, "cache", ROOM=16, MANY=1):
         for what, dtype, rows, changes in (
                 ("greedy", "float64", 1, {}), ("greedy", FLOAT32, 2, {}),
-                ("heads that share", "float64", 2, {"n_kv_heads": 1})):
+                ("heads that share", "float64", 2, {
+                    "n_kv_heads": 1, "attention_scale": "none"})):
             yield from searched(
                 engine, f"{dtype}, {what}, more room at times", changes,
                 source[:rows], dtype, max_tokens=MANY + 1)
@@ -272,6 +273,33 @@ def changed_weights(engine):
             yield f"{name} {len(before)}, {what}", array
 
 
+def maps_of_others(engine):
+    """A long search of a model with maps that double what they give."""
+    source = cases.ids("source", 2, 6, CONFIG.source_vocab)
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    attention = model.decoder.layers[0].self_attention
+    dense = "_dense" if engine.NAME == "keras" else ""
+    for part in (getattr(attention, f"value{dense}"), model.projection,
+                 getattr(attention, f"output{dense}")):
+        doubled(part)
+    with lowered(engine, "layout", **STRIPS):
+        yield from engine.generate(model, source, GenerationConfig(
+            max_tokens=MANY, eos_id=2)).items()
+
+
+def doubled(module):
+    """Have a module return twice what its kind does."""
+    kind = type(module)
+    name = next(name for name in ("call", "forward", "__call__")
+                if hasattr(kind, name))
+
+    def twice(self, *given):
+        y = getattr(kind, name)(self, *given)
+        return (2 * y[0], *y[1:]) if isinstance(y, tuple) else 2 * y
+
+    module.__class__ = type(kind)("Another", (kind,), {name: twice})
+
+
 def multiplied(engine, model, name, factor):
     """Multiply a weight of a model, as its users do; returns the old one."""
     module = importlib.import_module(
@@ -294,5 +322,5 @@ def multiplied(engine, model, name, factor):
 
 FAST = (long_searches, long_searches_in_float32, large_sources,
         varied_searches, long_beams, searches_of_few_rows, far_searches,
-        swaps, short_searches, asked_again, changed_weights)
+        swaps, short_searches, asked_again, changed_weights, maps_of_others)
 TRAINED = asked_again,

@@ -96,8 +96,10 @@ class Strips:
 
 
 def joined(attention, rows, tokens):
-    """An attention's query, key and value as one linear map."""
+    """An attention's query, key and value as one map, linear if they are."""
     maps = attention.query, attention.key, attention.value
+    if not {*map(type, maps)} <= KINDS:
+        return lambda x: np.concatenate([each(x) for each in maps], axis=-1)
     own = Linear(0, 0)
     own.kernel = np.concatenate([each.kernel for each in maps], axis=-1)
     own.bias = np.concatenate([
