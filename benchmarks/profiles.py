@@ -12,8 +12,8 @@ from unittest import mock
 #: Operations that hold others, whose time would count twice; not those of a
 #: TensorFlow loop, whose names begin with its own.
 OUTER = re.compile(
-    r"(ThunkExecutor|ExecutorState|ExecutorDoneCallback|CpuExecutable|while|cond"
-    r"|conditional|call|Pjit)\b(?!/)")
+    r"(ThunkExecutor|ExecutorState|ExecutorDoneCallback|CpuExecutable|while"
+    r"|cond|conditional|call|Pjit)\b(?!/)")
 
 #: What numbers operations of a kind, each layer's and each call's, and the
 #: names of TensorFlow's loops.
