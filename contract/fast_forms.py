@@ -3,7 +3,14 @@
 A search writes a part of the maths again, and so knows the variants that it
 was written for. A field that is not listed needs nothing: its variants are
 components, which both forms call.
+
+It also computes at once what several parts of a model would, and so knows the
+parts that build makes. A model in which a user put another is left to the
+readable form, which calls every part.
 """
+
+import functools
+import warnings
 
 #: What a search with a cache knows: field of a TransformerConfig -> its words.
 KNOWN = {
@@ -45,6 +52,36 @@ def compiles(config, settings):
     """Whether a search compiled as a whole knows the model and settings."""
     return (searches(config) and settings.bos_id != config.pad_id
             and not unknown(settings, COMPILED))
+
+
+def as_built(parts, known):
+    """Whether a model's parts are all as build makes them; warns of one.
+
+    Args:
+        parts: (path, object) of each.
+        known: whether a part is of a kind that build makes.
+    """
+    for path, part in parts:
+        if not known(part) or vars(part).keys() & methods(type(part)):
+            warnings.warn(
+                f"{path or 'the model'} ({type(part).__name__}) is not as it "
+                "was built; the readable form computes instead",
+                stacklevel=4)
+            return False
+    return True
+
+
+def defined_in(part, package):
+    """Whether a part's kind is defined in a package, or below it."""
+    return type(part).__module__.partition(".")[0] == package
+
+
+@functools.cache
+def methods(kind):
+    """The names of a kind's methods; an object's own would replace one."""
+    # keras: puts its own in the place of these
+    return frozenset(name for name in dir(kind) if callable(
+        getattr(kind, name))) - {"build", "quantize", "loss"}
 
 
 def unknown(config, known):

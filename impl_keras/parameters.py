@@ -66,11 +66,13 @@ def modules(module):
         # keras: on torch a layer is an nn.Module, keeping layers in _modules.
         attributes = vars(owner) | vars(owner).get("_modules", {})
         for name, value in attributes.items():
+            if name[0] == "_":
+                continue
             below = {name: value}
             if isinstance(value, list):
                 below = {f"{name}.{i}": item for i, item in enumerate(value)}
             for name, item in below.items():
-                ours = isinstance(item, keras.layers.Layer) and name[0] != "_"
+                ours = isinstance(item, keras.layers.Layer)
                 if ours and id(item) not in seen:
                     seen.add(id(item))
                     queue.append((f"{path}.{name}" if path else name, item))

@@ -43,7 +43,8 @@ def modules(module):
             if isinstance(value, list):
                 below = {f"{name}.{i}": item for i, item in enumerate(value)}
             for name, item in below.items():
-                ours = type(item).__module__.startswith("reference_numpy")
+                ours = any(kind.__module__.startswith("reference_numpy")
+                           for kind in type(item).__mro__)
                 if ours and id(item) not in seen:
                     seen.add(id(item))
                     queue.append((f"{path}.{name}" if path else name, item))

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from impl_jax.projection import PROJECTIONS, TIED_PROJECTIONS
+from impl_jax.projection import TIED_PROJECTIONS
 
 #: Tokens of a search from which on a copy of the table pays.
 LONG = 32
@@ -111,8 +111,7 @@ def laid_out(model, tokens):
         The model, or itself where nothing pays, and XLA's options for it.
     """
     tied = type(model.projection) in TIED_PROJECTIONS.values()
-    known_kind = tied or type(model.projection) in PROJECTIONS.values()
-    if tokens < LONG or model.home != "cpu" or not known_kind:
+    if tokens < LONG or model.home != "cpu":
         return model, ()
     layers = nnx.List(
         with_parts(layer, self_attention=joined(layer.self_attention))

@@ -9,7 +9,6 @@ import numpy as np
 from flax import nnx
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from contract import fast_forms
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
 from contract.errors import InputError, amount
@@ -112,17 +111,14 @@ class MeshEngine:
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
         check_inputs(model.config, *inputs)
-        if model not in engine.ANSWERS:
-            engine.ANSWERS[model] = engine.answer_of(model)
-        return to_numpy(engine.ANSWERS[model](
-            nnx.state(model), *self.rows(inputs)))
+        return to_numpy(engine.answer(model, *self.rows(inputs)))
 
     def generate(self, model, source, settings, rows=None):
         """Find targets of sources; see the reference's engine."""
         rows = check_search(model.config, source, settings, rows)
         (source,), (rows,) = self.rows([source]), self.rows([rows])
         with jax.enable_x64(True):
-            if fast_forms.compiles(model.config, settings):
+            if engine.searches(model, settings):
                 tokens, scores = engine.SEARCHES[settings.method](
                     model, source, settings, rows)
             else:

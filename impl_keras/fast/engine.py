@@ -1,7 +1,5 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
-import weakref
-
 import keras
 import numpy as np
 
@@ -19,9 +17,8 @@ FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
-#: A model -> its call as graphs of TensorFlow's for each shape: its own, and
-#: XLA's, which takes half of the time of large batches.
-GRAPHS = weakref.WeakKeyDictionary()
+#: What build makes of Keras' own.
+KINDS = {keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedding}
 
 
 def __getattr__(name):
@@ -39,6 +36,38 @@ def not_fused(config, settings=None):
         if backend != "tensorflow" else []))
 
 
+def parts(model):
+    """Yield (path, layer) of each layer, and of attention's maps."""
+    for path, layer in modules(model):
+        yield path, layer
+        if isinstance(layer, MultiHeadAttention):
+            for name in ("query", "key", "value", "output"):
+                yield f"{path}.{name}", getattr(layer, f"{name}_dense")
+
+
+def known(layer):
+    """Whether a layer is of a kind that build makes, as it makes it."""
+    if type(layer) in KINDS:
+        linear = keras.activations.linear
+        return getattr(layer, "activation", linear) is linear
+    return fast_forms.defined_in(layer, __package__.partition(".")[0])
+
+
+def as_built(model):
+    """Whether all parts are as build makes them; warns of one that is not.
+
+    What was traced of other parts is forgotten.
+    """
+    found = list(parts(model))
+    search.forget_others(model, [layer for _, layer in found])
+    return fast_forms.as_built(found, known)
+
+
+def searches(model, settings):
+    """Whether this form finds what a model writes; warns of a strange part."""
+    return fast_forms.compiles(model.config, settings) and as_built(model)
+
+
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component of fast modules; see the readable engine."""
     module = engine.build(component, config, weights, dtype, device)
@@ -47,39 +76,32 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     return module
 
 
-def graphs_of(model):
-    """A model's call, traced once for each shape; elsewhere as it is.
-
-    Returns:
-        As it is, and as XLA compiles it.
-    """
-    call = type(model).__call__
-    if keras.backend.backend() != "tensorflow":
-        return call, call
-    import tensorflow as tf
-    return tf.function(call), tf.function(call, jit_compile=True)
-
-
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    if model not in GRAPHS:
-        GRAPHS[model] = graphs_of(model)
-    call = GRAPHS[model][max(source.size, target.size) >= search.LARGE]
+    if not as_built(model):
+        return engine.predict(model, *inputs)
+    # XLA takes half of the time of large batches.
+    xla = max(source.size, target.size) >= search.LARGE
+    call = search.compiled(
+        model, ("predict", xla), type(model).__call__, xla=xla)
     with on(model.home):
-        return to_numpy(call(
-            model, *(to_native(x, model.home) for x in inputs)))
+        return to_numpy(call(*(to_native(x, model.home) for x in inputs)))
 
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
+    if not as_built(model):
+        return engine.trainer(model, training)
     with on(model.home):
         return Trainer(model, training)
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
+    if not isinstance(trainer, Trainer):
+        return engine.resume(trainer, step, moments)
     trainer.step = step
     for kind, held in (("m", trainer.m), ("v", trainer.v)):
         for (name, _, _), variable in zip(leaves(trainer.model), held):
@@ -90,7 +112,7 @@ def resume(trainer, step, moments):
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; the readable form's search if need be."""
-    if not fast_forms.compiles(model.config, settings):
+    if not searches(model, settings):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with on(model.home):

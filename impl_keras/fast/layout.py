@@ -7,7 +7,6 @@ token is mostly the reading of weights, and long rows are read sooner. A search
 that is long enough makes these copies once.
 """
 
-import keras
 from keras import ops
 
 from impl_keras.projection import TIED_PROJECTIONS
@@ -21,12 +20,12 @@ class LaidOut:
 
     Attributes:
         joined: for each decoder layer what gives self-attention's query, key
-            and value, or None.
+            and value.
     """
 
     def __init__(self, model):
         self.model = model
-        self.joined = [joined(layer.self_attention)
+        self.joined = [Joined(layer.self_attention)
                        for layer in model.decoder.layers]
         self.kernel = ops.transpose(
             model.projection.embedding.table.embeddings
@@ -47,9 +46,11 @@ class LaidOut:
 
 
 class Joined:
-    """Some of Keras' projections of one input, as one."""
+    """An attention's query, key and value as one map."""
 
-    def __init__(self, projections):
+    def __init__(self, attention):
+        projections = (attention.query_dense, attention.key_dense,
+                       attention.value_dense)
         kernels = [each.kernel for each in projections]
         self.heads = [kernel.shape[1] for kernel in kernels]
         self.features = kernels[0].shape[-1]
@@ -68,10 +69,3 @@ class Joined:
         return ops.split(heads, places, axis=2)
 
 
-def joined(attention):
-    """Query, key and value of an attention as one map; None if they may not."""
-    projections = (attention.query_dense, attention.key_dense,
-                   attention.value_dense)
-    if any(type(each) is not keras.layers.EinsumDense for each in projections):
-        return None
-    return Joined(projections)

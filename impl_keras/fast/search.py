@@ -65,8 +65,8 @@ def run(model, source, settings, rows):
         return beam_of_one(model, source, settings)
     settings, numbers = _split(settings, model.config.target_vocab, rows)
     xla = math.prod(source.shape) >= LARGE
-    encoded = _compiled(model, ("encoded", xla), _encoded, xla=xla)(source)
-    return _compiled(model, settings, _run, settings)(
+    encoded = compiled(model, ("encoded", xla), _encoded, xla=xla)(source)
+    return compiled(model, settings, _run, settings)(
         source, encoded, numbers)
 
 
@@ -83,7 +83,7 @@ def beam_of_one(model, source, settings):
     return tokens, scores / ops.take(penalties, written)
 
 
-def _compiled(model, name, function, *arguments, xla=False):
+def compiled(model, name, function, *arguments, xla=False):
     """A function of a model and arguments, traced once for a name.
 
     Args:
@@ -97,6 +97,14 @@ def _compiled(model, name, function, *arguments, xla=False):
             kept[name] = tf.function(
                 kept[name], autograph=False, jit_compile=xla)
     return kept[name]
+
+
+def forget_others(model, layers):
+    """Forget what was traced of a model that had other layers than these."""
+    kept = model.__dict__.setdefault("_compiled_functions", {})
+    if kept.get("layers") != layers:
+        kept.clear()
+        kept["layers"] = layers
 
 
 def _encoded(model, source):

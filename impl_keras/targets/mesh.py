@@ -14,7 +14,6 @@ from keras.distribution import (
     DataParallel, DeviceMesh, LayoutMap, ModelParallel, TensorLayout,
     distribute_tensor, list_devices)
 
-from contract import fast_forms
 from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
 from contract.errors import InputError, amount
@@ -155,7 +154,7 @@ class MeshEngine:
         rows = check_search(model.config, source, settings, rows)
 
         def find(source):
-            if fast_forms.compiles(model.config, settings):
+            if engine.searches(model, settings):
                 return search.run(model, source, settings, rows)
             return SEARCHES[settings.method](
                 model, source, settings, rows).run()

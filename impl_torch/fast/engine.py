@@ -34,6 +34,9 @@ FAST = {
 PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
+#: What else build makes of PyTorch's own.
+KINDS = {nn.ModuleList, nn.Embedding, nn.Linear}
+
 #: Steps that are computed together with others, and so are not seen.
 FUSED = fast_forms.FUSABLE
 
@@ -67,6 +70,20 @@ def not_fused(config, settings=None):
         config, attention=ATTENTION, attention_in_training={"dropout": (0,)}))
 
 
+def known(module):
+    """Whether a module is of a kind that build makes, and no hook sees it."""
+    hooks = (module._forward_pre_hooks, module._forward_hooks,
+             module._backward_pre_hooks, module._backward_hooks)
+    return not (any(hooks) or nn.modules.module._has_any_global_hook()) and (
+        type(module) in KINDS
+        or fast_forms.defined_in(module, __package__.partition(".")[0]))
+
+
+def as_built(model):
+    """Whether all parts are as build makes them; warns of one that is not."""
+    return fast_forms.as_built(modules(model), known)
+
+
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component of fast modules; see the reference's engine."""
     module = engine.build(component, config, weights, dtype, device)
@@ -78,6 +95,9 @@ def build(component, config, weights, dtype="float64", device="cpu"):
 def gradients(model, source, target, source_mask, target_mask, labels,
               key=None):
     """The loss and its gradient by every weight; not by steps."""
+    if not as_built(model):
+        return engine.gradients(model, source, target, source_mask,
+                                target_mask, labels, key)
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
     with on(model.home):
@@ -91,6 +111,8 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
+    if not as_built(model):
+        return engine.trainer(model, training)
     return Trainer(model, training)
 
 
@@ -99,7 +121,7 @@ def generate(model, source, settings, rows=None):
 
     For a model that fast/ does not know it is the readable form's own search.
     """
-    if not fast_forms.searches(model.config):
+    if not fast_forms.searches(model.config) or not as_built(model):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with torch.no_grad(), on(model.home):

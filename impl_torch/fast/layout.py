@@ -25,7 +25,7 @@ COLUMNS = 64
 #: The part of an attention that has its query, key and value as one map.
 JOINED = "joined"
 
-#: What may be laid out: what adds something of its own to them may not.
+#: What may be laid out.
 KINDS = {linear.Linear, linear.Projection, linear.ProjectionWithoutBias,
          linear.TiedProjection, linear.BiasedTiedProjection}
 
@@ -105,7 +105,7 @@ def laid_out(model, rows, tokens):
     that are changed later do not reach it.
     """
     projection = model.projection
-    if tokens < LONG or trace.is_open() or not bare(projection):
+    if tokens < LONG or trace.is_open():
         return model
     tied = getattr(projection, "embedding", None)
     weight = (projection if tied is None else tied.table).weight.detach()
@@ -122,15 +122,9 @@ def laid_out(model, rows, tokens):
                       decoder=rearranged(model.decoder, layout))
 
 
-def bare(module):
-    """Whether a module is of KINDS, and its call does nothing besides."""
-    return type(module) in KINDS and not (
-        module._forward_pre_hooks or module._forward_hooks)
-
-
 def rearranged(module, layout):
     """A module of the same parts, its linear maps laid out where that pays."""
-    if bare(module):
+    if type(module) in KINDS:
         weight = module.weight
         return layout(weight, module.bias) if layout.pays(weight) else module
     parts = {name: rearranged(part, layout)
@@ -139,9 +133,8 @@ def rearranged(module, layout):
     if attention is not None:
         maps = [module.self_attention.get_submodule(name)
                 for name in ("query", "key", "value")]
-        if all(map(bare, maps)):
-            parts["self_attention"] = with_parts(
-                attention, **{JOINED: Joined(layout, maps)})
+        parts["self_attention"] = with_parts(
+            attention, **{JOINED: Joined(layout, maps)})
     return with_parts(module, **parts)
 
 

@@ -4,7 +4,9 @@ As in parity.check.extremes, which lists them: each function yields (what is
 asked, an array) of an engine, and the reference is right.
 """
 
+import contextlib
 import importlib
+import warnings
 
 import numpy as np
 
@@ -34,6 +36,14 @@ BEHIND = 560
 #: their seed: the likeliest is so by far, two hypotheses go on side by side,
 #: and 243, 348 and 409 tokens behind where they part they change places.
 FEW, SHARP = 23, ((2.0, 2.0, 1), (1.5, 2.0, 0), (3.0, 4.0, 2))
+
+#: Parts of a model that a user may replace.
+PARTS = (*(f"decoder.layers.0.{name}" for name in (
+    "self_attention.value", "self_attention.query", "self_attention.key",
+    "self_attention.output", "cross_attention.query", "feed_forward.inner",
+    "feed_forward", "self_attention", "cross_attention")),
+    "projection", "decoder.norm", "encoder.layers.0", "decoder.layers.0",
+    "decoder")
 
 
 def searched(engine, what, changes, source, dtype="float64", times=None,
@@ -65,6 +75,8 @@ def long_searches(engine):
             ("bias", {"output_bias": True}, 1),
             ("heads that share", {"n_kv_heads": 1}, 1),
             ("heads that share, 3 rows", {"n_kv_heads": 1}, 3),
+            ("long heads that share",
+             {"n_heads": 4, "n_kv_heads": 2, "d_head": 5}, 2),
             ("scale", {"output_scale": "root"}, 1),
             ("log p", {"output": "log_probs"}, 1)):
         yield from searched(
@@ -273,18 +285,109 @@ def changed_weights(engine):
             yield f"{name} {len(before)}, {what}", array
 
 
-def maps_of_others(engine):
-    """A long search of a model with maps that double what they give."""
+def empty_sources(engine):
+    """Searches of sources of which one is padding alone."""
     source = cases.ids("source", 2, 6, CONFIG.source_vocab)
+    source[1] = CONFIG.pad_id
+    for what, settings in (
+            ("greedy", {"max_tokens": 10}), ("long", {"max_tokens": MANY}),
+            ("a beam", {"method": "beam", "beam": 3, "max_tokens": 10})):
+        with lowered(engine, "cache", MANY=1):
+            yield from searched(engine, what, {}, source, **settings)
+
+
+def parts_of_others(engine):
+    """A model with one part that doubles what it gives: each is called."""
+    for path in PARTS:
+        model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+        doubled(at(engine, model, path))
+        yield from answers(engine, model, path)
+
+
+def ways_of_others(engine):
+    """A model with a method of its own, a hook, or something after a map."""
+    for what, change in (("a method", with_a_method), ("a hook", hooked),
+                         ("a function", with_a_function)):
+        model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+        change(engine, model)
+        yield from answers(engine, model, what)
+
+
+def parts_in_turn(engine):
+    """A model that is given other parts between its searches."""
+    model, other = (engine.build(
+        "transformer", CONFIG.replace(activation=word), probe_weights(
+            CONFIG, seed)) for word, seed in (("relu", 3), ("gelu", 4)))
+    first = model.decoder
+    for what, decoder in (("first", first), ("other", other.decoder),
+                          ("first again", first)):
+        model.decoder = decoder
+        yield from answers(engine, model, what)
+    doubled(model.decoder.layers[0].feed_forward)
+    yield from answers(engine, model, "of another kind")
+
+
+def training_of_others(engine):
+    """Training of a model with a part of a kind of a user's own."""
+    with unwarned():
+        yield from trained(engine)
+
+
+def trained(engine):
+    """Yield a gradient, and losses between which training is resumed."""
     model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
-    attention = model.decoder.layers[0].self_attention
-    dense = "_dense" if engine.NAME == "keras" else ""
-    for part in (getattr(attention, f"value{dense}"), model.projection,
-                 getattr(attention, f"output{dense}")):
-        doubled(part)
-    with lowered(engine, "layout", **STRIPS):
-        yield from engine.generate(model, source, GenerationConfig(
-            max_tokens=MANY, eos_id=2)).items()
+    part = model.decoder.layers[0].feed_forward
+    part.__class__ = type(type(part))("Another", (type(part),), {})
+    trainer = engine.trainer(
+        model, TrainingConfig(schedule="constant", learning_rate=0.01))
+    source, target = (cases.ids(name, 2, 6, CONFIG.source_vocab)
+                      for name in ("source", "target"))
+    yield "gradient", engine.gradients(
+        model, *Batch.of_ids(source, target[:, :-1]), target[:, 1:])[1][
+            "decoder.layers.0.feed_forward.inner.kernel"]
+    for step in 1, 2, 3:
+        yield f"loss {step}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
+        engine.resume(trainer, step, engine.moments(trainer))
+
+
+def answers(engine, model, what):
+    """Yield what a model writes and predicts, weights laid out if it may."""
+    source = cases.ids("source", 2, 6, CONFIG.source_vocab)
+    with (unwarned(), lowered(engine, "layout", LONG=1, **STRIPS),
+          lowered(engine, "search", LONG=1)):
+        for name, array in engine.generate(
+                model, source, GenerationConfig(max_tokens=3, eos_id=2)
+        ).items():
+            yield f"{what}, {name}", array
+        yield f"{what}, predicted", engine.predict(
+            model, *Batch.of_ids(source, source))
+
+
+@contextlib.contextmanager
+def unwarned():
+    """Nothing is said of parts that are not as they were built."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def at(engine, model, path):
+    """A model's part; Keras has another name for attention's maps."""
+    for name in path.split("."):
+        if engine.NAME == "keras" and name in (
+                "query", "key", "value", "output"):
+            name += "_dense"
+        model = model[int(name)] if name.isdigit() else getattr(model, name)
+    return model
+
+
+def twice(function):
+    """The function, which returns twice as much."""
+    def doubling(*given, **keywords):
+        y = function(*given, **keywords)
+        return (2 * y[0], *y[1:]) if isinstance(y, tuple) else 2 * y
+    return doubling
 
 
 def doubled(module):
@@ -292,12 +395,32 @@ def doubled(module):
     kind = type(module)
     name = next(name for name in ("call", "forward", "__call__")
                 if hasattr(kind, name))
+    module.__class__ = type(kind)(
+        "Another", (kind,), {name: twice(getattr(kind, name))})
 
-    def twice(self, *given):
-        y = getattr(kind, name)(self, *given)
-        return (2 * y[0], *y[1:]) if isinstance(y, tuple) else 2 * y
 
-    module.__class__ = type(kind)("Another", (kind,), {name: twice})
+def with_a_method(engine, model):
+    """Give a model methods of its own."""
+    for name in "decode", "project":
+        setattr(model, name, twice(getattr(model, name)))
+
+
+def hooked(engine, model):
+    """Double what a part gives, by a hook where there are hooks."""
+    part = model.decoder.layers[0].self_attention
+    if engine.NAME == "torch":
+        part.register_forward_hook(lambda module, given, y: 2 * y)
+    else:
+        doubled(part)
+
+
+def with_a_function(engine, model):
+    """Double what a map gives, by its activation where it may have one."""
+    part = at(engine, model, PARTS[0])
+    if engine.NAME == "keras":
+        part.activation = twice(part.activation)
+    else:
+        doubled(part)
 
 
 def multiplied(engine, model, name, factor):
@@ -322,5 +445,6 @@ def multiplied(engine, model, name, factor):
 
 FAST = (long_searches, long_searches_in_float32, large_sources,
         varied_searches, long_beams, searches_of_few_rows, far_searches,
-        swaps, short_searches, asked_again, changed_weights, maps_of_others)
-TRAINED = asked_again,
+        swaps, short_searches, asked_again, changed_weights, empty_sources,
+        parts_of_others, ways_of_others, parts_in_turn, training_of_others)
+TRAINED = asked_again, training_of_others

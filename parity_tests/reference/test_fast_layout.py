@@ -46,20 +46,6 @@ def test_what_lays_out_leaves_the_model(wide, monkeypatch):
     assert isinstance(taken, layout.Strips) == wide
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_maps_of_another_kind_are_left(wide, monkeypatch):
-    """Whoever adds something to a map or a projection finds it asked."""
-    monkeypatch.setattr(layout, "takes_small", lambda: wide)
-    config = preset("lesson")
-    model = engine.build("transformer", config, probe_weights(config))
-    outer = model.decoder.layers[0].feed_forward.outer
-    for part in outer, model.projection:
-        part.__class__ = type("Another", (type(part),), {})
-    own = layout.laid_out(model, 4, layout.LONG)
-    assert own.decoder.layers[0].feed_forward.outer is outer
-    assert own.projection is model.projection
-
-
 @pytest.mark.parametrize("threads, limit, library, found, takes", [
     (1, None, "scipy-openblas", ["X86_V3", "X86_V4"], True),
     (2, "1", "scipy-openblas", ["X86_V4"], True),

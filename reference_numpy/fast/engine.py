@@ -1,6 +1,10 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
-from contract import fast_forms
+import functools
+
+import numpy as np
+
+from contract import components, fast_forms
 from contract.batch import check_inputs, check_search
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
@@ -44,6 +48,45 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     return module
 
 
+def described(parts):
+    """What each part of a model is, but modules and arrays.
+
+    Args:
+        parts: (path, module) of each.
+
+    Returns:
+        {path: (its kind, {name: what it holds under it})}.
+    """
+    inside = {id(part) for _, part in parts}
+
+    def besides(value):
+        if isinstance(value, list):
+            return [item for item in value if id(item) not in inside]
+        known = isinstance(value, np.ndarray) or id(value) in inside
+        return None if known else value
+
+    return {path: (FAST.get(type(part), type(part)), {
+        name: besides(value) for name, value in vars(part).items()
+        if name != "home"}) for path, part in parts}
+
+
+@functools.lru_cache
+def planned(config):
+    """What the parts of a new model are; see ``described``."""
+    make, arguments = components.component(
+        engine.__package__, "transformer", config)
+    return described(list(modules(make(*arguments))))
+
+
+def as_built(model):
+    """Whether all parts are as build makes them; warns of one that is not."""
+    parts, plan = list(modules(model)), planned(model.config)
+    found = described(parts)
+    strange = {id(part) for path, part in parts
+               if found[path] != plan.get(path)}
+    return fast_forms.as_built(parts, lambda part: id(part) not in strange)
+
+
 def not_fused(config, settings=None):
     """What is left to the readable form, in words each.
 
@@ -56,15 +99,16 @@ def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    if not covers(model.config) or min(source.shape[1], target.shape[1]) >= (
-            blocks.SIZE):  # attention goes over blocks there
+    if (not covers(model.config)
+            or min(source.shape[1], target.shape[1]) >= blocks.SIZE
+            or not as_built(model)):  # attention goes over blocks there
         return model.forward(*inputs)[0]
     return predicted(model, *inputs)
 
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0; see the readable engine."""
-    if not covers(model.config):
+    if not covers(model.config) or not as_built(model):
         return engine.trainer(model, training)
     return Trainer(model, training)
 
@@ -74,7 +118,7 @@ def generate(model, source, settings, rows=None):
 
     For a model that fast/ does not know it is the readable form's own search.
     """
-    if not fast_forms.searches(model.config):
+    if not fast_forms.searches(model.config) or not as_built(model):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     tokens, scores = SEARCHES[settings.method](

@@ -16,10 +16,10 @@ import os
 
 import numpy as np
 
-from reference_numpy import projection
 from reference_numpy.fast.blocks import THREADS
-from reference_numpy.fast.linear import Linear, LinearWithoutBias
+from reference_numpy.fast.linear import Linear
 from reference_numpy.fast.projection import Projection, ProjectionWithoutBias
+from reference_numpy.projection import TiedProjection
 
 #: Tokens of a search from which on a copy of the weights pays.
 LONG = 32
@@ -36,10 +36,6 @@ SMALL = 100**3
 
 #: Outputs of a strip, the best first.
 STRIPS = 32, 16
-
-#: What may be laid out: what adds something of its own to them may not.
-KINDS = {Linear, LinearWithoutBias, Projection, ProjectionWithoutBias}
-TIED = {projection.TiedProjection, projection.BiasedTiedProjection}
 
 
 @functools.cache
@@ -96,10 +92,8 @@ class Strips:
 
 
 def joined(attention, rows, tokens):
-    """An attention's query, key and value as one map, linear if they are."""
+    """An attention's query, key and value as one linear map."""
     maps = attention.query, attention.key, attention.value
-    if not {*map(type, maps)} <= KINDS:
-        return lambda x: np.concatenate([each(x) for each in maps], axis=-1)
     own = Linear(0, 0)
     own.kernel = np.concatenate([each.kernel for each in maps], axis=-1)
     own.bias = np.concatenate([
@@ -126,7 +120,7 @@ def laid_out(model, rows, tokens):
 def projected(model, rows):
     """A model's projection, laid out."""
     given = model.projection
-    if type(given) in TIED:
+    if isinstance(given, TiedProjection):
         table, bias = given.embedding.table, getattr(given, "bias", None)
         if size := strip(rows, table):
             return Strips(table, bias, size)
@@ -141,8 +135,6 @@ def projected(model, rows):
 
 def mapped(linear, rows):
     """A linear map in strips, where they pay; else itself."""
-    if type(linear) not in KINDS:
-        return linear
     size = strip(rows, linear.kernel.T)
     return Strips(transposed(linear.kernel), getattr(linear, "bias", None),
                   size) if size else linear

@@ -437,12 +437,13 @@ def of_a_gate_left(monkeypatch):
 
 
 def rewritten(function, old, new):
-    """A bend: a function of the reference's layout that has another line."""
+    """A bend: a function of the reference's searches that has another line."""
     def bend(monkeypatch):
         from reference_numpy.fast import cache, layout, search
-        source, made = inspect.getsource(getattr(layout, function)), {}
+        known = vars(layout) if hasattr(layout, function) else vars(cache)
+        source, made = inspect.getsource(known[function]), {}
         assert source.count(old) == 1
-        exec(source.replace(old, new), vars(layout), made)
+        exec(source.replace(old, new), known, made)
         for module in layout, cache, search:
             monkeypatch.setattr(
                 module, function, made[function], raising=False)
@@ -457,11 +458,84 @@ OF_THE_CALLER = (
     ("rearranged", "copy.copy(layer)", "layer"),
     ("rearranged", "copy.copy(getattr(layer, name))", "getattr(layer, name)"))
 
-#: What would lay out maps of any kind, which may add something of their own.
-OF_ANY_KIND = (
-    ("mapped", "type(linear) not in KINDS", "False"),
-    ("projected", "type(given) in TIED", "isinstance(given, tuple(TIED))"),
-    ("joined", "not {*map(type, maps)} <= KINDS", "False"))
+#: What would go wrong where a row may read nothing.
+OF_NOTHING = (
+    ("attend", "total[total == 0] = 1", "pass"),
+    ("attend", "np.copyto(weights, 0, where=~mask)", "pass"))
+
+
+def of_a_finite_mask(monkeypatch):
+    from keras import ops
+
+    from impl_keras.fast import cache
+    monkeypatch.setattr(cache, "masked_softmax", lambda scores, mask: (
+        ops.softmax(ops.where(mask, scores, -1e30))))
+
+
+def of_even_heads(monkeypatch):
+    from impl_keras.fast import layout
+    real = layout.Joined.__init__
+
+    def joined(self, attention):
+        real(self, attention)
+        self.features = self.kernel.shape[0] // self.heads[0]
+
+    monkeypatch.setattr(layout.Joined, "__init__", joined)
+
+
+of_even_heads.errors = ValueError,
+
+
+def of_any_part(monkeypatch):
+    from contract import fast_forms
+    monkeypatch.setattr(fast_forms, "as_built", lambda parts, known: True)
+
+
+def of_any_kind(monkeypatch):
+    from contract import fast_forms
+    monkeypatch.setattr(fast_forms, "defined_in", lambda part, package: True)
+
+
+def of_any_method(monkeypatch):
+    from contract import fast_forms
+    monkeypatch.setattr(fast_forms, "methods", lambda kind: frozenset())
+
+
+def of_any_hook(monkeypatch):
+    from contract import fast_forms
+    from impl_torch.fast import engine
+    monkeypatch.setattr(engine, "known", lambda module: (
+        type(module) in engine.KINDS
+        or fast_forms.defined_in(module, "impl_torch")))
+
+
+def of_any_function(monkeypatch):
+    from contract import fast_forms
+    from impl_keras.fast import engine
+    monkeypatch.setattr(engine, "known", lambda layer: (
+        type(layer) in engine.KINDS
+        or fast_forms.defined_in(layer, "impl_keras")))
+
+
+def traced_for_all(monkeypatch):
+    from impl_keras.fast import search
+    monkeypatch.setattr(search, "forget_others", lambda model, layers: None)
+
+
+def of_the_first_structure(monkeypatch):
+    import jax
+    from flax import nnx
+
+    from impl_jax.fast import engine
+    compiled = {}
+
+    def answer(model, *inputs):
+        graph, state = nnx.split(model)
+        return compiled.setdefault(id(model), (model, jax.jit(
+            lambda state, *inputs: nnx.merge(graph, state)(
+                *inputs))))[1](state, *inputs)
+
+    monkeypatch.setattr(engine, "answer", answer)
 
 
 def without_the_head(monkeypatch):
@@ -562,7 +636,20 @@ def no_keys_kept_by_jax(monkeypatch):
     ("numpy", of_a_gate_left, "searches of few rows"),
     *(("numpy", rewritten(*edit), "changed weights")
       for edit in OF_THE_CALLER),
-    *(("numpy", rewritten(*edit), "maps of others") for edit in OF_ANY_KIND),
+    *(("numpy", rewritten(*edit), "empty sources") for edit in OF_NOTHING),
+    ("keras", of_a_finite_mask, "empty sources"),
+    ("keras", of_even_heads, "long searches"),
+    *((name, of_any_part, question)
+      for name in ("numpy", "torch", "keras", "jax")
+      for question in ("parts of others", "ways of others")),
+    *((name, of_any_kind, "parts of others")
+      for name in ("torch", "keras", "jax")),
+    *((name, of_any_method, "ways of others")
+      for name in ("torch", "keras", "jax")),
+    ("torch", of_any_hook, "ways of others"),
+    ("keras", of_any_function, "ways of others"),
+    ("keras", traced_for_all, "parts in turn"),
+    ("jax", of_the_first_structure, "parts in turn"),
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", packed_once_for_all, "asked again"),
