@@ -4,13 +4,14 @@ A search writes a part of the maths again, and so knows the variants that it
 was written for. A field that is not listed needs nothing: its variants are
 components, which both forms call.
 
-It also computes at once what several parts of a model would, and so knows the
-parts that build makes. A model in which a user put another is left to the
-readable form, which calls every part.
+It also computes at once what several parts of a model would, and so knows them
+as build makes them. A model in which a user changed another thing than weights
+is left to the readable form.
 """
 
-import functools
 import warnings
+
+from contract.errors import InputError
 
 #: What a search with a cache knows: field of a TransformerConfig -> its words.
 KNOWN = {
@@ -54,34 +55,64 @@ def compiles(config, settings):
             and not unknown(settings, COMPILED))
 
 
-def as_built(parts, known):
-    """Whether a model's parts are all as build makes them; warns of one.
+def described(parts, arrays, used=(), kinds=()):
+    """What each part of a model is, to compare it with another's.
 
     Args:
-        parts: (path, object) of each.
-        known: whether a part is of a kind that build makes.
+        parts: [(path, object)] of a model and all below it.
+        arrays: kinds whose values do not count, as of weights.
+        used: names of attributes that change as a model is used.
+        kinds: {kind: the one that it counts as}.
+
+    Returns:
+        {path: (its kind, *(name, what it holds under it))}; what is empty,
+        zero or None is left out.
     """
-    for path, part in parts:
-        if not known(part) or vars(part).keys() & methods(type(part)):
-            warnings.warn(
-                f"{path or 'the model'} ({type(part).__name__}) is not as it "
-                "was built; the readable form computes instead",
-                stacklevel=4)
-            return False
-    return True
+    inside = {id(part) for _, part in parts}
+
+    def told(value):
+        if isinstance(value, arrays) or id(value) in inside:
+            return type(None)
+        if isinstance(value, dict):
+            return tuple((key, told(below)) for key, below in value.items()
+                         if below is not None)
+        if isinstance(value, (list, tuple, set)):
+            return tuple(map(told, value))
+        if callable(value) or isinstance(value, (int, float, str)):
+            return value
+        return type(value)
+
+    return {path: (dict(kinds).get(type(part), type(part)), *(
+        (name, told(value)) for name, value in vars(part).items()
+        if name not in used and (isinstance(value, arrays) or value)))
+        for path, part in parts}
 
 
-def defined_in(part, package):
-    """Whether a part's kind is defined in a package, or below it."""
-    return type(part).__module__.partition(".")[0] == package
+def strange(found, plan):
+    """What of a model is not as it was built: a part's path; "" if all is.
+
+    Args:
+        found: what describes the model; see ``described``.
+        plan: what described it when it was built.
+    """
+    paths = [path for path in {**plan, **found}
+             if found.get(path) != plan.get(path)]
+    return (paths[-1] or "the model") if paths else ""
 
 
-@functools.cache
-def methods(kind):
-    """The names of a kind's methods; an object's own would replace one."""
-    # keras: puts its own in the place of these
-    return frozenset(name for name in dir(kind) if callable(
-        getattr(kind, name))) - {"build", "quantize", "loss"}
+def as_built(path):
+    """Whether nothing is strange; warns of the path of what is."""
+    if path:
+        warnings.warn(f"{path} is not as it was built; the readable form "
+                      "computes instead", stacklevel=4)
+    return not path
+
+
+def check_trained(path):
+    """Refuse a step of training of a model in which something is strange."""
+    if path:
+        raise InputError(f"{path} was changed after the trainer was made; "
+                         "make another trainer.")
 
 
 def unknown(config, known):

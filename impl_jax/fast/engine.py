@@ -3,6 +3,7 @@
 import weakref
 
 import jax
+import numpy as np
 from flax import nnx
 
 from contract import fast_forms
@@ -17,11 +18,10 @@ from impl_jax.parameters import modules
 #: The fast kind of each module that has one; they hold the same.
 FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 
-#: What build makes of NNX's own.
-KINDS = {nnx.List, nnx.Linear, nnx.Embed}
+#: What described a Transformer when it was built, by its config.
+PLANS = {}
 
-#: A model -> its structure, and its answer to arrays, compiled for each shape
-#: that they have.
+#: A model -> its answer to arrays, compiled for each shape that they have.
 ANSWERS = weakref.WeakKeyDictionary()
 
 
@@ -48,11 +48,21 @@ def parts(model):
                 queue.append((f"{path}.{name}" if path else name, value))
 
 
+def described(model):
+    """What a model's parts are, weights left out: {path: ...}."""
+    return fast_forms.described(
+        list(parts(model)), (nnx.Variable, jax.Array, np.ndarray),
+        {"home", "_pytree__state", "_pytree__nodes"})
+
+
+def strange(model):
+    """What of a model is not as build made it: a path; "" if all is."""
+    return fast_forms.strange(described(model), PLANS.get(model.config, {}))
+
+
 def as_built(model):
-    """Whether all parts are as build makes them; warns of one that is not."""
-    own = __package__.partition(".")[0]
-    return fast_forms.as_built(parts(model), lambda part: (
-        type(part) in KINDS or fast_forms.defined_in(part, own)))
+    """Whether all of a model is as build made it; warns of what is not."""
+    return fast_forms.as_built(strange(model))
 
 
 def searches(model, settings):
@@ -65,16 +75,15 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = engine.build(component, config, weights, dtype, device)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
+    if component == "transformer":
+        PLANS.setdefault(config, described(module))
     return module
 
 
-def answer(model, *inputs):
-    """A model's call as one compiled function: of arrays, its own."""
-    graph, state = nnx.split(model)
-    if model not in ANSWERS or ANSWERS[model][0] != graph:
-        ANSWERS[model] = graph, jax.jit(
-            lambda state, *inputs: nnx.merge(graph, state)(*inputs))
-    return ANSWERS[model][1](state, *inputs)
+def answer_of(model):
+    """A model's call as one compiled function of its state and arrays."""
+    graph = nnx.graphdef(model)
+    return jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -83,7 +92,9 @@ def predict(model, source, target, source_mask, target_mask):
     check_inputs(model.config, *inputs)
     if not as_built(model):
         return engine.predict(model, *inputs)
-    return engine.to_numpy(answer(model, *(
+    if model not in ANSWERS:
+        ANSWERS[model] = answer_of(model)
+    return engine.to_numpy(ANSWERS[model](nnx.state(model), *(
         engine.to_native(x, model.home) for x in inputs)))
 
 
@@ -92,6 +103,13 @@ def trainer(model, training):
     if not as_built(model):
         return engine.trainer(model, training)
     return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the readable engine."""
+    if isinstance(trainer, Trainer):
+        fast_forms.check_trained(strange(trainer.model))
+    return engine.train_step(trainer, sources, targets)
 
 
 def generate(model, source, settings, rows=None):

@@ -17,8 +17,8 @@ FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
-#: What build makes of Keras' own.
-KINDS = {keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedding}
+#: What described a Transformer when it was built, by its config and dtype.
+PLANS = {}
 
 
 def __getattr__(name):
@@ -45,22 +45,27 @@ def parts(model):
                 yield f"{path}.{name}", getattr(layer, f"{name}_dense")
 
 
-def known(layer):
-    """Whether a layer is of a kind that build makes, as it makes it."""
-    if type(layer) in KINDS:
-        linear = keras.activations.linear
-        return getattr(layer, "activation", linear) is linear
-    return fast_forms.defined_in(layer, __package__.partition(".")[0])
+def described(model):
+    """What a model's layers are, weights left out: {path: ...}."""
+    found = list(parts(model))
+    private = {name for _, layer in found for name in vars(layer)
+               if name[0] == "_"}
+    told = fast_forms.described(
+        found, (keras.Variable, np.ndarray, keras.initializers.Initializer),
+        {"home", "name", "built", "build", "quantize", *private})
+    return {path: (*told[path], layer.dtype_policy.name)
+            for path, layer in found}
+
+
+def strange(model):
+    """What of a model is not as build made it: a path; "" if all is."""
+    return fast_forms.strange(described(model), PLANS.get(
+        (model.config, model.dtype_policy.name), {}))
 
 
 def as_built(model):
-    """Whether all parts are as build makes them; warns of one that is not.
-
-    What was traced of other parts is forgotten.
-    """
-    found = list(parts(model))
-    search.forget_others(model, [layer for _, layer in found])
-    return fast_forms.as_built(found, known)
+    """Whether all of a model is as build made it; warns of what is not."""
+    return fast_forms.as_built(strange(model))
 
 
 def searches(model, settings):
@@ -73,6 +78,8 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = engine.build(component, config, weights, dtype, device)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
+    if component == "transformer":
+        PLANS.setdefault((config, module.dtype_policy.name), described(module))
     return module
 
 
@@ -82,6 +89,7 @@ def predict(model, source, target, source_mask, target_mask):
     check_inputs(model.config, *inputs)
     if not as_built(model):
         return engine.predict(model, *inputs)
+    search.forget_others(model)
     # XLA takes half of the time of large batches.
     xla = max(source.size, target.size) >= search.LARGE
     call = search.compiled(
@@ -96,6 +104,13 @@ def trainer(model, training):
         return engine.trainer(model, training)
     with on(model.home):
         return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the readable engine."""
+    if isinstance(trainer, Trainer):
+        fast_forms.check_trained(strange(trainer.model))
+    return engine.train_step(trainer, sources, targets)
 
 
 def resume(trainer, step, moments):

@@ -20,6 +20,7 @@ from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
 from impl_keras.masks import causal_mask, padding_mask
+from impl_keras.parameters import modules
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
 
@@ -63,6 +64,7 @@ def run(model, source, settings, rows):
     """Find targets of sources; see impl_keras.search."""
     if settings.method == "beam" and settings.beam == 1:
         return beam_of_one(model, source, settings)
+    forget_others(model)
     settings, numbers = _split(settings, model.config.target_vocab, rows)
     xla = math.prod(source.shape) >= LARGE
     encoded = compiled(model, ("encoded", xla), _encoded, xla=xla)(source)
@@ -99,8 +101,9 @@ def compiled(model, name, function, *arguments, xla=False):
     return kept[name]
 
 
-def forget_others(model, layers):
-    """Forget what was traced of a model that had other layers than these."""
+def forget_others(model):
+    """Forget what was traced of a model when it had other layers."""
+    layers = [layer for _, layer in modules(model)]
     kept = model.__dict__.setdefault("_compiled_functions", {})
     if kept.get("layers") != layers:
         kept.clear()

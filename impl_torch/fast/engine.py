@@ -34,8 +34,10 @@ FAST = {
 PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
-#: What else build makes of PyTorch's own.
-KINDS = {nn.ModuleList, nn.Embedding, nn.Linear}
+READABLE = {fast: kind for kind, fast in FAST.items()}
+
+#: What described a Transformer when it was built, by its config.
+PLANS = {}
 
 #: Steps that are computed together with others, and so are not seen.
 FUSED = fast_forms.FUSABLE
@@ -70,18 +72,32 @@ def not_fused(config, settings=None):
         config, attention=ATTENTION, attention_in_training={"dropout": (0,)}))
 
 
-def known(module):
-    """Whether a module is of a kind that build makes, and no hook sees it."""
-    hooks = (module._forward_pre_hooks, module._forward_hooks,
-             module._backward_pre_hooks, module._backward_hooks)
-    return not (any(hooks) or nn.modules.module._has_any_global_hook()) and (
-        type(module) in KINDS
-        or fast_forms.defined_in(module, __package__.partition(".")[0]))
+def described(model):
+    """What a model's parts are, weights left out: {path: ...}."""
+    return fast_forms.described(
+        list(modules(model)), torch.Tensor, {"home", "training"}, FAST)
+
+
+def strange(model):
+    """What of a model is not as build made it: a path; "" if all is."""
+    if nn.modules.module._has_any_global_hook():
+        return "a hook of all modules"
+    for name, weight in model.named_parameters():
+        if weight._backward_hooks:
+            return name
+    return fast_forms.strange(described(model), PLANS.get(model.config, {}))
 
 
 def as_built(model):
-    """Whether all parts are as build makes them; warns of one that is not."""
-    return fast_forms.as_built(modules(model), known)
+    """Whether all of a model is as build made it; warns of what is not.
+
+    Its parts become those of the form that computes.
+    """
+    built = fast_forms.as_built(strange(model))
+    for _, below in modules(model):
+        below.__class__ = (FAST if built else READABLE).get(
+            type(below), type(below))
+    return built
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
@@ -89,7 +105,15 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = engine.build(component, config, weights, dtype, device)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
+    if component == "transformer":
+        PLANS.setdefault(config, described(module))
     return module
+
+
+def predict(model, source, target, source_mask, target_mask):
+    """A Transformer's output alone: [B T V]."""
+    as_built(model)
+    return engine.predict(model, source, target, source_mask, target_mask)
 
 
 def gradients(model, source, target, source_mask, target_mask, labels,
@@ -114,6 +138,13 @@ def trainer(model, training):
     if not as_built(model):
         return engine.trainer(model, training)
     return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the readable engine."""
+    if isinstance(trainer, Trainer):
+        fast_forms.check_trained(strange(trainer.model))
+    return engine.train_step(trainer, sources, targets)
 
 
 def generate(model, source, settings, rows=None):

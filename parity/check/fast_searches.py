@@ -45,6 +45,12 @@ PARTS = (*(f"decoder.layers.0.{name}" for name in (
     "projection", "decoder.norm", "encoder.layers.0", "decoder.layers.0",
     "decoder")
 
+#: What else models are that all are as they were built.
+BUILT = ({}, {"tied": "none", "gated": True}, {"positions": "learned"},
+         {"positions": "relative"}, {"positions": "rotary_halves"},
+         {"norm": "rms", "residual": "pre", "final_norm": True},
+         {"output_transform": True, "output_bias": True})
+
 
 def searched(engine, what, changes, source, dtype="float64", times=None,
              more=None, weights_seed=3, **settings):
@@ -305,43 +311,59 @@ def parts_of_others(engine):
 
 
 def ways_of_others(engine):
-    """A model with a method of its own, a hook, or something after a map."""
-    for what, change in (("a method", with_a_method), ("a hook", hooked),
-                         ("a function", with_a_function)):
+    """A model with a method of its own, a hook, or another number."""
+    for change in (with_methods, hooked, hooked_before, with_a_function,
+                   with_an_output, with_a_divisor, with_a_map_twice):
         model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
         change(engine, model)
-        yield from answers(engine, model, what)
+        yield from answers(engine, model, change.__name__)
 
 
 def parts_in_turn(engine):
     """A model that is given other parts between its searches."""
-    model, other = (engine.build(
+    yield "as built", np.array([getattr(engine, "as_built", bool)(engine.build(
+        "transformer", CONFIG.replace(**changes), probe_weights(
+            CONFIG.replace(**changes)))) for changes in BUILT])
+    model, like, other = (engine.build(
         "transformer", CONFIG.replace(activation=word), probe_weights(
-            CONFIG, seed)) for word, seed in (("relu", 3), ("gelu", 4)))
+            CONFIG, seed)) for word, seed in (
+                ("relu", 3), ("relu", 4), ("gelu", 5)))
     first = model.decoder
-    for what, decoder in (("first", first), ("other", other.decoder),
-                          ("first again", first)):
+    for what, decoder in (("first", first), ("like it", like.decoder),
+                          ("other", other.decoder), ("first again", first)):
         model.decoder = decoder
         yield from answers(engine, model, what)
+    with_an_output(engine, model)
+    yield from answers(engine, model, "of another output")
     doubled(model.decoder.layers[0].feed_forward)
     yield from answers(engine, model, "of another kind")
 
 
 def training_of_others(engine):
     """Training of a model with a part of a kind of a user's own."""
+    source, target = (cases.ids(name, 2, 6, CONFIG.source_vocab)
+                      for name in ("source", "target"))
+    for what, path in ("method", ""), ("part", "decoder.layers.0.feed_forward"):
+        model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+        doubled(at(engine, model, path), *["project"] * (not path))
+        with unwarned():
+            yield f"{what}, loss alone", engine.gradients(
+                model, *Batch.of_ids(source, target[:, :-1]), target[:, 1:])[0]
+            yield f"{what}, loss", engine.train_step(
+                engine.trainer(model, TrainingConfig()),
+                source[None], target[None])["loss"]
     with unwarned():
-        yield from trained(engine)
+        yield from trained(engine, source, target)
 
 
-def trained(engine):
+def trained(engine, source, target):
     """Yield a gradient, and losses between which training is resumed."""
-    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    config = CONFIG.replace(tied="none")
+    model = engine.build("transformer", config, probe_weights(config, 3))
     part = model.decoder.layers[0].feed_forward
     part.__class__ = type(type(part))("Another", (type(part),), {})
     trainer = engine.trainer(
         model, TrainingConfig(schedule="constant", learning_rate=0.01))
-    source, target = (cases.ids(name, 2, 6, CONFIG.source_vocab)
-                      for name in ("source", "target"))
     yield "gradient", engine.gradients(
         model, *Batch.of_ids(source, target[:, :-1]), target[:, 1:])[1][
             "decoder.layers.0.feed_forward.inner.kernel"]
@@ -356,10 +378,11 @@ def answers(engine, model, what):
     source = cases.ids("source", 2, 6, CONFIG.source_vocab)
     with (unwarned(), lowered(engine, "layout", LONG=1, **STRIPS),
           lowered(engine, "search", LONG=1)):
-        for name, array in engine.generate(
-                model, source, GenerationConfig(max_tokens=3, eos_id=2)
-        ).items():
-            yield f"{what}, {name}", array
+        for rows in 1, 2:
+            for name, array in engine.generate(
+                    model, source[:rows], GenerationConfig(
+                        max_tokens=3, eos_id=2)).items():
+                yield f"{what}, {rows}, {name}", array
         yield f"{what}, predicted", engine.predict(
             model, *Batch.of_ids(source, source))
 
@@ -374,7 +397,7 @@ def unwarned():
 
 def at(engine, model, path):
     """A model's part; Keras has another name for attention's maps."""
-    for name in path.split("."):
+    for name in path.split(".") if path else ():
         if engine.NAME == "keras" and name in (
                 "query", "key", "value", "output"):
             name += "_dense"
@@ -390,16 +413,16 @@ def twice(function):
     return doubling
 
 
-def doubled(module):
-    """Have a module return twice what its kind does."""
+def doubled(module, name=""):
+    """Have a module return twice what its kind does, or a method of it."""
     kind = type(module)
-    name = next(name for name in ("call", "forward", "__call__")
-                if hasattr(kind, name))
+    name = name or next(name for name in ("call", "forward", "__call__")
+                        if hasattr(kind, name))
     module.__class__ = type(kind)(
         "Another", (kind,), {name: twice(getattr(kind, name))})
 
 
-def with_a_method(engine, model):
+def with_methods(engine, model):
     """Give a model methods of its own."""
     for name in "decode", "project":
         setattr(model, name, twice(getattr(model, name)))
@@ -412,6 +435,41 @@ def hooked(engine, model):
         part.register_forward_hook(lambda module, given, y: 2 * y)
     else:
         doubled(part)
+
+
+def hooked_before(engine, model):
+    """Double what a map is given, by a hook where there are hooks."""
+    part = at(engine, model, "decoder.layers.0.self_attention.query")
+    if engine.NAME == "torch":
+        part.register_forward_pre_hook(lambda module, given: (2 * given[0],))
+    else:
+        kind, name = type(part), "call" if engine.NAME == "keras" else (
+            "__call__")
+        given = getattr(kind, name)
+        part.__class__ = type(kind)("Another", (kind,), {
+            name: lambda self, x: given(self, 2 * x)})
+
+
+def with_an_output(engine, model):
+    """Give a model another function of its logits."""
+    model.output_function = twice(model.output_function)
+
+
+def with_a_divisor(engine, model):
+    """Give an attention another divisor; Keras has it as a factor too."""
+    attention = model.decoder.layers[0].self_attention
+    attention.divisor = 5.0
+    if engine.NAME == "keras":
+        attention._inverse_sqrt_key_dim = np.float64(1 / 5)
+
+
+def with_a_map_twice(engine, model):
+    """Have an attention take values for keys."""
+    attention = model.decoder.layers[0].cross_attention
+    if engine.NAME == "keras":
+        attention._key_dense = attention.value_dense
+    else:
+        attention.key = attention.value
 
 
 def with_a_function(engine, model):

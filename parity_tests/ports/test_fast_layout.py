@@ -6,8 +6,11 @@ import weakref
 import numpy as np
 import pytest
 
+from contract.batch import Batch
+from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.trace import recording
+from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity.check import branches, cases, fast_searches
 from parity_tests.support.engines import usable
@@ -230,3 +233,32 @@ def test_a_model_that_diverged_is_searched(name, search):
             found.append(engine.generate(
                 model, cases.ids("source", 2, 7, 203), SEARCHES[search]))
     np.testing.assert_array_equal(*(answer["tokens"] for answer in found))
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch", "keras", "jax"])
+def test_a_trainer_is_not_given_another_model(name):
+    """What a trainer made ready of a model's parts would not know a new one."""
+    engine = usable(name, "fast")
+    config = branches.CONFIG
+    model = engine.build("transformer", config, probe_weights(config))
+    trainer = engine.trainer(model, TrainingConfig())
+    ids = cases.ids("source", 2, 6, config.source_vocab)[None]
+    engine.train_step(trainer, ids, ids)
+    fast_searches.doubled(model.decoder.layers[0].feed_forward)
+    with pytest.raises(InputError, match="feed_forward was changed after"):
+        engine.train_step(trainer, ids, ids)
+
+
+@pytest.mark.parametrize("tied", ["none", "all"])
+def test_a_hook_of_a_weight_changes_its_gradient(tied):
+    """A table's gradient is sparse in the fast form, or has two parts."""
+    config = branches.CONFIG.replace(tied=tied)
+    ids, found = cases.ids("source", 2, 6, config.source_vocab), []
+    for form in "readable", "fast":
+        engine = usable("torch", form)
+        model = engine.build("transformer", config, probe_weights(config))
+        model.source_embedding.table.weight.register_hook(
+            lambda gradient: gradient.clamp(-0.01, 0.01))
+        found.append(engine.gradients(
+            model, *Batch.of_ids(ids, ids), ids)[1]["source_embedding.table"])
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-15)

@@ -1,10 +1,8 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
-import functools
-
 import numpy as np
 
-from contract import components, fast_forms
+from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
@@ -33,6 +31,9 @@ FAST = {
 PARAMETERS |= {
     FAST[kind]: leaves for kind, leaves in PARAMETERS.items() if kind in FAST}
 
+#: What described a Transformer when it was built, by its config.
+PLANS = {}
+
 SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
@@ -45,46 +46,24 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = engine.build(component, config, weights, dtype, device)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
+    if component == "transformer":
+        PLANS.setdefault(config, described(module))
     return module
 
 
-def described(parts):
-    """What each part of a model is, but modules and arrays.
-
-    Args:
-        parts: (path, module) of each.
-
-    Returns:
-        {path: (its kind, {name: what it holds under it})}.
-    """
-    inside = {id(part) for _, part in parts}
-
-    def besides(value):
-        if isinstance(value, list):
-            return [item for item in value if id(item) not in inside]
-        known = isinstance(value, np.ndarray) or id(value) in inside
-        return None if known else value
-
-    return {path: (FAST.get(type(part), type(part)), {
-        name: besides(value) for name, value in vars(part).items()
-        if name != "home"}) for path, part in parts}
+def described(model):
+    """What a model's parts are, weights left out: {path: ...}."""
+    return fast_forms.described(list(modules(model)), np.ndarray, {"home"})
 
 
-@functools.lru_cache
-def planned(config):
-    """What the parts of a new model are; see ``described``."""
-    make, arguments = components.component(
-        engine.__package__, "transformer", config)
-    return described(list(modules(make(*arguments))))
+def strange(model):
+    """What of a model is not as build made it: a path; "" if all is."""
+    return fast_forms.strange(described(model), PLANS.get(model.config, {}))
 
 
 def as_built(model):
-    """Whether all parts are as build makes them; warns of one that is not."""
-    parts, plan = list(modules(model)), planned(model.config)
-    found = described(parts)
-    strange = {id(part) for path, part in parts
-               if found[path] != plan.get(path)}
-    return fast_forms.as_built(parts, lambda part: id(part) not in strange)
+    """Whether all of a model is as build made it; warns of what is not."""
+    return fast_forms.as_built(strange(model))
 
 
 def not_fused(config, settings=None):
@@ -111,6 +90,13 @@ def trainer(model, training):
     if not covers(model.config) or not as_built(model):
         return engine.trainer(model, training)
     return Trainer(model, training)
+
+
+def train_step(trainer, sources, targets):
+    """Make one step on A batches; see the readable engine."""
+    if isinstance(trainer, Trainer):
+        fast_forms.check_trained(strange(trainer.model))
+    return engine.train_step(trainer, sources, targets)
 
 
 def generate(model, source, settings, rows=None):

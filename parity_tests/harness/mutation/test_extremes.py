@@ -488,54 +488,72 @@ of_even_heads.errors = ValueError,
 
 def of_any_part(monkeypatch):
     from contract import fast_forms
-    monkeypatch.setattr(fast_forms, "as_built", lambda parts, known: True)
+    monkeypatch.setattr(fast_forms, "as_built", lambda path: True)
 
 
-def of_any_kind(monkeypatch):
+def described_as(change):
+    """A bend: of what describes each part a change is compared."""
+    def bend(monkeypatch):
+        from contract import fast_forms
+        real = fast_forms.described
+        monkeypatch.setattr(ports.engine(bend.port, "fast"), "PLANS", {})
+        monkeypatch.setattr(fast_forms, "described", lambda *given: {
+            path: change(told) for path, told in real(*given).items()})
+    return bend
+
+
+def of_any_kind(told):
+    return told[1:]
+
+
+def of_kinds_alone(told):
+    return told[:1]
+
+
+def of_no_functions(told):
+    return told[:1] + tuple(
+        (name, value) for name, value in filter(
+            lambda pair: isinstance(pair, tuple), told[1:])
+        if not callable(value))
+
+
+def of_no_numbers(told):
+    return told[:1] + tuple(
+        (name, value) for name, value in filter(
+            lambda pair: isinstance(pair, tuple), told[1:])
+        if not isinstance(value, float))
+
+
+def of_what_is_there(monkeypatch):
     from contract import fast_forms
-    monkeypatch.setattr(fast_forms, "defined_in", lambda part, package: True)
+    monkeypatch.setattr(fast_forms, "strange", lambda found, plan: next(
+        (path or "all" for path in found if found[path] != plan.get(path)),
+        ""))
 
 
-def of_any_method(monkeypatch):
+of_what_is_there.errors = LookupError,
+
+
+def unasked(function):
+    """A bend: a function of a fast engine that takes a model as it is."""
+    def bend(monkeypatch):
+        engine = ports.engine(bend.port, "fast")
+        source, made = inspect.getsource(getattr(engine, function)), {}
+        assert source.count("as_built(model)") == 1
+        exec(source.replace("as_built(model)", "True"), vars(engine), made)
+        monkeypatch.setattr(engine, function, made[function])
+    bend.errors = LookupError, ValueError, TypeError
+    return bend
+
+
+def refused(monkeypatch):
     from contract import fast_forms
-    monkeypatch.setattr(fast_forms, "methods", lambda kind: frozenset())
-
-
-def of_any_hook(monkeypatch):
-    from contract import fast_forms
-    from impl_torch.fast import engine
-    monkeypatch.setattr(engine, "known", lambda module: (
-        type(module) in engine.KINDS
-        or fast_forms.defined_in(module, "impl_torch")))
-
-
-def of_any_function(monkeypatch):
-    from contract import fast_forms
-    from impl_keras.fast import engine
-    monkeypatch.setattr(engine, "known", lambda layer: (
-        type(layer) in engine.KINDS
-        or fast_forms.defined_in(layer, "impl_keras")))
+    monkeypatch.setattr(fast_forms, "as_built", lambda path: False)
 
 
 def traced_for_all(monkeypatch):
     from impl_keras.fast import search
-    monkeypatch.setattr(search, "forget_others", lambda model, layers: None)
-
-
-def of_the_first_structure(monkeypatch):
-    import jax
-    from flax import nnx
-
-    from impl_jax.fast import engine
-    compiled = {}
-
-    def answer(model, *inputs):
-        graph, state = nnx.split(model)
-        return compiled.setdefault(id(model), (model, jax.jit(
-            lambda state, *inputs: nnx.merge(graph, state)(
-                *inputs))))[1](state, *inputs)
-
-    monkeypatch.setattr(engine, "answer", answer)
+    monkeypatch.setattr(search, "forget_others", lambda model: None)
 
 
 def without_the_head(monkeypatch):
@@ -642,14 +660,23 @@ def no_keys_kept_by_jax(monkeypatch):
     *((name, of_any_part, question)
       for name in ("numpy", "torch", "keras", "jax")
       for question in ("parts of others", "ways of others")),
-    *((name, of_any_kind, "parts of others")
-      for name in ("torch", "keras", "jax")),
-    *((name, of_any_method, "ways of others")
-      for name in ("torch", "keras", "jax")),
-    ("torch", of_any_hook, "ways of others"),
-    ("keras", of_any_function, "ways of others"),
+    *((name, bend, question) for name in ("numpy", "torch", "keras", "jax")
+      for bend, question in (
+          (described_as(of_any_kind), "parts of others"),
+          (described_as(of_kinds_alone), "ways of others"),
+          (described_as(of_no_functions), "ways of others"),
+          (refused, "parts in turn"),
+          (unasked("trainer"), "training of others"))),
+    ("numpy", described_as(of_no_numbers), "ways of others"),
+    ("numpy", of_what_is_there, "ways of others"),
+    ("numpy", unasked("generate"), "parts of others"),
+    ("torch", unasked("generate"), "parts of others"),
+    ("keras", unasked("searches"), "parts of others"),
+    ("jax", unasked("searches"), "parts of others"),
+    ("torch", unasked("gradients"), "training of others"),
+    ("numpy", unasked("predict"), "parts of others"),
+    ("keras", unasked("predict"), "parts in turn"),
     ("keras", traced_for_all, "parts in turn"),
-    ("jax", of_the_first_structure, "parts in turn"),
     ("torch", without_a_bias, "long searches"),
     ("torch", packed_without_a_bias, "long searches in float32"),
     ("torch", packed_once_for_all, "asked again"),
@@ -675,6 +702,7 @@ def test_a_branch_of_a_fast_form_is_asked(name, bend, question, monkeypatch):
     """Each got past the check at the sizes that it had."""
     port, ask = usable(name), extremes.FAST[f"fast {question}"]
     assert is_right(name, question)
+    bend.port = name
     bend(monkeypatch)
     assert is_noticed(port, ask, getattr(bend, "errors", ()))
 
