@@ -13,6 +13,11 @@ import warnings
 
 from contract.errors import InputError
 
+
+class NotAsBuilt(UserWarning):
+    """What a fast form leaves to the readable one."""
+
+
 #: What a search with a cache knows: field of a TransformerConfig -> its words.
 KNOWN = {
     "positions": ("interleaved", "halves", "learned"),
@@ -103,8 +108,9 @@ def strange(found, plan):
 def as_built(path):
     """Whether nothing is strange; warns of the path of what is."""
     if path:
-        warnings.warn(f"{path} is not as it was built; the readable form "
-                      "computes instead", stacklevel=4)
+        warnings.warn(
+            f"{path} is not as it was built; the readable form computes "
+            "instead", NotAsBuilt, stacklevel=4)
     return not path
 
 

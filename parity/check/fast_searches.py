@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from contract.batch import Batch
+from contract.fast_forms import NotAsBuilt
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
@@ -391,7 +392,7 @@ def answers(engine, model, what):
 def unwarned():
     """Nothing is said of parts that are not as they were built."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", NotAsBuilt)
         yield
 
 

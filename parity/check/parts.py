@@ -185,7 +185,9 @@ class Parts:
         models = {device: workers.ModelSpec(
             preset, config, dtype, device, self.shelf.put(reference.arrays),
             form) for device in self.devices}
-        ours = generation.RunnerAskedOnce(reference.runner(form))
+        ours = reference.runner(form)
+        if form == "readable":  # a fast form asks whether a model is its own
+            ours = generation.RunnerAskedOnce(ours)
         searches = [one for one in searches if dtype in one.dtypes]
         requests = [{
             device: {

@@ -14,10 +14,12 @@ import os
 import signal
 import time
 import traceback
+import warnings
 
 from threadpoolctl import threadpool_limits
 
 from contract.config import TransformerConfig
+from contract.fast_forms import NotAsBuilt
 from parity import ports, shortage
 from parity.check import compiled
 from parity.check.asked import settings
@@ -114,10 +116,15 @@ def words_of(error):
 
 
 def answer(bench, function, *arguments):
-    """The Reply of ``function(bench, *arguments)``."""
+    """The Reply of ``function(bench, *arguments)``.
+
+    A fast form that leaves it to the readable one, unasked, has failed.
+    """
     start = time.perf_counter()
     try:
-        value = function(bench, *arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", NotAsBuilt)
+            value = function(bench, *arguments)
     except FAILURES as error:
         return failed(error, time.perf_counter() - start)
     return Reply(value, "", time.perf_counter() - start)

@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 
+from contract.errors import InputError
 from parity import ports
 from parity.check import branches, conditions, extremes, face
 from parity.mutation.mutants import Mutant
@@ -290,6 +291,9 @@ def joined_left_behind(monkeypatch):
             attention._modules[layout.JOINED] = own.self_attention.joined
         return own
     monkeypatch.setattr(layout, "rearranged", rearranged)
+
+
+joined_left_behind.errors = packed_once_for_all.errors = InputError,
 
 
 def one_room(monkeypatch):
