@@ -73,7 +73,7 @@ def described(parts, arrays, used=(), kinds=()):
         {path: (its kind, *(name, what it holds under it))}; what is empty,
         zero or None is left out.
     """
-    inside = {id(part) for _, part in parts}
+    inside, kinds = {id(part) for _, part in parts}, dict(kinds)
 
     def told(value):
         if isinstance(value, arrays) or id(value) in inside:
@@ -87,7 +87,7 @@ def described(parts, arrays, used=(), kinds=()):
             return value
         return type(value)
 
-    return {path: (dict(kinds).get(type(part), type(part)), *(
+    return {path: (kinds.get(type(part), type(part)), *(
         (name, told(value)) for name, value in vars(part).items()
         if name not in used and (isinstance(value, arrays) or value)))
         for path, part in parts}

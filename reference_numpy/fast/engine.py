@@ -78,9 +78,8 @@ def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    if (not covers(model.config)
-            or min(source.shape[1], target.shape[1]) >= blocks.SIZE
-            or not as_built(model)):  # attention goes over blocks there
+    over_blocks = min(source.shape[1], target.shape[1]) >= blocks.SIZE
+    if not covers(model.config) or over_blocks or not as_built(model):
         return model.forward(*inputs)[0]
     return predicted(model, *inputs)
 
