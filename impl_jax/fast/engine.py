@@ -8,6 +8,7 @@ from flax import nnx
 
 from contract import fast_forms
 from contract.batch import check_inputs, check_search
+from contract.weights import no_weights
 from impl_jax import engine
 from impl_jax.attention import MultiHeadAttention
 from impl_jax.fast import attention
@@ -55,9 +56,16 @@ def described(model):
         {"home", "_pytree__state", "_pytree__nodes"})
 
 
+def plan_of(config):
+    """What describes a model as built; one is built if none has been."""
+    if config not in PLANS:  # of a model from another process
+        build("transformer", config, no_weights(config))
+    return PLANS[config]
+
+
 def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
-    return fast_forms.strange(described(model), PLANS.get(model.config, {}))
+    return fast_forms.strange(described(model), plan_of(model.config))
 
 
 def as_built(model):
@@ -80,21 +88,22 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     return module
 
 
-def answer_of(model):
-    """A model's call as one compiled function of its state and arrays."""
-    graph = nnx.graphdef(model)
-    return jax.jit(lambda state, *inputs: nnx.merge(graph, state)(*inputs))
+def answer(model, *inputs):
+    """A Transformer's output of native arrays, compiled if it is as built."""
+    if not as_built(model):
+        return model(*inputs)
+    if model not in ANSWERS:
+        graph = nnx.graphdef(model)
+        ANSWERS[model] = jax.jit(
+            lambda state, *inputs: nnx.merge(graph, state)(*inputs))
+    return ANSWERS[model](nnx.state(model), *inputs)
 
 
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    if not as_built(model):
-        return engine.predict(model, *inputs)
-    if model not in ANSWERS:
-        ANSWERS[model] = answer_of(model)
-    return engine.to_numpy(ANSWERS[model](nnx.state(model), *(
+    return engine.to_numpy(answer(model, *(
         engine.to_native(x, model.home) for x in inputs)))
 
 

@@ -60,11 +60,6 @@ def side_by_side(*arrays):
     return jnp.concatenate(arrays, axis=-1)
 
 
-#: What may be asked of a linear map besides its sizes.
-ASKED = ("dtype", "precision", "preferred_element_type", "dot_general",
-         "promote_dtype")
-
-
 class Turned(nnx.Module):
     """A tied projection whose table is kept as a kernel [D V].
 
@@ -122,24 +117,9 @@ def laid_out(model, tokens):
 
 
 def joined(attention):
-    """An attention whose query, key and value are one map, or itself."""
-    maps = attention.query, attention.key, attention.value
-    if not all(map(plain, maps)):
-        return attention
-    return with_parts(attention, joined=Joined(maps))
-
-
-def plain(module):
-    """Whether a module is a linear map and nothing besides."""
-    return type(module) is nnx.Linear and all(
-        getattr(module, name, None) == getattr(of_sizes(), name, None)
-        for name in ASKED)
-
-
-@functools.cache
-def of_sizes():
-    """A linear map of which nothing was asked."""
-    return nnx.Linear(1, 1, rngs=nnx.Rngs(0))
+    """An attention whose query, key and value are one map."""
+    return with_parts(attention, joined=Joined(
+        (attention.query, attention.key, attention.value)))
 
 
 def with_parts(module, **parts):

@@ -111,10 +111,7 @@ class MeshEngine:
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
         check_inputs(model.config, *inputs)
-        if model not in engine.ANSWERS:
-            engine.ANSWERS[model] = engine.answer_of(model)
-        return to_numpy(engine.ANSWERS[model](
-            nnx.state(model), *self.rows(inputs)))
+        return to_numpy(engine.answer(model, *self.rows(inputs)))
 
     def generate(self, model, source, settings, rows=None):
         """Find targets of sources; see the reference's engine."""

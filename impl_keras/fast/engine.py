@@ -5,6 +5,7 @@ import numpy as np
 
 from contract import fast_forms
 from contract.batch import check_inputs, check_search
+from contract.weights import no_weights
 from impl_keras import engine
 from impl_keras.attention import MultiHeadAttention
 from impl_keras.engine import on, to_native, to_numpy
@@ -57,10 +58,17 @@ def described(model):
             for path, layer in found}
 
 
+def plan_of(config, dtype):
+    """What describes a model as built; one is built if none has been."""
+    if (config, dtype) not in PLANS:  # of a model from another process
+        build("transformer", config, no_weights(config), dtype)
+    return PLANS[config, dtype]
+
+
 def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
-    return fast_forms.strange(described(model), PLANS.get(
-        (model.config, model.dtype_policy.name), {}))
+    return fast_forms.strange(
+        described(model), plan_of(model.config, model.dtype_policy.name))
 
 
 def as_built(model):

@@ -6,6 +6,7 @@ from torch import nn
 from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from contract.config import CHOICES
+from contract.weights import no_weights
 from impl_torch import engine
 from impl_torch.attention import MultiHeadAttention
 from impl_torch.engine import drawn, on, to_native, to_numpy
@@ -78,6 +79,13 @@ def described(model):
         list(modules(model)), torch.Tensor, {"home", "training"}, FAST)
 
 
+def plan_of(config):
+    """What describes a model as built; one is built if none has been."""
+    if config not in PLANS:  # of a model from another process
+        build("transformer", config, no_weights(config))
+    return PLANS[config]
+
+
 def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
     if nn.modules.module._has_any_global_hook():
@@ -85,7 +93,7 @@ def strange(model):
     for name, weight in model.named_parameters():
         if weight._backward_hooks:
             return name
-    return fast_forms.strange(described(model), PLANS.get(model.config, {}))
+    return fast_forms.strange(described(model), plan_of(model.config))
 
 
 def as_built(model):

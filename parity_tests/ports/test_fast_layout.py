@@ -249,6 +249,16 @@ def test_a_trainer_is_not_given_another_model(name):
         engine.train_step(trainer, ids, ids)
 
 
+@pytest.mark.parametrize("name", ["numpy", "torch", "keras", "jax"])
+def test_a_model_of_another_process_is_as_built(name, monkeypatch):
+    """As one that was unpickled where no other of its config was built."""
+    engine = usable(name, "fast")
+    model = engine.build("transformer", branches.CONFIG,
+                         probe_weights(branches.CONFIG, 3))
+    monkeypatch.setattr(engine, "PLANS", {})
+    assert not engine.strange(model)
+
+
 @pytest.mark.parametrize("tied", ["none", "all"])
 def test_a_hook_of_a_weight_changes_its_gradient(tied):
     """A table's gradient is sparse in the fast form, or has two parts."""

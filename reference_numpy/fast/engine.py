@@ -4,6 +4,7 @@ import numpy as np
 
 from contract import fast_forms
 from contract.batch import check_inputs, check_search
+from contract.weights import no_weights
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
 from reference_numpy.fast import (
@@ -56,9 +57,16 @@ def described(model):
     return fast_forms.described(list(modules(model)), np.ndarray, {"home"})
 
 
+def plan_of(config):
+    """What describes a model as built; one is built if none has been."""
+    if config not in PLANS:  # of a model from another process
+        build("transformer", config, no_weights(config))
+    return PLANS[config]
+
+
 def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
-    return fast_forms.strange(described(model), PLANS.get(model.config, {}))
+    return fast_forms.strange(described(model), plan_of(model.config))
 
 
 def as_built(model):
