@@ -9,6 +9,7 @@ as build makes them. A model in which a user changed another thing than weights
 is left to the readable form.
 """
 
+import dataclasses
 import warnings
 
 from contract.errors import InputError
@@ -60,36 +61,43 @@ def compiles(config, settings):
             and not unknown(settings, COMPILED))
 
 
-def described(parts, arrays, used=(), kinds=()):
+def described(parts, arrays, used=(), kinds=(), shared=()):
     """What each part of a model is, to compare it with another's.
 
     Args:
         parts: [(path, object)] of a model and all below it.
-        arrays: kinds whose values do not count, as of weights.
+        arrays: kinds of which only shapes count, as of weights.
         used: names of attributes that change as a model is used.
         kinds: {kind: the one that it counts as}.
+        shared: kinds of which it counts too where else each stands.
 
     Returns:
         {path: (its kind, *(name, what it holds under it))}; what is empty,
         zero or None is left out.
     """
-    inside, kinds = {id(part) for _, part in parts}, dict(kinds)
+    inside, kinds, first = {id(part) for _, part in parts}, dict(kinds), {}
 
-    def told(value):
-        if isinstance(value, arrays) or id(value) in inside:
+    def told(value, place):
+        if isinstance(value, arrays):
+            return ("array", tuple(getattr(value, "shape", ())),
+                    isinstance(value, shared)
+                    and first.setdefault(id(value), place))
+        if id(value) in inside:
             return type(None)
         if isinstance(value, dict):
-            return tuple((key, told(below)) for key, below in value.items()
-                         if below is not None)
+            return tuple((key, told(below, (place, key)))
+                         for key, below in value.items() if below is not None)
         if isinstance(value, (list, tuple, set)):
-            return tuple(map(told, value))
-        if callable(value) or isinstance(value, (int, float, str)):
+            return tuple(told(below, place) for below in value)
+        if (callable(value) or isinstance(value, (int, float, str))
+                or dataclasses.is_dataclass(value)):
             return value
         return type(value)
 
     return {path: (kinds.get(type(part), type(part)), *(
-        (name, told(value)) for name, value in vars(part).items()
-        if name not in used and (isinstance(value, arrays) or value)))
+        (name, found) for name, value in vars(part).items()
+        if name not in used and value is not None
+        and (found := told(value, (path, name)))))
         for path, part in parts}
 
 
@@ -114,11 +122,29 @@ def as_built(path):
     return not path
 
 
-def check_trained(path):
-    """Refuse a step of training of a model in which something is strange."""
+def watched(trainer):
+    """The trainer, which knows what it was when it was made."""
+    trainer.made = of_trainer(trainer)
+    return trainer
+
+
+def of_trainer(trainer):
+    """What describes a trainer, beside its model and what steps change."""
+    return described(
+        [("the trainer", trainer), ("the optimizer", trainer.optimizer)], (),
+        {"model", "step", "m", "v", "made", *trainer.USED})
+
+
+def check_trained(path, trainer):
+    """Refuse a step of training if the trainer or its model was changed.
+
+    Args:
+        path: what is strange in the model; "" if nothing is.
+    """
+    path = path or strange(of_trainer(trainer), trainer.made)
     if path:
         raise InputError(f"{path} was changed after the trainer was made; "
-                         "make another trainer.")
+                         "make another trainer, or one of the readable form.")
 
 
 def unknown(config, known):

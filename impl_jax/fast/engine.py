@@ -53,7 +53,7 @@ def described(model):
     """What a model's parts are, weights left out: {path: ...}."""
     return fast_forms.described(
         list(parts(model)), (nnx.Variable, jax.Array, np.ndarray),
-        {"home", "_pytree__state", "_pytree__nodes"})
+        {"home", "_pytree__state", "_pytree__nodes"}, shared=nnx.Variable)
 
 
 def plan_of(config):
@@ -111,13 +111,13 @@ def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
     if not as_built(model):
         return engine.trainer(model, training)
-    return Trainer(model, training)
+    return fast_forms.watched(Trainer(model, training))
 
 
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the readable engine."""
     if isinstance(trainer, Trainer):
-        fast_forms.check_trained(strange(trainer.model))
+        fast_forms.check_trained(strange(trainer.model), trainer)
     return engine.train_step(trainer, sources, targets)
 
 

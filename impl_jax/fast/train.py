@@ -54,6 +54,8 @@ def loss_and_gradients(model, source, target, drawn, both):
 class Trainer(train.Trainer):
     """See impl_jax.train."""
 
+    USED = "graph", "key", "compiled"
+
     def __init__(self, model, training):
         super().__init__(model, training)
         self.graph = nnx.graphdef(model)

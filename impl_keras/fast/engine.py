@@ -18,6 +18,10 @@ FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
+#: What Keras itself keeps in each layer.
+KEPT = {name for kind in (keras.Model, keras.layers.Layer)
+        for name in vars(kind()) if name[0] == "_"}
+
 #: What described a Transformer when it was built, by its config and dtype.
 PLANS = {}
 
@@ -44,16 +48,18 @@ def parts(model):
         if isinstance(layer, MultiHeadAttention):
             for name in ("query", "key", "value", "output"):
                 yield f"{path}.{name}", getattr(layer, f"{name}_dense")
+            yield f"{path}.softmax", layer._softmax
 
 
 def described(model):
     """What a model's layers are, weights left out: {path: ...}."""
     found = list(parts(model))
-    private = {name for _, layer in found for name in vars(layer)
-               if name[0] == "_"}
+    kept = {name for _, layer in found for name in vars(layer)
+            if name.startswith("_self_")}
     told = fast_forms.described(
         found, (keras.Variable, np.ndarray, keras.initializers.Initializer),
-        {"home", "name", "built", "build", "quantize", *private})
+        {"home", "name", "built", "build", "quantize", "_compiled_functions",
+         *KEPT, *kept})
     return {path: (*told[path], layer.dtype_policy.name)
             for path, layer in found}
 
@@ -111,13 +117,13 @@ def trainer(model, training):
     if not as_built(model):
         return engine.trainer(model, training)
     with on(model.home):
-        return Trainer(model, training)
+        return fast_forms.watched(Trainer(model, training))
 
 
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the readable engine."""
     if isinstance(trainer, Trainer):
-        fast_forms.check_trained(strange(trainer.model))
+        fast_forms.check_trained(strange(trainer.model), trainer)
     return engine.train_step(trainer, sources, targets)
 
 

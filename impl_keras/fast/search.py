@@ -20,7 +20,7 @@ from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
 from impl_keras.masks import causal_mask, padding_mask
-from impl_keras.parameters import modules
+from impl_keras.parameters import leaves, modules
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
 
@@ -101,13 +101,29 @@ def compiled(model, name, function, *arguments, xla=False):
     return kept[name]
 
 
+class Traced:
+    """What a function that was traced of a model has taken from it."""
+
+    def __init__(self, model):
+        layers = [layer for _, layer in modules(model)]
+        self.parts = layers + [weight for _, weight, _ in leaves(model)]
+        self.constants = [
+            value.copy() for layer in layers for value in vars(layer).values()
+            if isinstance(value, np.ndarray)]
+
+    def is_of(self, other):
+        """Whether the other has taken the same."""
+        return [*map(id, self.parts)] == [*map(id, other.parts)] and all(
+            map(np.array_equal, self.constants, other.constants))
+
+
 def forget_others(model):
-    """Forget what was traced of a model when it had other layers."""
-    layers = [layer for _, layer in modules(model)]
-    kept = model.__dict__.setdefault("_compiled_functions", {})
-    if kept.get("layers") != layers:
+    """Forget what was traced of a model when it was another."""
+    now, kept = Traced(model), model.__dict__.setdefault(
+        "_compiled_functions", {})
+    if not ("traced" in kept and now.is_of(kept["traced"])):
         kept.clear()
-        kept["layers"] = layers
+        kept["traced"] = now
 
 
 def _encoded(model, source):

@@ -11,6 +11,7 @@ from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
 from impl_keras.fast.packing import OneRow, Packed, packed_vectors
 from impl_keras.fast.random import fold_in
+from impl_keras.fast.search import Traced
 from impl_keras.gradients import value_and_gradients
 from impl_keras.masks import decoder_mask, padding_mask
 from impl_keras.parameters import leaves, paths
@@ -54,13 +55,20 @@ def clip_by_global_norm(gradients, limit):
 class Trainer(train.Trainer):
     """See impl_keras.train. Moments are variables, which a step changes."""
 
+    USED = "key", "traced", "compiled"
+
     def __init__(self, model, training):
         super().__init__(model, training)
         self.m, self.v = ([keras.Variable(moment, dtype=moment.dtype,
                                           trainable=False) for moment in kind]
                           for kind in (self.m, self.v))
         self.key = random.fold_in(random.key(training.seed), "dropout")
-        self.compiled = self._compute
+        self.compile()
+
+    def compile(self):
+        """Make the step's function, which is traced when it is first called.
+        """
+        self.traced, self.compiled = Traced(self.model), self._compute
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
             self.compiled = tf.function(self._compute, jit_compile=True)
@@ -73,6 +81,8 @@ class Trainer(train.Trainer):
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
+        if not Traced(self.model).is_of(self.traced):
+            self.compile()
         settings = self.optimizer.settings(self.step)
         both = packing.compiled(self.model.config, *map(
             ops.convert_to_numpy, (sources, targets[:, :, 1:]))) or ()

@@ -90,8 +90,10 @@ def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
     if nn.modules.module._has_any_global_hook():
         return "a hook of all modules"
-    for name, weight in model.named_parameters():
-        if weight._backward_hooks:
+    weights = dict(model.named_parameters())
+    for name, weight in weights.items():
+        if (weight._backward_hooks or not weight.is_contiguous()
+                or weight.dtype != next(iter(weights.values())).dtype):
             return name
     return fast_forms.strange(described(model), plan_of(model.config))
 
@@ -102,20 +104,31 @@ def as_built(model):
     Its parts become those of the form that computes.
     """
     built = fast_forms.as_built(strange(model))
-    for _, below in modules(model):
-        below.__class__ = (FAST if built else READABLE).get(
-            type(below), type(below))
+    given_kinds(model, FAST if built else READABLE)
     return built
+
+
+def given_kinds(model, kinds):
+    """The model, whose parts get other kinds: {a kind: its other}."""
+    for _, below in modules(model):
+        below.__class__ = kinds.get(type(below), type(below))
+    return model
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component of fast modules; see the reference's engine."""
-    module = engine.build(component, config, weights, dtype, device)
-    for _, below in modules(module):
-        below.__class__ = FAST.get(type(below), type(below))
+    module = given_kinds(
+        engine.build(component, config, weights, dtype, device), FAST)
     if component == "transformer":
         PLANS.setdefault(config, described(module))
     return module
+
+
+def forward(model, source, target, source_mask, target_mask, key=None):
+    """Every step by name; see the readable engine."""
+    as_built(model)
+    return engine.forward(
+        model, source, target, source_mask, target_mask, key)
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -145,13 +158,14 @@ def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
     if not as_built(model):
         return engine.trainer(model, training)
-    return Trainer(model, training)
+    return fast_forms.watched(Trainer(model, training))
 
 
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the readable engine."""
     if isinstance(trainer, Trainer):
-        fast_forms.check_trained(strange(trainer.model))
+        fast_forms.check_trained(strange(trainer.model), trainer)
+        given_kinds(trainer.model, FAST)
     return engine.train_step(trainer, sources, targets)
 
 
@@ -160,7 +174,7 @@ def generate(model, source, settings, rows=None):
 
     For a model that fast/ does not know it is the readable form's own search.
     """
-    if not fast_forms.searches(model.config) or not as_built(model):
+    if not as_built(model) or not fast_forms.searches(model.config):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
     with torch.no_grad(), on(model.home):

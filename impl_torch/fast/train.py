@@ -11,6 +11,7 @@ from contract.packing import pack_kept
 from impl_torch import random, train
 from impl_torch.fast import optimizer
 from impl_torch.fast.dropout import draw
+from impl_torch.fast.embedding import sparse
 from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
 from impl_torch.fast.packing import packed, packed_vectors
 from impl_torch.masks import decoder_mask, padding_mask
@@ -43,7 +44,7 @@ def gradients_of(model, inputs, labels, drawn, both=None):
     if both:
         drawn = pack_kept(drawn, both)
         labels = both[model.config.stacks != "encoder"].pack(labels[..., None])
-    with torch.enable_grad(), dropping(paths(model), drawn):
+    with torch.enable_grad(), dropping(paths(model), drawn), sparse():
         x = model.head(packed_vectors(model, *inputs, both) if both
                        else vectors(model, *inputs))
         x = (x * model.output_factor).flatten(0, 1)
@@ -62,6 +63,8 @@ def gradients_of(model, inputs, labels, drawn, both=None):
 
 class Trainer(train.Trainer):
     """See impl_torch.train."""
+
+    USED = ()
 
     def draw(self, key, shapes):
         """See impl_torch.train; what is dropped is drawn together."""

@@ -15,7 +15,7 @@ from reference_numpy.fast.train import Trainer, covers, known
 from reference_numpy.layer_norm import (
     LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
 from reference_numpy.linear import Linear, LinearWithoutBias
-from reference_numpy.parameters import PARAMETERS, modules
+from reference_numpy.parameters import PARAMETERS, leaves, modules
 from reference_numpy.projection import Projection, ProjectionWithoutBias
 
 #: The fast kind of each module that has one; they hold the same.
@@ -66,6 +66,11 @@ def plan_of(config):
 
 def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
+    weights = {name: getattr(owner, leaf)
+               for name, owner, leaf in leaves(model)}
+    for name, weight in weights.items():
+        if weight.dtype != next(iter(weights.values())).dtype:
+            return name
     return fast_forms.strange(described(model), plan_of(model.config))
 
 
@@ -96,13 +101,13 @@ def trainer(model, training):
     """A Trainer of a Transformer, at step 0; see the readable engine."""
     if not covers(model.config) or not as_built(model):
         return engine.trainer(model, training)
-    return Trainer(model, training)
+    return fast_forms.watched(Trainer(model, training))
 
 
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the readable engine."""
     if isinstance(trainer, Trainer):
-        fast_forms.check_trained(strange(trainer.model))
+        fast_forms.check_trained(strange(trainer.model), trainer)
     return engine.train_step(trainer, sources, targets)
 
 

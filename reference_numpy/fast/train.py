@@ -97,6 +97,8 @@ def together(pool, barrier, functions):
 class Trainer:
     """See reference_numpy.train; the same arguments and attributes."""
 
+    USED = "weights", "arrays", "shape", "threads", "pool"
+
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
         self.optimizer = OPTIMIZERS[training.optimizer](
@@ -112,8 +114,25 @@ class Trainer:
         """The threads, which all work at once."""
         return concurrent.futures.ThreadPoolExecutor(self.threads)
 
+    def __getstate__(self):
+        """All but the threads, which every copy starts for itself."""
+        return {name: value for name, value in vars(self).items()
+                if name != "pool"}
+
+    def adopt(self):
+        """Take over weights and moments that were replaced since."""
+        m, v = self.m, self.v
+        if not self.weights.are_those_of(self.model):
+            self.weights = Weights(self.model)
+        self.m, self.v = self.weights.m, self.weights.v
+        for kept, given in (self.m, m), (self.v, v):
+            if kept is not given:
+                for i, moment in enumerate(given):
+                    kept[i] = moment
+
     def train_step(self, sources, targets):
         """Make one step on A batches, as Trainer does."""
+        self.adopt()
         self.step += 1
         key = random.fold_in(random.fold_in(
             random.key(self.training.seed), "dropout"), self.step)

@@ -70,11 +70,12 @@ class Weights:
         flat: weights, gradients, m and v: [4 *].
         blocks: (owner, leaf) -> the same four of the concatenated weights of
             which this is the first: [4 in out] or [4 out].
+        places: (owner, leaf) -> where its weight is.
         m, v: both moments, in the order of ``leaves``.
     """
 
     def __init__(self, model):
-        named, self.blocks, offset = {}, {}, 0
+        named, self.blocks, self.places, offset = {}, {}, {}, 0
         arrays = [getattr(owner, leaf) for _, owner, leaf in leaves(model)]
         self.flat = np.zeros((4, sum(a.size for a in arrays)), arrays[0].dtype)
         for owners in concatenated(model):
@@ -88,12 +89,20 @@ class Weights:
                 for owner, array, part in zip(
                         owners, arrays, np.split(block, ends[:-1], axis=-1)):
                     part[0] = array
-                    setattr(owner, leaf, part[0])
+                    self.places[owner, leaf] = part[0]
+                    setattr(owner, leaf, self.places[owner, leaf])
                     named[owner, leaf] = part
         self.dtype = self.flat.dtype
         self.m, self.v = (Views(named[owner, leaf][kind]
                                 for _, owner, leaf in leaves(model))
                           for kind in (2, 3))
+
+    def are_those_of(self, model):
+        """Whether no weight of the model was replaced since."""
+        return all(
+            self.places.get((owner, leaf)) is getattr(owner, leaf)
+            and getattr(owner, leaf).base is self.flat
+            for _, owner, leaf in leaves(model))
 
     def pair(self, owner, leaf):
         """A weight and its gradient, with those that read the same."""
