@@ -48,7 +48,8 @@ def parts(model):
         if isinstance(layer, MultiHeadAttention):
             for name in ("query", "key", "value", "output"):
                 yield f"{path}.{name}", getattr(layer, f"{name}_dense")
-            yield f"{path}.softmax", layer._softmax
+            for name in "_softmax", "_dropout_layer":
+                yield f"{path}.{name}", getattr(layer, name)
 
 
 def described(model):

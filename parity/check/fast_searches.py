@@ -5,6 +5,7 @@ asked, an array) of an engine, and the reference is right.
 """
 
 import contextlib
+import copy
 import importlib
 import warnings
 
@@ -320,6 +321,27 @@ def ways_of_others(engine):
         yield from answers(engine, model, change.__name__)
 
 
+def ways_of_a_rotary_model(engine):
+    """A model with rotary positions whose weights of attention double."""
+    config = CONFIG.replace(positions="rotary_halves")
+    model = engine.build("transformer", config, probe_weights(config, 3))
+    doubled(at(engine, model, "decoder.layers.0.self_attention"))
+    yield from answers(engine, model, "attention")
+    with unwarned():
+        yield "output", engine.forward(model, *Batch.of_ids(
+            *2 * [cases.ids("source", 2, 6, CONFIG.source_vocab)]))["output"]
+
+
+def changes_after_answers(engine):
+    """A model that has answered, and is given another table or map."""
+    for change in with_a_table, with_a_map_twice, with_a_start:
+        model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+        for when in "before", "after":
+            yield from answers(engine, model, f"{when} {change.__name__}")
+            if when == "before":
+                change(engine, model)
+
+
 def parts_in_turn(engine):
     """A model that is given other parts between its searches."""
     yield "as built", np.array([getattr(engine, "as_built", bool)(engine.build(
@@ -355,6 +377,26 @@ def training_of_others(engine):
                 source[None], target[None])["loss"]
     with unwarned():
         yield from trained(engine, source, target)
+    with unwarned():
+        yield from trained_in_turn(engine, source, target)
+
+
+def trained_in_turn(engine, source, target):
+    """Yield losses of two trainers of a model, whose weights change too."""
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    training = TrainingConfig(schedule="constant", learning_rate=0.01)
+    transposed(engine, model)
+    first, second = (engine.trainer(model, training) for _ in range(2))
+    for i, trainer in enumerate((first, first, second, first)):
+        yield f"in turn, loss {i}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
+        if i == 1:
+            multiplied(engine, model, "source_embedding.table", 0.5)
+    if engine.NAME != "keras":  # which lets no layer be copied
+        first = copy.deepcopy(first)
+    for i in 1, 2:
+        yield f"of a copy, loss {i}", engine.train_step(
+            first, source[None], target[None])["loss"]
 
 
 def trained(engine, source, target):
@@ -473,6 +515,36 @@ def with_a_map_twice(engine, model):
         attention.key = attention.value
 
 
+def with_a_table(engine, model):
+    """Give a model another table of positions."""
+    for side in model.source_positions, model.target_positions:
+        if engine.NAME == "jax":  # it has none of its own
+            kind = type(side)
+            side.__class__ = type(kind)("Another", (kind,), {"table": property(
+                lambda self, kind=kind: kind.table.__get__(self) * 1.5)})
+        else:
+            side.table = side.table * 1.5
+
+
+def with_a_start(engine, model):
+    """Have a model's positions begin elsewhere."""
+    model.target_positions.first = 3
+
+
+def transposed(engine, model):
+    """Have a map's kernel, and a table, lie in memory the other way round."""
+    module = importlib.import_module(
+        f"{engine.__package__.removesuffix('.fast')}.parameters")
+    for name, leaf, *attribute in module.leaves(model):
+        if name in ("source_embedding.table",
+                    "decoder.layers.0.feed_forward.inner.kernel"):
+            if engine.NAME == "numpy":
+                setattr(leaf, attribute[0],
+                        np.asfortranarray(getattr(leaf, attribute[0])))
+            elif engine.NAME == "torch":
+                leaf.data = leaf.data.T.contiguous().T
+
+
 def with_a_function(engine, model):
     """Double what a map gives, by its activation where it may have one."""
     part = at(engine, model, PARTS[0])
@@ -505,5 +577,6 @@ def multiplied(engine, model, name, factor):
 FAST = (long_searches, long_searches_in_float32, large_sources,
         varied_searches, long_beams, searches_of_few_rows, far_searches,
         swaps, short_searches, asked_again, changed_weights, empty_sources,
-        parts_of_others, ways_of_others, parts_in_turn, training_of_others)
+        parts_of_others, ways_of_others, ways_of_a_rotary_model,
+        changes_after_answers, parts_in_turn, training_of_others)
 TRAINED = asked_again, training_of_others

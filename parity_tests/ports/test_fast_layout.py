@@ -1,11 +1,13 @@
 """Weights that are laid out for a search: only those that are a model's own."""
 
 import gc
+import warnings
 import weakref
 
 import numpy as np
 import pytest
 
+from contract import fast_forms
 from contract.batch import Batch
 from contract.errors import InputError
 from contract.generation import GenerationConfig
@@ -142,15 +144,113 @@ def test_what_was_added_to_a_model_of_jax_counts():
     equal(*found, 1e-12)
 
 
-def test_a_map_of_jax_with_a_dtype_of_its_own_is_not_joined():
-    pytest.importorskip("jax")
-    from impl_jax.fast import layout
-    model = usable("jax", "fast").build(
-        "transformer", branches.CONFIG, probe_weights(branches.CONFIG, 3))
+def of_another_dtype(name, model):
+    """A norm in float32, or the words' table where there is no other way."""
+    if name == "torch":
+        model.decoder.layers[0].feed_forward_residual.norm.float()
+    elif name == "numpy":
+        table = model.source_embedding
+        table.table = table.table.astype(np.float32)
+    elif name == "jax":
+        model.decoder.layers[0].self_attention.query.dtype = np.float32
+
+
+def of_another_softmax(name, model):
+    """Attention's weights halved, by what Keras has beside its layers."""
     attention = model.decoder.layers[0].self_attention
-    assert layout.joined(attention) is not attention
-    attention.query.dtype = np.float32
-    assert layout.joined(attention) is attention
+    if name == "keras":
+        softmax = attention._masked_softmax
+        attention._masked_softmax = lambda *given: 0.5 * softmax(*given)
+
+
+def of_another_factor(name, model):
+    """Keras' factor of scores, which it keeps by a name of its own."""
+    if name == "keras":
+        model.decoder.layers[0].self_attention._inverse_sqrt_key_dim = (
+            np.float64(0.01))
+
+
+@pytest.mark.parametrize("name, change", [
+    *((name, of_another_dtype) for name in ("numpy", "torch", "jax")),
+    ("keras", of_another_softmax), ("keras", of_another_factor)])
+@pytest.mark.parametrize("before", [False, True])
+def test_what_a_user_changed_counts(name, change, before):
+    source, found = cases.ids("source", 3, 7, 203), []
+    inputs = Batch.of_ids(source, source)
+    for form in "readable", "fast":
+        engine = usable(name, form)
+        model = engine.build("transformer", branches.CONFIG, probe_weights(
+            branches.CONFIG, 3))
+        if before:
+            engine.predict(model, *inputs)
+            engine.generate(model, source, SEARCHES["greedy"])
+        change(name, model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fast_forms.NotAsBuilt)
+            found.append({
+                "output": engine.predict(model, *inputs),
+                **engine.generate(model, source, SEARCHES["greedy"])})
+    assert np.abs(found[0]["output"] - found[1].pop("output")).max() < 1e-12
+    equal(*found, 1e-12)
+
+
+class Own:
+    """What of a trainer a user may change: each a function of it."""
+
+    @staticmethod
+    def optimizer(trainer):
+        kind = type(trainer.optimizer)
+        trainer.optimizer.__class__ = type("Another", (kind,), {})
+
+    @staticmethod
+    def settings(trainer):
+        trainer.training = trainer.training.replace(beta1=0.5)
+
+    @staticmethod
+    def draw(trainer):
+        trainer.draw = lambda key, shapes: {}
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch", "keras", "jax"])
+@pytest.mark.parametrize("change", [Own.optimizer, Own.settings, Own.draw])
+def test_a_trainer_that_was_changed_is_refused(name, change):
+    engine, source = usable(name, "fast"), cases.ids("source", 3, 7, 203)
+    trainer = engine.trainer(engine.build(
+        "transformer", branches.CONFIG, probe_weights(branches.CONFIG, 3)),
+        TrainingConfig())
+    change(trainer)
+    with pytest.raises(InputError, match="was changed after the trainer"):
+        engine.train_step(trainer, source[None], source[None])
+
+
+def test_a_loop_of_a_users_own_has_dense_gradients():
+    model = usable("torch", "fast").build(
+        "transformer", branches.CONFIG.replace(tied="none"), probe_weights(
+            branches.CONFIG.replace(tied="none"), 3))
+    source = cases.ids("source", 3, 7, 203)
+    model(*map(torch.from_numpy, Batch.of_ids(source, source))).sum().backward()
+    assert not any(weight.grad.is_sparse for weight in model.parameters())
+
+
+def test_a_hook_that_came_and_went_between_steps():
+    """Its parts were those of the readable form, and are not any more."""
+    engine, source = usable("torch", "fast"), cases.ids("source", 3, 7, 203)
+    source[1, 4:] = 0
+    losses = []
+    for hooked in False, True:
+        model = engine.build("transformer", branches.CONFIG, probe_weights(
+            branches.CONFIG, 3))
+        trainer = engine.trainer(model, TrainingConfig())
+        for step in 1, 2:
+            found = engine.train_step(trainer, source[None], source[None])
+            if hooked and step == 1:
+                hook = model.decoder.norm.register_forward_hook(
+                    lambda *given: None)
+                with pytest.warns(fast_forms.NotAsBuilt):
+                    engine.predict(model, *Batch.of_ids(source, source))
+                hook.remove()
+        losses.append(float(found["loss"]))
+    assert abs(losses[0] - losses[1]) < 1e-12
 
 
 def test_what_is_laid_out_of_arrays_is_kept_as_long_as_they_live():

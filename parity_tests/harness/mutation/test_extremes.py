@@ -501,8 +501,9 @@ def described_as(change):
         from contract import fast_forms
         real = fast_forms.described
         monkeypatch.setattr(ports.engine(bend.port, "fast"), "PLANS", {})
-        monkeypatch.setattr(fast_forms, "described", lambda *given: {
-            path: change(told) for path, told in real(*given).items()})
+        monkeypatch.setattr(fast_forms, "described", lambda *given, **kinds: {
+            path: change(told)
+            for path, told in real(*given, **kinds).items()})
     return bend
 
 
