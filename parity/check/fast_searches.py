@@ -325,8 +325,8 @@ def ways_of_a_rotary_model(engine):
     """A model with rotary positions whose weights of attention double."""
     config = CONFIG.replace(positions="rotary_halves")
     model = engine.build("transformer", config, probe_weights(config, 3))
-    doubled(at(engine, model, "decoder.layers.0.self_attention"))
-    yield from answers(engine, model, "attention")
+    doubled(at(engine, model, "decoder.layers.0.self_attention.weights_dropout"))
+    yield from answers(engine, model, "weights of attention")
     with unwarned():
         yield "output", engine.forward(model, *Batch.of_ids(
             *2 * [cases.ids("source", 2, 6, CONFIG.source_vocab)]))["output"]
@@ -377,12 +377,18 @@ def training_of_others(engine):
                 source[None], target[None])["loss"]
     with unwarned():
         yield from trained(engine, source, target)
+
+
+def training_in_turn(engine):
+    """Training of a model by two trainers, and by a copy of one."""
     with unwarned():
-        yield from trained_in_turn(engine, source, target)
+        yield from trained_in_turn(engine, *(
+            cases.ids(name, 2, 6, CONFIG.source_vocab)
+            for name in ("source", "target")))
 
 
 def trained_in_turn(engine, source, target):
-    """Yield losses of two trainers of a model, whose weights change too."""
+    """Yield losses, between which weights are changed too."""
     model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
     training = TrainingConfig(schedule="constant", learning_rate=0.01)
     transposed(engine, model)
@@ -578,5 +584,6 @@ FAST = (long_searches, long_searches_in_float32, large_sources,
         varied_searches, long_beams, searches_of_few_rows, far_searches,
         swaps, short_searches, asked_again, changed_weights, empty_sources,
         parts_of_others, ways_of_others, ways_of_a_rotary_model,
-        changes_after_answers, parts_in_turn, training_of_others)
-TRAINED = asked_again, training_of_others
+        changes_after_answers, parts_in_turn, training_of_others,
+        training_in_turn)
+TRAINED = asked_again, training_of_others, training_in_turn

@@ -556,6 +556,36 @@ def refused(monkeypatch):
     monkeypatch.setattr(fast_forms, "as_built", lambda path: False)
 
 
+def of_weights_once(monkeypatch):
+    from reference_numpy.fast.weights import Weights
+    monkeypatch.setattr(Weights, "are_those_of", lambda *given: True)
+
+
+def of_any_memory(monkeypatch):
+    import torch
+    monkeypatch.setattr(
+        torch.nn.Parameter, "is_contiguous", lambda *given: True)
+
+
+def of_old_constants(monkeypatch):
+    from impl_keras.fast.search import Traced
+    monkeypatch.setattr(Traced, "is_of", lambda self, other: [
+        *map(id, self.parts)] == [*map(id, other.parts)])
+
+
+def of_an_engine(function, old, new):
+    """A bend: a function of a fast engine that has another line."""
+    def bend(monkeypatch):
+        engine = ports.engine(bend.port, "fast")
+        source, made = inspect.getsource(getattr(engine, function)), {}
+        assert source.count(old) == 1
+        exec(source.replace(old, new), vars(engine), made)
+        monkeypatch.setattr(engine, function, made[function])
+        monkeypatch.setattr(engine, "PLANS", {})
+    bend.errors = ValueError,
+    return bend
+
+
 def traced_for_all(monkeypatch):
     from impl_keras.fast import search
     monkeypatch.setattr(search, "forget_others", lambda model: None)
@@ -677,6 +707,19 @@ def sampled(bends):
           (refused, "parts in turn"),
           (unasked("trainer"), "training of others"))),
     ("numpy", described_as(of_no_numbers), "ways of others"),
+    ("numpy", of_weights_once, "training in turn"),
+    ("torch", of_any_memory, "training in turn"),
+    ("torch", of_an_engine(
+        "generate", "not as_built(model) or ", ""), "parts of others"),
+    ("torch", of_an_engine(
+        "generate", "not as_built(model) or not fast_forms.searches("
+        "model.config)", "not fast_forms.searches(model.config) or "
+        "not as_built(model)"), "ways of a rotary model"),
+    ("torch", of_an_engine(
+        "forward", "    as_built(model)\n", ""), "ways of a rotary model"),
+    ("keras", of_old_constants, "changes after answers"),
+    ("jax", of_an_engine(
+        "described", ", shared=nnx.Variable", ""), "changes after answers"),
     ("numpy", of_what_is_there, "ways of others"),
     ("numpy", unasked("generate"), "parts of others"),
     ("torch", unasked("generate"), "parts of others"),
