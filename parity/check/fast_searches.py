@@ -324,12 +324,16 @@ def ways_of_others(engine):
 def ways_of_a_rotary_model(engine):
     """A model with rotary positions whose weights of attention double."""
     config = CONFIG.replace(positions="rotary_halves")
-    model = engine.build("transformer", config, probe_weights(config, 3))
-    doubled(at(engine, model, "decoder.layers.0.self_attention.weights_dropout"))
-    yield from answers(engine, model, "weights of attention")
-    with unwarned():
-        yield "output", engine.forward(model, *Batch.of_ids(
-            *2 * [cases.ids("source", 2, 6, CONFIG.source_vocab)]))["output"]
+    source = cases.ids("source", 2, 6, CONFIG.source_vocab)
+    for what in "answers", "steps":
+        model = engine.build("transformer", config, probe_weights(config, 3))
+        doubled(model.decoder.layers[0].self_attention.weights_dropout)
+        if what == "answers":
+            yield from answers(engine, model, what)
+        else:
+            with unwarned():
+                yield "output", engine.forward(
+                    model, *Batch.of_ids(source, source))["output"]
 
 
 def changes_after_answers(engine):

@@ -223,6 +223,22 @@ def test_a_trainer_that_was_changed_is_refused(name, change):
         engine.train_step(trainer, source[None], source[None])
 
 
+def test_a_hook_of_all_modules_counts():
+    source, found = cases.ids("source", 3, 7, 203), []
+    for form in "readable", "fast":
+        engine = usable("torch", form)
+        model = engine.build("transformer", branches.CONFIG, probe_weights(
+            branches.CONFIG, 3))
+        hook = torch.nn.modules.module.register_module_forward_hook(
+            lambda module, given, y: 2 * y if "Dropout" in str(
+                type(module)) else None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fast_forms.NotAsBuilt)
+            found.append(engine.generate(model, source, SEARCHES["greedy"]))
+        hook.remove()
+    equal(*found, 1e-12)
+
+
 def test_a_loop_of_a_users_own_has_dense_gradients():
     model = usable("torch", "fast").build(
         "transformer", branches.CONFIG.replace(tied="none"), probe_weights(
