@@ -9,6 +9,7 @@ as build makes them. A model in which a user changed another thing than weights
 is left to the readable form.
 """
 
+import collections
 import dataclasses
 import warnings
 
@@ -18,6 +19,10 @@ from contract.errors import InputError
 class NotAsBuilt(UserWarning):
     """What a fast form leaves to the readable one."""
 
+
+#: What counts by its value, and what holds other things.
+PLAIN = {bool, int, float, str}
+HOLDING = {dict, collections.OrderedDict, list, tuple, set}
 
 #: What a search with a cache knows: field of a TransformerConfig -> its words.
 KNOWN = {
@@ -78,6 +83,9 @@ def described(parts, arrays, used=(), kinds=(), shared=()):
     inside, kinds, first = {id(part) for _, part in parts}, dict(kinds), {}
 
     def told(value, place):
+        kind = type(value)
+        if kind in PLAIN or kind in HOLDING and not value:
+            return value
         if isinstance(value, arrays):
             return ("array", tuple(getattr(value, "shape", ())),
                     isinstance(value, shared)

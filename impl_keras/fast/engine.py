@@ -18,9 +18,15 @@ FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 PARAMETERS |= {
     FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
-#: What Keras itself keeps in each layer.
-KEPT = {name for kind in (keras.Model, keras.layers.Layer)
-        for name in vars(kind()) if name[0] == "_"}
+
+def kept_by_keras():
+    """Names of what Keras itself keeps in each layer."""
+    model = keras.Model()
+    model.part = keras.layers.Layer()  # of parts it keeps more
+    return {name for name in vars(model) if name[0] == "_"}
+
+
+KEPT = kept_by_keras()
 
 #: What described a Transformer when it was built, by its config and dtype.
 PLANS = {}
@@ -55,12 +61,10 @@ def parts(model):
 def described(model):
     """What a model's layers are, weights left out: {path: ...}."""
     found = list(parts(model))
-    kept = {name for _, layer in found for name in vars(layer)
-            if name.startswith("_self_")}
     told = fast_forms.described(
         found, (keras.Variable, np.ndarray, keras.initializers.Initializer),
         {"home", "name", "built", "build", "quantize", "_compiled_functions",
-         *KEPT, *kept})
+         *KEPT})
     return {path: (*told[path], layer.dtype_policy.name)
             for path, layer in found}
 

@@ -20,7 +20,7 @@ from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
 from impl_keras.masks import causal_mask, padding_mask
-from impl_keras.parameters import leaves, modules
+from impl_keras.parameters import modules
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
 
@@ -105,11 +105,19 @@ class Traced:
     """What a function that was traced of a model has taken from it."""
 
     def __init__(self, model):
-        layers = [layer for _, layer in modules(model)]
-        self.parts = layers + [weight for _, weight, _ in leaves(model)]
-        self.constants = [
-            value.copy() for layer in layers for value in vars(layer).values()
-            if isinstance(value, np.ndarray)]
+        self.parts, self.constants = [], []
+        for _, layer in modules(model):
+            self.parts.append(layer)
+            for value in vars(layer).values():
+                if isinstance(value, keras.Variable):
+                    self.parts.append(value)
+                elif isinstance(value, np.ndarray):
+                    self.constants.append(value)
+
+    def kept(self):
+        """The same, whatever becomes of the constants."""
+        self.constants = [value.copy() for value in self.constants]
+        return self
 
     def is_of(self, other):
         """Whether the other has taken the same."""
@@ -123,7 +131,7 @@ def forget_others(model):
         "_compiled_functions", {})
     if not ("traced" in kept and now.is_of(kept["traced"])):
         kept.clear()
-        kept["traced"] = now
+        kept["traced"] = now.kept()
 
 
 def _encoded(model, source):

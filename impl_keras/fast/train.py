@@ -68,7 +68,8 @@ class Trainer(train.Trainer):
     def compile(self):
         """Make the step's function, which is traced when it is first called.
         """
-        self.traced, self.compiled = Traced(self.model), self._compute
+        self.traced = Traced(self.model).kept()
+        self.compiled = self._compute
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
             self.compiled = tf.function(self._compute, jit_compile=True)
