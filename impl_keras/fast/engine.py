@@ -23,7 +23,8 @@ def kept_by_keras():
     """Names of what Keras itself keeps in each layer."""
     model = keras.Model()
     model.part = keras.layers.Layer()  # of parts it keeps more
-    return {name for name in vars(model) if name[0] == "_"}
+    model.compile()
+    return set(vars(model)) - {"part"}
 
 
 KEPT = kept_by_keras()
@@ -47,24 +48,12 @@ def not_fused(config, settings=None):
         if backend != "tensorflow" else []))
 
 
-def parts(model):
-    """Yield (path, layer) of each layer, and of attention's maps."""
-    for path, layer in modules(model):
-        yield path, layer
-        if isinstance(layer, MultiHeadAttention):
-            for name in ("query", "key", "value", "output"):
-                yield f"{path}.{name}", getattr(layer, f"{name}_dense")
-            for name in "_softmax", "_dropout_layer":
-                yield f"{path}.{name}", getattr(layer, name)
-
-
 def described(model):
     """What a model's layers are, weights left out: {path: ...}."""
-    found = list(parts(model))
+    found = list(search.parts(model))
     told = fast_forms.described(
         found, (keras.Variable, np.ndarray, keras.initializers.Initializer),
-        {"home", "name", "built", "build", "quantize", "_compiled_functions",
-         *KEPT})
+        {"home", "build", "quantize", "_compiled_functions", *KEPT})
     return {path: (*told[path], layer.dtype_policy.name)
             for path, layer in found}
 

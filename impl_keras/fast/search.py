@@ -16,6 +16,7 @@ import numpy as np
 from keras import ops
 
 from impl_keras import search
+from impl_keras.attention import MultiHeadAttention
 from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
@@ -101,12 +102,23 @@ def compiled(model, name, function, *arguments, xla=False):
     return kept[name]
 
 
+def parts(model):
+    """Yield (path, layer) of each layer, and of attention's maps."""
+    for path, layer in modules(model):
+        yield path, layer
+        if isinstance(layer, MultiHeadAttention):
+            for name in ("query", "key", "value", "output"):
+                yield f"{path}.{name}", getattr(layer, f"{name}_dense")
+            for name in "_softmax", "_dropout_layer":
+                yield f"{path}.{name}", getattr(layer, name)
+
+
 class Traced:
     """What a function that was traced of a model has taken from it."""
 
-    def __init__(self, model):
-        self.parts, self.constants = [], []
-        for _, layer in modules(model):
+    def __init__(self, model, others=()):
+        self.config, self.parts, self.constants = model.config, [*others], []
+        for _, layer in parts(model):
             self.parts.append(layer)
             for value in vars(layer).values():
                 if isinstance(value, keras.Variable):
@@ -121,8 +133,9 @@ class Traced:
 
     def is_of(self, other):
         """Whether the other has taken the same."""
-        return [*map(id, self.parts)] == [*map(id, other.parts)] and all(
-            map(np.array_equal, self.constants, other.constants))
+        return (self.config == other.config
+                and [*map(id, self.parts)] == [*map(id, other.parts)]
+                and all(map(np.array_equal, self.constants, other.constants)))
 
 
 def forget_others(model):

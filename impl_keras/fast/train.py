@@ -59,16 +59,23 @@ class Trainer(train.Trainer):
 
     def __init__(self, model, training):
         super().__init__(model, training)
-        self.m, self.v = ([keras.Variable(moment, dtype=moment.dtype,
-                                          trainable=False) for moment in kind]
-                          for kind in (self.m, self.v))
+        self.adopt()
         self.key = random.fold_in(random.key(training.seed), "dropout")
         self.compile()
+
+    def adopt(self):
+        """Make variables of moments that are none yet, or not any more."""
+        for moments in self.m, self.v:
+            for i, moment in enumerate(moments):
+                if not isinstance(moment, keras.Variable):
+                    moments[i] = keras.Variable(
+                        moment, dtype=keras.backend.standardize_dtype(
+                            moment.dtype), trainable=False)
 
     def compile(self):
         """Make the step's function, which is traced when it is first called.
         """
-        self.traced = Traced(self.model).kept()
+        self.traced = Traced(self.model, [*self.m, *self.v]).kept()
         self.compiled = self._compute
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
@@ -82,7 +89,8 @@ class Trainer(train.Trainer):
     def train_step(self, sources, targets):
         """Make one step on A batches, as if they were one (R30)."""
         self.step += 1
-        if not Traced(self.model).is_of(self.traced):
+        self.adopt()
+        if not Traced(self.model, [*self.m, *self.v]).is_of(self.traced):
             self.compile()
         settings = self.optimizer.settings(self.step)
         both = packing.compiled(self.model.config, *map(

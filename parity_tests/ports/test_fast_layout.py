@@ -223,6 +223,34 @@ def test_a_trainer_that_was_changed_is_refused(name, change):
         engine.train_step(trainer, source[None], source[None])
 
 
+def test_a_keras_model_that_was_compiled_is_as_built():
+    engine = usable("keras", "fast")
+    model = engine.build("transformer", branches.CONFIG, probe_weights(
+        branches.CONFIG, 3))
+    model.compile(optimizer="adam", loss="mse")
+    assert not engine.strange(model)
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch", "keras"])
+def test_what_a_trainer_is_given_between_steps_counts(name):
+    """Another smoothing of labels, and moments of zeros."""
+    source, found = cases.ids("source", 3, 7, 203), []
+    for form in "readable", "fast":
+        engine = usable(name, form)
+        model = engine.build("transformer", branches.CONFIG, probe_weights(
+            branches.CONFIG, 3))
+        trainer, losses = engine.trainer(model, TrainingConfig()), []
+        for step in range(4):
+            losses.append(float(engine.train_step(
+                trainer, source[None], source[None])["loss"]))
+            if step == 0:
+                model.config = model.config.replace(label_smoothing=0.3)
+            elif step == 1:
+                trainer.m = [0 * moment for moment in trainer.m]
+        found.append(losses)
+    assert np.allclose(*found, rtol=1e-10, atol=0)
+
+
 def test_a_hook_of_all_modules_counts():
     source, found = cases.ids("source", 3, 7, 203), []
     for form in "readable", "fast":
