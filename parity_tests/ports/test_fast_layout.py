@@ -251,6 +251,21 @@ def test_what_a_trainer_is_given_between_steps_counts(name):
     assert np.allclose(*found, rtol=1e-10, atol=0)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numpys_short_dtypes(dtype):
+    source, found = cases.ids("source", 3, 7, 203), []
+    for form in "readable", "fast":
+        engine = usable("numpy", form)
+        model = engine.build("transformer", branches.CONFIG, probe_weights(
+            branches.CONFIG, 3), dtype)
+        output = engine.predict(model, *Batch.of_ids(source, source))
+        trained = engine.train_step(engine.trainer(
+            model, TrainingConfig()), source[None], source[None])
+        found.append((output.astype("float32"), trained["loss"]))
+    for readable, fast in zip(*found):
+        np.testing.assert_allclose(readable, fast, rtol=2e-2, atol=2e-2)
+
+
 def test_a_hook_of_all_modules_counts():
     source, found = cases.ids("source", 3, 7, 203), []
     for form in "readable", "fast":
