@@ -395,7 +395,6 @@ def trained_in_turn(engine, source, target):
     """Yield losses, between which weights are changed too."""
     model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
     training = TrainingConfig(schedule="constant", learning_rate=0.01)
-    transposed(engine, model)
     first, second = (engine.trainer(model, training) for _ in range(2))
     for i, trainer in enumerate((first, first, second, first)):
         yield f"in turn, loss {i}", engine.train_step(
@@ -407,6 +406,12 @@ def trained_in_turn(engine, source, target):
     for i in 1, 2:
         yield f"of a copy, loss {i}", engine.train_step(
             first, source[None], target[None])["loss"]
+    model = engine.build("transformer", CONFIG, probe_weights(CONFIG, 3))
+    transposed(engine, model)
+    trainer = engine.trainer(model, training)
+    for i in 1, 2:
+        yield f"of transposed weights, loss {i}", engine.train_step(
+            trainer, source[None], target[None])["loss"]
 
 
 def trained(engine, source, target):
