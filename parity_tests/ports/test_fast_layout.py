@@ -1,5 +1,6 @@
 """Weights that are laid out for a search: only those that are a model's own."""
 
+import contextlib
 import gc
 import warnings
 import weakref
@@ -14,7 +15,7 @@ from contract.generation import GenerationConfig
 from contract.trace import recording
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
-from parity.check import branches, cases, fast_searches
+from parity.check import branches, cases, changed_models, fast_searches
 from parity_tests.support.engines import usable
 
 torch = pytest.importorskip("torch")
@@ -256,8 +257,12 @@ def test_numpys_short_dtypes(dtype):
     source, found = cases.ids("source", 3, 7, 203), []
     for form in "readable", "fast":
         engine = usable("numpy", form)
-        model = engine.build("transformer", branches.CONFIG, probe_weights(
-            branches.CONFIG, 3), dtype)
+        said = (pytest.warns(UserWarning, match="bfloat16 is not in NumPy's")
+                if (form, dtype) == ("fast", "bfloat16")
+                else contextlib.nullcontext())
+        with said:
+            model = engine.build("transformer", branches.CONFIG, probe_weights(
+                branches.CONFIG, 3), dtype)
         output = engine.predict(model, *Batch.of_ids(source, source))
         trained = engine.train_step(engine.trainer(
             model, TrainingConfig()), source[None], source[None])
@@ -403,7 +408,7 @@ def test_a_trainer_is_not_given_another_model(name):
     trainer = engine.trainer(model, TrainingConfig())
     ids = cases.ids("source", 2, 6, config.source_vocab)[None]
     engine.train_step(trainer, ids, ids)
-    fast_searches.doubled(model.decoder.layers[0].feed_forward)
+    changed_models.doubled(model.decoder.layers[0].feed_forward)
     with pytest.raises(InputError, match="feed_forward was changed after"):
         engine.train_step(trainer, ids, ids)
 
