@@ -1,5 +1,7 @@
 """The fast form's engine; functions without one are the readable engine's."""
 
+import warnings
+
 import numpy as np
 
 from contract import fast_forms
@@ -45,6 +47,10 @@ def __getattr__(name):
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component of fast modules; see the readable engine."""
     module = engine.build(component, config, weights, dtype, device)
+    if not np.issubdtype(np.dtype(dtype), np.floating):
+        warnings.warn(
+            f"{dtype} is not in NumPy's fast form; the readable form computes "
+            "passes and training", stacklevel=2)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
     if component == "transformer":
