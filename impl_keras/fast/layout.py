@@ -12,7 +12,7 @@ from keras import ops
 from impl_keras.projection import TIED_PROJECTIONS
 
 #: Tokens of all rows of a search from which on a copy pays.
-LONG = 64
+LONG = 16
 
 
 class LaidOut:

@@ -10,6 +10,7 @@ two. One row by one thread is faster with a kernel [in out].
 import copy
 import functools
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -18,9 +19,6 @@ from impl_torch.fast import linear
 
 #: Tokens of a search from which on a copy of the weights pays.
 LONG = 32
-
-#: Columns of a kernel that are laid out at once.
-COLUMNS = 64
 
 #: The part of an attention that has its query, key and value as one map.
 JOINED = "joined"
@@ -67,9 +65,7 @@ class Turned(nn.Module):
 
     def __init__(self, weight, bias):
         super().__init__()
-        self.kernel, self.bias = weight.new_empty(weight.shape[::-1]), bias
-        for i in range(0, len(weight), COLUMNS):
-            self.kernel[:, i:i + COLUMNS] = weight[i:i + COLUMNS].t()
+        self.kernel, self.bias = blank(weight.t()).copy_(weight.t()), bias
 
     @staticmethod
     def pays(weight):
@@ -80,6 +76,17 @@ class Turned(nn.Module):
         """Map x [... in] to [... out]."""
         y = x @ self.kernel
         return y if self.bias is None else y + self.bias
+
+
+def blank(weight):
+    """A tensor like a weight, not filled, in large pages where it can be.
+
+    NumPy asks the system for these, PyTorch does not: mapping small ones takes
+    as long again as what is then written into them.
+    """
+    if weight.is_cpu and weight.dtype == torch.float32:
+        return torch.from_numpy(np.empty(weight.shape, np.float32))
+    return weight.new_empty(weight.shape)
 
 
 class Joined(nn.Module):
