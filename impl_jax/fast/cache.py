@@ -61,11 +61,14 @@ def new_cache(model, memory, rows):
 
 
 def rooms(length):
-    """How long the cache is, one after the other: each twice the one before."""
+    """How long the cache is, one after the other: each 1.5 times the last.
+
+    More of them would read less, and take longer to compile.
+    """
     room = ROOM
     while room < length:
         yield room
-        room *= 2
+        room += -(-room // 2)
     yield length
 
 
