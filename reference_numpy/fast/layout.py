@@ -6,7 +6,7 @@ fastest, and the transpose of a tied embedding's table, [V D], in twice the
 time: the table is copied as a kernel. Of more rows it first copies both
 operands to an order of its own, but with AVX-512 not those of a small product:
 so a product is made of many, a strip of outputs each, of a weight [out in]. On
-an AMD EPYC one thread then multiplies 2 to 16 rows in 0.45 to 0.9 of the time;
+an AMD EPYC one thread then multiplies 2 to 32 rows in 0.45 to 0.9 of the time;
 two share out a whole product in less, and one small one not at all.
 """
 
@@ -29,13 +29,13 @@ LONG = 32
 ROWS = 16
 
 #: Rows up to which strips pay.
-FEW = 16
+FEW = 32
 
 #: Multiplications up to which OpenBLAS takes a product as a small one.
 SMALL = 100**3
 
 #: Outputs of a strip, the best first.
-STRIPS = 32, 16
+STRIPS = 32, 16, 8
 
 
 @functools.cache
