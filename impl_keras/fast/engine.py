@@ -9,7 +9,7 @@ from contract.weights import no_weights
 from impl_keras import engine
 from impl_keras.attention import MultiHeadAttention
 from impl_keras.engine import on, to_native, to_numpy
-from impl_keras.fast import attention, search
+from impl_keras.fast import attention, search, traced
 from impl_keras.fast.train import Trainer
 from impl_keras.parameters import PARAMETERS, leaves, modules
 
@@ -50,7 +50,7 @@ def not_fused(config, settings=None):
 
 def described(model):
     """What a model's layers are, weights left out: {path: ...}."""
-    found = list(search.parts(model))
+    found = list(traced.parts(model))
     told = fast_forms.described(
         found, (keras.Variable, np.ndarray, keras.initializers.Initializer),
         {"home", "build", "quantize", "_compiled_functions", *KEPT})
@@ -97,10 +97,10 @@ def predict(model, source, target, source_mask, target_mask):
     check_inputs(model.config, *inputs)
     if not as_built(model):
         return engine.predict(model, *inputs)
-    search.forget_others(model)
+    traced.forget_others(model)
     # XLA takes half of the time of large batches.
     xla = max(source.size, target.size) >= search.LARGE
-    call = search.compiled(
+    call = traced.compiled(
         model, ("predict", xla), type(model).__call__, xla=xla)
     with on(model.home):
         return to_numpy(call(*(to_native(x, model.home) for x in inputs)))

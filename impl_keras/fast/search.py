@@ -7,7 +7,6 @@ that one: another second or two for each shape, and then about half of the time.
 It multiplies the few rows of a decoded token more slowly than TensorFlow.
 """
 
-import functools
 import math
 import typing
 
@@ -16,12 +15,11 @@ import numpy as np
 from keras import ops
 
 from impl_keras import search
-from impl_keras.attention import MultiHeadAttention
 from impl_keras.fast.cache import (
     at, decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_keras.fast.layout import LONG, LaidOut
+from impl_keras.fast.traced import compiled, forget_others
 from impl_keras.masks import causal_mask, padding_mask
-from impl_keras.parameters import modules
 from impl_keras.sample import uniforms
 from impl_keras.search import follow
 
@@ -84,67 +82,6 @@ def beam_of_one(model, source, settings):
     penalties = np.array([1.0, *map(
         settings.penalty, range(1, 1 + settings.max_tokens))])
     return tokens, scores / ops.take(penalties, written)
-
-
-def compiled(model, name, function, *arguments, xla=False):
-    """A function of a model and arguments, traced once for a name.
-
-    Args:
-        xla: whether XLA compiles it, on TensorFlow.
-    """
-    kept = model.__dict__.setdefault("_compiled_functions", {})
-    if name not in kept:
-        kept[name] = functools.partial(function, model, *arguments)
-        if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-            kept[name] = tf.function(
-                kept[name], autograph=False, jit_compile=xla)
-    return kept[name]
-
-
-def parts(model):
-    """Yield (path, layer) of each layer, and of attention's maps."""
-    for path, layer in modules(model):
-        yield path, layer
-        if isinstance(layer, MultiHeadAttention):
-            for name in ("query", "key", "value", "output"):
-                yield f"{path}.{name}", getattr(layer, f"{name}_dense")
-            for name in "_softmax", "_dropout_layer":
-                yield f"{path}.{name}", getattr(layer, name)
-
-
-class Traced:
-    """What a function that was traced of a model has taken from it."""
-
-    def __init__(self, model, others=()):
-        self.config, self.parts, self.constants = model.config, [*others], []
-        for _, layer in parts(model):
-            self.parts.append(layer)
-            for value in vars(layer).values():
-                if isinstance(value, keras.Variable):
-                    self.parts.append(value)
-                elif isinstance(value, np.ndarray):
-                    self.constants.append(value)
-
-    def kept(self):
-        """The same, whatever becomes of the constants."""
-        self.constants = [value.copy() for value in self.constants]
-        return self
-
-    def is_of(self, other):
-        """Whether the other has taken the same."""
-        return (self.config == other.config
-                and [*map(id, self.parts)] == [*map(id, other.parts)]
-                and all(map(np.array_equal, self.constants, other.constants)))
-
-
-def forget_others(model):
-    """Forget what was traced of a model when it was another."""
-    now, kept = Traced(model), model.__dict__.setdefault(
-        "_compiled_functions", {})
-    if not ("traced" in kept and now.is_of(kept["traced"])):
-        kept.clear()
-        kept["traced"] = now.kept()
 
 
 def _encoded(model, source):

@@ -11,7 +11,7 @@ from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
 from impl_keras.fast.packing import OneRow, Packed, packed_vectors
 from impl_keras.fast.random import fold_in
-from impl_keras.fast.search import Traced
+from impl_keras.fast.traced import Traced
 from impl_keras.gradients import value_and_gradients
 from impl_keras.masks import decoder_mask, padding_mask
 from impl_keras.parameters import leaves, paths

@@ -568,7 +568,7 @@ def of_any_memory(monkeypatch):
 
 
 def of_old_constants(monkeypatch):
-    from impl_keras.fast.search import Traced
+    from impl_keras.fast.traced import Traced
     monkeypatch.setattr(Traced, "is_of", lambda self, other: [
         *map(id, self.parts)] == [*map(id, other.parts)])
 
@@ -587,8 +587,9 @@ def of_an_engine(function, old, new):
 
 
 def traced_for_all(monkeypatch):
-    from impl_keras.fast import search
-    monkeypatch.setattr(search, "forget_others", lambda model: None)
+    from impl_keras.fast import search, traced
+    for module in search, traced:
+        monkeypatch.setattr(module, "forget_others", lambda model: None)
 
 
 def without_the_head(monkeypatch):
