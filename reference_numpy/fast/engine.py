@@ -47,13 +47,13 @@ def __getattr__(name):
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component of fast modules; see the readable engine."""
     module = engine.build(component, config, weights, dtype, device)
-    if not np.issubdtype(np.dtype(dtype), np.floating):
-        warnings.warn(
-            f"{dtype} is not in NumPy's fast form; the readable form computes "
-            "passes and training", stacklevel=2)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
     if component == "transformer":
+        if not np.issubdtype(np.dtype(dtype), np.floating):
+            warnings.warn(
+                f"{dtype} is not in NumPy's fast form; the readable form "
+                "computes passes and training", stacklevel=2)
         PLANS.setdefault(config, described(module))
     return module
 
