@@ -1,0 +1,1 @@
+"""What a model computes, operation by operation: recorded, rerun, aligned."""
