@@ -25,6 +25,12 @@ class Explanation:
         inputs: how many inputs it was proved on: {"a": …, "b": …}.
         also: [a, b] of further steps with the same cause.
         names: {name in the catalogue: "a" or "b", which has it}.
+        place_a, place_b: the line of source, as "port.py:44", or "".
+        expression_a, expression_b: what each computes there, over names that
+            both have, or "".
+        proof: what was put into b and what its output then was, a sentence;
+            "" where nothing was tried.
+        write: what to write in b's framework instead, or "".
     """
 
     a: str
@@ -38,6 +44,12 @@ class Explanation:
     inputs: dict = dataclasses.field(default_factory=dict)
     also: list = dataclasses.field(default_factory=list)
     names: dict = dataclasses.field(default_factory=dict)
+    place_a: str = ""
+    place_b: str = ""
+    expression_a: str = ""
+    expression_b: str = ""
+    proof: str = ""
+    write: str = ""
 
     @property
     def identified(self):
