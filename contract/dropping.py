@@ -2,12 +2,21 @@
 
 Dropout is off unless a run is open, so that a model never drops by accident.
 The values that a run keeps are drawn before it, for each place by its name: the
-path of its Dropout, the same in all four.
+path of its Dropout, the same in all four. A run is open for its own thread.
 """
 
 import contextlib
+import threading
 
-_open = None
+
+class _Open(threading.local):
+    """The run of this thread, (paths, drawn), or None."""
+
+    def __init__(self):
+        self.run = None
+
+
+_open = _Open()
 
 
 def places(config, batch, source, target):
@@ -46,9 +55,10 @@ def places(config, batch, source, target):
 
 def kept(module):
     """Which inputs of a Dropout the open run keeps, bool; None if it is off."""
-    if _open is None:
+    run = _open.run
+    if run is None:
         return None
-    paths, drawn = _open
+    paths, drawn = run
     return drawn[paths[id(module)]]
 
 
@@ -60,9 +70,8 @@ def dropping(paths, drawn):
         paths: id(module) -> its path from the root.
         drawn: path -> bool array, for every place; {} leaves dropout off.
     """
-    global _open
-    before, _open = _open, (paths, drawn) if drawn else None
+    before, _open.run = _open.run, (paths, drawn) if drawn else None
     try:
         yield
     finally:
-        _open = before
+        _open.run = before

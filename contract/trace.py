@@ -1,12 +1,22 @@
 """Taps: how values inside a model are recorded without changing it.
 
 ``scores = tap(self, "scores", ...)`` is an identity, unless a trace is open.
-The open trace is a plain global: torch.compile refuses context variables.
+A trace is open for the thread that opened it. torch.compile reads the place of
+a thread and guards on it; it refuses context variables.
 """
 
 import contextlib
+import threading
 
-_open = None
+
+class _Open(threading.local):
+    """What is open in this thread; torch.compile guards on an attribute."""
+
+    def __init__(self):
+        self.recorder = None
+
+
+_open = _Open()
 
 
 class Recording:
@@ -36,26 +46,27 @@ class Recording:
 
 def tap(module, name, value):
     """Return ``value``; an open trace records it as a step of ``module``."""
-    return value if _open is None else _open.record(module, name, value)
+    recorder = _open.recorder
+    return value if recorder is None else recorder.record(module, name, value)
 
 
 def is_open():
-    """Whether taps are recorded."""
-    return _open is not None
+    """Whether taps of this thread are recorded."""
+    return _open.recorder is not None
 
 
 @contextlib.contextmanager
 def recording(recorder):
     """Hand every tap of a ``with`` block to ``recorder.record``.
 
-    It is called with a module, a name and a value, and returns the value.
+    It is called with a module, a name and a value, and returns the value. The
+    taps of other threads are not handed on.
     """
-    global _open
-    before, _open = _open, recorder
+    before, _open.recorder = _open.recorder, recorder
     try:
         yield recorder
     finally:
-        _open = before
+        _open.recorder = before
 
 
 def tracing(paths, watch=None):

@@ -1,7 +1,7 @@
 """How an nnx.Module is traced; see parity.tracing.trace.
 
 While the model runs, ``__call__`` of every class among its sub-modules is
-replaced. Inside ``nnx.jit``, ``nnx.scan`` and similar transformations the
+wrapped. Inside ``nnx.jit``, ``nnx.scan`` and similar transformations the
 objects are new ones, and are not recorded.
 """
 
@@ -71,7 +71,7 @@ class Jax(Framework):
 
     def function(self, module):
         """The method whose parameters name the inputs."""
-        return classes.call_of(module)
+        return module.__call__
 
     def settings(self, module):
         """Plain attributes that affect what is computed."""

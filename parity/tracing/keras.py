@@ -1,6 +1,6 @@
 """How a Keras layer or model is traced; see parity.tracing.trace.
 
-``keras.layers.Layer.__call__`` is replaced while the model runs, on any of
+``keras.layers.Layer.__call__`` is wrapped while the model runs, on any of
 Keras' backends.
 """
 
@@ -16,6 +16,7 @@ from contract.errors import InputError
 from parity.tracing.recorder import (
     Framework, Recorder, finished, settings_of)
 from parity.tracing.trace import WHOLE
+from parity.tracing.wrapping import wrapped
 
 #: Attributes for Keras' own bookkeeping.
 INNER = {"_layers", "_operations", "_functional", "_inbound_nodes", "_tracker",
@@ -220,33 +221,26 @@ def setters(model):
             for path, variable in named_variables(model)[0].items()}
 
 
-@contextlib.contextmanager
 def calls_seen(model, recorder):
     """Pass every layer's call to a Recorder."""
-    kind = keras.layers.Layer
-    before = kind.__call__
-
     # keras: a layer without a build() is called once more to be built, and
     # NumPy's arrays have values then as well.
-    building, built = kind._maybe_build, []
+    built = []
 
-    def __call__(self, *args, **keywords):
+    def seen(call, layer, /, *args, **keywords):
         if built:
-            return before(self, *args, **keywords)
-        return recorder.call(
-            self, lambda *a, **k: before(self, *a, **k), args, keywords)
+            return call(*args, **keywords)
+        return recorder.call(layer, call, args, keywords)
 
-    def _maybe_build(self, *args):
-        built.append(self)
+    def building(build, layer, /, *args):
+        built.append(layer)
         try:
-            return building(self, *args)
+            return build(*args)
         finally:
             built.pop()
-    kind.__call__, kind._maybe_build = __call__, _maybe_build
-    try:
-        yield
-    finally:
-        kind.__call__, kind._maybe_build = before, building
+    kind = keras.layers.Layer
+    return wrapped({(kind, "__call__"): seen,
+                    (kind, "_maybe_build"): building})
 
 
 @contextlib.contextmanager
@@ -398,15 +392,16 @@ def _by_autograd(model, run, loss_of):
 
     from parity.tracing.torch import Gradients
     collected = Gradients()
-    with torch.enable_grad():
+    with torch.enable_grad(), contextlib.ExitStack() as stack:
+        stack.callback(collected.let_go)
         recorder, output = run(collected.watch)
         loss = _checked(loss_of(output))
         weights = _trainable(model)
         gradients = torch.autograd.grad(
             loss, [*(v.value for v in weights.values()), *collected.leaves],
             allow_unused=True)
-    return (float(loss.detach()), dict(zip(weights, gradients)),
-            collected.gradients, recorder)
+        return (float(loss.detach()), dict(zip(weights, gradients)),
+                dict(collected.gradients), recorder)
 
 
 def _by_trace(model, run, loss_of):

@@ -1,7 +1,7 @@
 """How an mlx.nn.Module is traced; see parity.tracing.trace.
 
 While the model runs, ``__call__`` of every class among its sub-modules is
-replaced. A function that ``mx.compile`` has made is not seen into.
+wrapped. A function that ``mx.compile`` has made is not seen into.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class Mlx(Framework):
 
     def function(self, module):
         """The method whose parameters name the inputs."""
-        return classes.call_of(module)
+        return module.__call__
 
 
 def versions():

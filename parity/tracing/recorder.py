@@ -7,7 +7,6 @@ makes a Framework, and a Recorder of it. ``finished`` makes the Trace.
 import contextlib
 import dataclasses
 import inspect
-import threading
 from collections.abc import Mapping
 
 import numpy as np
@@ -189,7 +188,6 @@ class Recorder:
         self.steps, self.calls, self.hidden = [], {}, {}
         self.arguments, self.copies = {}, {}
         self.clock, self.active = 0, True
-        self.thread = threading.get_ident()
         self.called, self.silent = set(), set()
 
     def whole(self, model, inputs, keywords, run=None):
@@ -219,8 +217,7 @@ class Recorder:
     def call(self, module, function, args, keywords):
         """Call ``function(*args, **keywords)`` as the call of ``module``."""
         path = self.paths.get(id(module))
-        if (path is None or not self.active
-                or threading.get_ident() != self.thread):
+        if path is None or not self.active:
             return function(*args, **keywords)
         arrays = []
         mapped([args, keywords], "", lambda _, leaf: arrays.append(leaf))
@@ -315,8 +312,7 @@ class Recorder:
         """Record a tap of one of this project's models."""
         owner = self.paths.get(id(module))
         if (owner is None or not self.active
-                or not self.framework.is_array(value)
-                or threading.get_ident() != self.thread):
+                or not self.framework.is_array(value)):
             return value
         path = name if owner == WHOLE else f"{owner}.{name}"
         if not self.framework.is_seen(value):

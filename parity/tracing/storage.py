@@ -3,10 +3,15 @@
 What is not read takes no memory, and what two traces have in common is there
 once. Many arrays share a file, for every file takes one of the numbers that a
 process has for those it opens; it goes when the last array in it does.
+
+Threads take turns. A forked process reads the files of its parent and writes
+to its own.
 """
 
 import mmap
+import os
 import tempfile
+import threading
 import typing
 import weakref
 
@@ -20,6 +25,18 @@ ROOM = 1 << 30
 
 _stored = weakref.WeakValueDictionary()
 _open = weakref.WeakValueDictionary()  # {"": the segment that is filled now}
+_lock = threading.RLock()
+
+
+def _of_its_own():
+    """Have a forked process fill no segment of its parent."""
+    _open.clear()
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):  # nobody writes while a process forks
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
+                        after_in_child=_of_its_own)
 
 
 class Segment(mmap.mmap):
@@ -69,10 +86,11 @@ def stored(array, key):
         array: of any dtype and shape.
         key: its ``array_digest``; arrays of one key are one.
     """
-    if (kept := _stored.get(key)) is not None:
-        return kept
-    if array.nbytes >= LARGE:
-        array = _stored[key] = _mapped(array)
+    with _lock:
+        if (kept := _stored.get(key)) is not None:
+            return kept
+        if array.nbytes >= LARGE:
+            array = _stored[key] = _mapped(array)
     array.flags.writeable = False
     return array
 

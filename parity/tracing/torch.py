@@ -1,7 +1,7 @@
 """How a torch.nn.Module is traced; see parity.tracing.trace.
 
 Hooks are not used: a module that has one does not take torch's fast path, and
-then computes other numbers. Instead ``torch.nn.Module.__call__`` is replaced
+then computes other numbers. Instead ``torch.nn.Module.__call__`` is wrapped
 while the model runs.
 """
 
@@ -16,6 +16,7 @@ from contract.errors import InputError
 from parity.tracing.recorder import Framework, Recorder, finished
 from parity.tracing.storage import View, is_stored
 from parity.tracing.trace import WHOLE
+from parity.tracing.wrapping import wrapped
 
 
 def has_memory(value):
@@ -104,19 +105,11 @@ def precision():
     }
 
 
-@contextlib.contextmanager
 def calls_seen(model, recorder):
     """Pass every module's call to a Recorder."""
-    before = torch.nn.Module.__call__
-
-    def call(self, *args, **keywords):
-        return recorder.call(
-            self, lambda *a, **k: before(self, *a, **k), args, keywords)
-    torch.nn.Module.__call__ = call
-    try:
-        yield
-    finally:
-        torch.nn.Module.__call__ = before
+    def seen(call, module, /, *args, **keywords):
+        return recorder.call(module, call, args, keywords)
+    return wrapped({(torch.nn.Module, "__call__"): seen})
 
 
 @contextlib.contextmanager
@@ -224,9 +217,17 @@ class Gradients:
         elif id(tensor) in self.seen or tensor.is_leaf:
             tensor = tensor.view_as(tensor)
         self.seen[id(tensor)] = tensor
-        tensor.register_hook(
-            lambda gradient: self.gradients.__setitem__(key, gradient.detach()))
+        gradients = self.gradients  # a hook that had self would never end
+
+        def hook(gradient):
+            gradients[key] = gradient.detach()
+        tensor.register_hook(hook)
         return tensor
+
+    def let_go(self):
+        """Keep no tensor any longer, and with it no graph."""
+        for kept in (self.gradients, self.leaves, self.seen):
+            kept.clear()
 
 
 def framework_for(model):
@@ -275,6 +276,7 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
     loss, gradients = None, {}
     with put_back(model), contextlib.ExitStack() as stack:
         if loss_of:
+            stack.callback(collected.let_go)
             stack.enter_context(torch.enable_grad())
             stack.enter_context(torch.inference_mode(False))
         with calls_seen(model, recorder), recorder.tapping():

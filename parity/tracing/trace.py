@@ -106,6 +106,10 @@ class Trace:
     _again: Callable | None = dataclasses.field(default=None, repr=False)
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
 
+    def __getstate__(self):
+        """What is copied or pickled: all but the model, so it is not live."""
+        return vars(self) | {"_rerun": None, "_again": None, "_hashes": {}}
+
     def hash_of(self, array):
         """array_digest of one of the trace's arrays, computed once."""
         hashed, value = self._hashes.get(id(array), (None, None))
@@ -172,15 +176,15 @@ class Trace:
             it was.
 
         Raises:
-            InputError: the trace was read from a file, the step is a tap, an
-                input is unknown or of another shape, or an argument of the
-                module was not saved, such as a cache.
+            InputError: the trace is not live, the step is a tap, an input is
+                unknown or of another shape, an argument of the module was not
+                saved, such as a cache, or the module failed.
         """
         step = self.step(path)
         if not self.live:
             raise InputError(
                 f"{path!r} cannot be run again, because this trace was read "
-                "from a file; trace the model again.")
+                "from a file or copied; trace the model again.")
         if step.source != MODULE:
             raise InputError(
                 f"{path!r} is a value inside {step.module!r}, not a module; "
@@ -210,13 +214,13 @@ class Trace:
             A Trace, without gradients.
 
         Raises:
-            InputError: the trace was read from a file, or an output is unknown
-                or of another shape.
+            InputError: the trace is not live, or an output is unknown or of
+                another shape.
         """
         if self._again is None:
             raise InputError(
                 "the model cannot be run on, because its trace was read from "
-                "a file; trace the model again.")
+                "a file or copied; trace the model again.")
         for (path, name, *what), array in instead.items():
             step, what = self.step(path), "input" if what else "output"
             made = (step.inputs if what == "input" else step.outputs).get(name)

@@ -4,7 +4,9 @@ A trace must be a mere look: no number changes by it, the same steps are seen
 in all four, and a compiled model is the model that was traced.
 """
 
+import concurrent.futures
 import functools
+import sys
 
 import numpy as np
 import pytest
@@ -197,8 +199,27 @@ def test_a_run_that_fails_leaves_no_trace_open(port):
     x = cases.values("x", 1, 2, config.d_model)
     with pytest.raises(Exception):  # noqa: B017  each framework's own
         port.run_residual(residual, x, x[..., :3])
-    assert trace._open is None
+    assert not trace.is_open()
     assert "output" in port.run_residual(residual, x, x * x)
+
+
+def test_threads_run_forward_at_once(port):
+    """Each run's steps are its own, and a run beside it is not recorded."""
+    whole, inputs = model(port.NAME, "lesson"), batch("lesson")
+    truth = port.forward(whole, *inputs)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            runs = [*pool.map(
+                lambda _: port.forward(whole, *inputs), range(6))]
+    finally:
+        sys.setswitchinterval(before)
+    for found in runs:
+        assert list(found) == list(truth)
+        assert all(found[name].tobytes() == value.tobytes()
+                   for name, value in truth.items())
+    assert not trace.is_open()
 
 
 # Compiled

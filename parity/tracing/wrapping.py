@@ -1,0 +1,100 @@
+"""Methods of classes, wrapped for one thread while it traces.
+
+A method belongs to the whole process, a trace to its caller. So a method is
+replaced when the first thread wraps it, and put back when the last has done
+with it. The replacement asks for the wrappers of its own thread; a thread that
+has none calls the method as it was.
+"""
+
+import contextlib
+import functools
+import os
+import threading
+
+
+class _Mine(threading.local):
+    """The wrappers of this thread: {(class, name): [wrapper, ...]}."""
+
+    def __init__(self):
+        self.wrappers = {}
+
+
+class _Replaced:
+    """A method of a class that is replaced, and by how many it is wrapped."""
+
+    def __init__(self, key):
+        kind, name = self.key = key
+        self.before = getattr(kind, name)
+        self.own, self.count = name in vars(kind), 0
+
+        # The signature stays that of the method.
+        @functools.wraps(self.before, updated=())
+        def method(module, /, *args, **keywords):
+            call = functools.partial(self.before, module)
+            for wrapper in _mine.wrappers.get(key, ()):
+                call = functools.partial(wrapper, call, module)
+            return call(*args, **keywords)
+        setattr(kind, name, method)
+
+    def put_back(self):
+        """Leave the class as it was found."""
+        kind, name = self.key
+        if self.own:
+            setattr(kind, name, self.before)
+        else:
+            delattr(kind, name)
+
+
+_mine, _replaced, _lock = _Mine(), {}, threading.RLock()
+
+
+@contextlib.contextmanager
+def wrapped(wrappers):
+    """Wrap methods of classes for this thread, during a ``with`` block.
+
+    Args:
+        wrappers: {(class, name of its method): wrapper}. A wrapper is called
+            with the method, bound; its object; and the call's own arguments.
+            Of several, the one that came last is called first.
+    """
+    with contextlib.ExitStack() as stack:
+        for key, wrapper in wrappers.items():
+            _wrap(key, wrapper)
+            stack.callback(_unwrap, key)
+        yield
+
+
+def _wrap(key, wrapper):
+    with _lock:
+        if key not in _replaced:
+            _replaced[key] = _Replaced(key)
+        _replaced[key].count += 1
+        _mine.wrappers.setdefault(key, []).append(wrapper)
+
+
+def _unwrap(key):
+    with _lock:
+        mine = _mine.wrappers[key]
+        mine.pop()
+        if not mine:
+            del _mine.wrappers[key]
+        _less(key, 1)
+
+
+def _less(key, count):
+    """Count fewer wrappers of a method, which is put back with the last."""
+    _replaced[key].count -= count
+    if not _replaced[key].count:
+        _replaced.pop(key).put_back()
+
+
+def _alone():
+    """Forget other threads: a forked process has only the one that forked."""
+    for key, replaced in [*_replaced.items()]:
+        _less(key, replaced.count - len(_mine.wrappers.get(key, ())))
+    _lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release,
+                        after_in_child=_alone)
