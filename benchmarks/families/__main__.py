@@ -1,0 +1,66 @@
+"""Ask of every planted fault and sound pair, and print a table by family.
+
+``python -m benchmarks.families [FAMILY …] [--only PATTERN] [--markdown FILE]``:
+with a FILE the table is written between its two comments. ``--check`` asks
+nothing, and says how far each pair's outputs are apart.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+from benchmarks.families.every import pairs
+from benchmarks.families.judging import (
+    CHANGED, SOUND, difference, outcome_of, table)
+
+#: Between these the table stands in a page.
+BEGIN, END = "<!-- families -->", "<!-- /families -->"
+
+
+def main():
+    """The command; exit status 1 if --check finds a pair that is none."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("families", nargs="*", metavar="FAMILY")
+    parser.add_argument("--only", metavar="PATTERN", default="",
+                        help="of pairs, those whose names match")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
+    asked = parser.parse_args()
+    chosen = [pair for pair in pairs(asked.families)
+              if re.search(asked.only, pair.name)]
+    if asked.check:
+        sys.exit(sum([not checked(pair) for pair in chosen]) > 0)
+    outcomes = []
+    for pair in chosen:
+        outcome = outcome_of(pair)
+        outcomes.append(outcome)
+        way = "across" if pair.across else "within"
+        print(f"{pair.family:12} {way} {pair.name:32} {outcome.verdict:15}"
+              f"{outcome.seconds:4.0f} s  {' ¶ '.join(outcome.told)[:500]}",
+              flush=True)
+    lines = "\n".join(table(outcomes))
+    print(lines)
+    if asked.markdown:
+        page = asked.markdown.read_text(encoding="utf-8")
+        asked.markdown.write_text(re.sub(
+            f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{lines}\n{END}", page,
+            flags=re.S), encoding="utf-8")
+
+
+def checked(pair):
+    """Whether a fault changes an output, and a sound pair does not."""
+    try:
+        error = difference(pair)
+    except Exception as reason:
+        print(f"{pair.family:12} {pair.name:32} {reason!r}"[:400], flush=True)
+        return False
+    good = error < SOUND if pair.sound else error > (
+        SOUND if pair.across else CHANGED)
+    print(f"{pair.family:12} {pair.name:32} {error:9.1e} "
+          f"{'' if good else 'NO'} {pair.where}", flush=True)
+    return good
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""Ask the debugger of a pair, and judge what it tells."""
+
+import ast
+import collections
+import contextlib
+import dataclasses
+import io
+import os
+import re
+import time
+import warnings
+
+import numpy as np
+
+from parity.causes.cause import PRECISION
+from parity.numerics.comparator import DIVERGENCE
+
+#: What became of a fault, best first; and of a sound pair.
+RIGHT, PLACE, UNKNOWN, WRONG, CRASH = (
+    "right", "place only", "not identified", "wrong", "crash")
+SILENT, ALARM = "silent", "alarm"
+
+#: How far a told line may be from the line of the fault.
+NEAR = 2
+
+#: A fault changes an output by more than this, relative, and across frameworks
+#: by more than SOUND; a sound pair by less than that, for float32 inside.
+CHANGED, SOUND = 1e-9, 1e-6
+
+
+def ask(pair):
+    """The Comparison of a pair, and what is told of it: Explanations.
+
+    The one place that knows how the debugger is asked.
+    """
+    from parity.causes.explain import explain
+    from parity.comparison.compare import compare
+    from parity.tracing.trace import trace
+    traces = []
+    for make in (pair.a, pair.b):
+        model, inputs, keywords = make()
+        traces.append(trace(model, *inputs, **keywords))
+    comparison = compare(*traces, allow_same=True)
+    return comparison, explain(comparison, *traces)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a Pair.
+
+    Attributes:
+        pair: the Pair.
+        verdict: one of the above.
+        told: what was told, a text each.
+        line, place: whether the line, or a line or module of the same class,
+            was told.
+        seconds: how long it took.
+    """
+
+    pair: object
+    verdict: str
+    told: list
+    line: bool = False
+    place: bool = False
+    seconds: float = 0.0
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without warnings and what libraries print."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(
+            io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def outcome_of(pair):
+    """Ask of a Pair, and judge."""
+    start = time.perf_counter()
+    try:
+        with quiet():
+            comparison, told = ask(pair)
+            classes = classes_of(pair)
+    except Exception as error:  # the bench counts it
+        return Outcome(pair, CRASH, [repr(error)[:200]])
+    verdict, line, place = (judged_sound if pair.sound else judged)(
+        pair, comparison, told, classes)
+    words = [spoken(each) for each in told] or [comparison.verdict]
+    return Outcome(pair, verdict, words, line, place,
+                   time.perf_counter() - start)
+
+
+def spoken(each):
+    """All the text of an Explanation."""
+    return " ".join(filter(None, (
+        each.text(), each.place_b, each.expression_a, each.expression_b,
+        each.proof, each.write)))
+
+
+def judged_sound(pair, comparison, told, classes):
+    """A sound pair: neither a divergence nor a cause may be told."""
+    alarm = comparison.verdict == DIVERGENCE or any(
+        each.identified and each.cause != PRECISION for each in told)
+    return ALARM if alarm else SILENT, False, False
+
+
+def judged(pair, comparison, told, classes):
+    """(verdict, whether the line, whether the place was told) of a fault.
+
+    A cause is right that has all that ``says`` asks for. A cause that has not
+    is wrong, unless it shows expressions at the line of the fault; that of
+    rounding inside is left aside. So is the place: the line; a line of the
+    class that it stands in, or one that uses what it sets; or, where no line
+    is told, a module of that class or a child of one.
+    """
+    told = [each for each in told if each.cause != PRECISION]
+    if not told and comparison.verdict != DIVERGENCE:
+        return WRONG, False, False  # the fault was missed
+    lines = [on_line(pair, each.place_b) for each in told]
+    places = [line or in_place(pair, each, classes)
+              for line, each in zip(lines, told)]
+    line, place = any(lines[:1]), any(places[:1])
+    if not told and comparison.first:
+        place = module_fits(pair, comparison.first.b, classes)
+    true = [each.identified and all(
+        re.search(words, spoken(each), re.I) for words in pair.says)
+        for each in told]
+    shown = [bool(each.expression_b) and here
+             for each, here in zip(told, lines)]
+    if any(each.identified and not (good or seen)
+           for each, good, seen in zip(told, true, shown)):
+        return WRONG, line, place
+    if any(good and here for good, here in zip(true, places)):
+        return RIGHT, line, place
+    return PLACE if place else UNKNOWN, line, place
+
+
+def on_line(pair, place):
+    """Whether a place, "file.py:44", is the fault's line or near it."""
+    file, _, line = place.rpartition(":")
+    return any(os.path.basename(file) == name and line.isdigit()
+               and abs(int(line) - right) <= NEAR
+               for name, right in pair.where)
+
+
+def in_place(pair, each, classes):
+    """Whether what is told is in the class of the fault, or uses it."""
+    file, _, line = each.place_b.rpartition(":")
+    if line.isdigit() and pair.where and os.path.basename(file) == (
+            pair.where[0][0]):
+        return int(line) in related(pair)
+    return module_fits(pair, each.b, classes)
+
+
+def related(pair):
+    """Lines of the classes or functions that the fault's lines stand in, and
+    lines that use what these set: ``self.NAME`` or a constant."""
+    text = pair.source.splitlines()
+    lines = set()
+    for _, right in pair.where:
+        for node in ast.parse(pair.source).body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and (
+                    node.lineno <= right <= node.end_lineno):
+                lines |= {*range(node.lineno, node.end_lineno + 1)}
+        name = re.match(r"\s*(self\.\w+|[A-Z_]+)\s*=", text[right - 1])
+        if name:
+            lines |= {i + 1 for i, each in enumerate(text)
+                      if re.search(re.escape(name[1]) + r"\b", each)}
+    return lines
+
+
+def module_fits(pair, path, classes):
+    """Whether a path of b's is a module that holds the fault, or its child."""
+    if pair.at:
+        return bool(re.search(pair.at, path))
+    parent = re.sub(r"(^|\.)[^.]+$", "", path)
+    return path in classes or parent in classes
+
+
+def classes_of(pair):
+    """Paths of b's modules whose class holds the fault, or calls the function
+    that does."""
+    if pair.sound or not pair.where:
+        return set()
+    tree, names = ast.parse(pair.source), set()
+    for _, right in pair.where:
+        names |= {node.name for node in tree.body if isinstance(
+            node, (ast.ClassDef, ast.FunctionDef))
+            and node.lineno <= right <= node.end_lineno}
+    for _ in range(3):  # a function that calls a function of it
+        names |= {node.name for node in tree.body if isinstance(
+            node, (ast.ClassDef, ast.FunctionDef)) and any(
+            isinstance(each, ast.Name) and each.id in names
+            and isinstance(each.ctx, ast.Load) and not _is_class(tree, each.id)
+            for each in ast.walk(node))}
+    return {path for path, module in modules(pair.b()[0])
+            if {kind.__name__ for kind in type(module).__mro__} & names}
+
+
+def _is_class(tree, name):
+    return any(isinstance(node, ast.ClassDef) and node.name == name
+               for node in tree.body)
+
+
+def modules(model):
+    """(path, module) of a model of torch, nnx or Keras."""
+    if hasattr(model, "named_modules"):
+        return [*model.named_modules()]
+    if hasattr(model, "_flatten_layers"):
+        return [(layer.path.partition("/")[2].replace("/", "."), layer)
+                for layer in model._flatten_layers()]
+    from flax import nnx
+    return [(".".join(map(str, path)), node)
+            for path, node in nnx.iter_graph(model)
+            if isinstance(node, nnx.Module)]
+
+
+def difference(pair):
+    """How far b's outputs are from a's, as a part of the greatest of a's."""
+    with quiet():
+        outputs = [leaves(called(make())) for make in (pair.a, pair.b)]
+    if [x.shape for x in outputs[0]] != [x.shape for x in outputs[1]]:
+        raise ValueError(f"{pair.family}, {pair.name}: other shapes, "
+                         f"{[[x.shape for x in each] for each in outputs]}")
+    return max(np.abs(one - two).max() / np.abs(one).max()
+               for one, two in zip(*outputs))
+
+
+def called(made):
+    """The output of (model, inputs, keywords), without gradients."""
+    model, inputs, keywords = made
+    if not hasattr(model, "named_parameters"):
+        return model(*inputs, **keywords)
+    import torch
+    as_given = [torch.from_numpy(x) if isinstance(x, np.ndarray) else x
+                for x in inputs]
+    with torch.no_grad():
+        return model(*as_given, **{
+            name: torch.from_numpy(x) if isinstance(x, np.ndarray) else x
+            for name, x in keywords.items()})
+
+
+def leaves(output):
+    """The float arrays of an output, in order."""
+    if isinstance(output, dict):
+        output = [*output.values()]
+    if isinstance(output, (list, tuple)):
+        return [x for each in output for x in leaves(each)]
+    if output is None:
+        return []
+    x = np.asarray(output)
+    return [x.astype(np.float64)] if x.dtype.kind == "f" else []
+
+
+def table(outcomes):
+    """Lines of Markdown: what became of each family's, within and across."""
+    yield ("| family | faults | cause and place right | line right | place "
+           "right | not identified | wrong | crash | sound | alarms |")
+    yield "|---|" + "---:|" * 9
+    groups = {}
+    for each in outcomes:
+        way = "across" if each.pair.across else "within"
+        for name in (f"{each.pair.family}, {way}", f"all, {way}", "all"):
+            groups.setdefault(name, []).append(each)
+    for name in sorted(groups, key=lambda name: (name[:3] == "all", name)):
+        here = groups[name]
+        faults = [each for each in here if not each.pair.sound]
+        sound = [each for each in here if each.pair.sound]
+        counts = collections.Counter(each.verdict for each in faults)
+        yield (f"| {name} | {len(faults)} | {counts[RIGHT]} | "
+               f"{sum(each.line for each in faults)} | "
+               f"{sum(each.place for each in faults)} | "
+               f"{counts[UNKNOWN] + counts[PLACE]} | {counts[WRONG]} | "
+               f"{counts[CRASH]} | {len(sound)} | "
+               f"{sum(each.verdict != SILENT for each in sound)} |")

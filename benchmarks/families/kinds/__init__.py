@@ -1,0 +1,1 @@
+"""One family or two a file, each with a function ``pairs``."""

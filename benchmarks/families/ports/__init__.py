@@ -1,0 +1,1 @@
+"""Short sound ports, which the bench edits; each is one file."""
