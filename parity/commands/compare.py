@@ -90,8 +90,11 @@ def compare(
     layers: Annotated[Optional[str], typer.Option(
         metavar="START:STOP", help="Compare these layers of a alone, counted "
         "from 0 as they run: 0:4, then 4:8, and so on to the end.")] = None,
+    steps: Annotated[bool, typer.Option(
+        "--steps", help="Show every pair of steps above the answer.")] = False,
     everything: Annotated[bool, typer.Option(
-        "--all", help="Show what matches too.")] = False,
+        "--all", help="The same, with matching inputs, parameters and "
+        "gradients.")] = False,
     allow_same: Annotated[bool, typer.Option(
         "--allow-same", help="Compare dumps that are the same bit by bit, "
         "such as one from before and one from after a rewrite.")] = False,
@@ -147,7 +150,8 @@ def compare(
                               allow_same=allow_same, layers=layers)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
-        screens.print_comparison(terminal.console(), comparison, everything)
+        screens.print_comparison(terminal.console(), comparison,
+                                 steps or everything, everything)
         if folder:
             command = ["parity", "compare", str(a), str(b)]
             for name, value in (("--map", map_file), ("--dtype", dtype),

@@ -6,8 +6,12 @@ No framework is imported here, and nothing is rendered.
 import dataclasses
 import math
 
-from contract.errors import visible
+from parity.comparison import card_html, card_text
+from parity.comparison.card import card_of
 from parity.comparison.layers import Layers
+from parity.comparison.verdicts import (  # noqa: F401  all are had from here
+    FLOAT32, GRADIENT, INCOMPLETE, INHERITED, INPUT, NEW, NOTHING, OUTPUT,
+    PARAMETER, UNKNOWN, WITHIN)
 from parity.matching.pairs import NameMap
 from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE, MATCH, WORST, ZERO
@@ -15,16 +19,6 @@ from parity.numerics.words import listed, number
 from parity.tracing.trace import WHOLE
 
 SCHEMA = 1
-
-NOTHING, INCOMPLETE = "nothing compared", "incomplete"
-
-#: Every divergence is shown to be float32's rounding inside a float64 model.
-FLOAT32 = "equal but for float32 inside"
-
-PARAMETER, INPUT, OUTPUT, GRADIENT = (
-    "parameter", "input", "output", "gradient")
-
-NEW, INHERITED, WITHIN, UNKNOWN = "new", "inherited", "within", "unknown"
 
 
 @dataclasses.dataclass
@@ -202,7 +196,7 @@ class Comparison:
             "schema": SCHEMA, "verdict": self.verdict,
             "compared": self.compared, "local": self.local,
             "first": self.first and plain(self.first),
-            "sentence": self.sentence(),
+            "sentence": self.sentence(), "card": self.card().as_json(),
             "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
             "left_out": self.left_out, "replaced": self.replaced,
@@ -211,12 +205,19 @@ class Comparison:
             "rows": [plain(row) for row in self.rows],
         }
 
+    def card(self):
+        """The answer, short, as plain data."""
+        return card_of(self)
+
     def __str__(self):
-        """What the command says below its table."""
-        return "\n".join(map(visible, [
-            self.sentence(), *(f"why: {each.text()}"
-                               for each in self.explanations),
-            f"verdict: {self.verdict}"]))
+        """The card, in at most 80 columns."""
+        return card_text.text(self.card())
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        """The card, as a notebook shows it."""
+        return card_html.html(self.card())
 
     def sentence(self):
         """The verdict in a sentence or two."""

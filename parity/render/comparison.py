@@ -5,41 +5,61 @@ from rich.table import Table
 from rich.text import Text
 
 from contract.errors import visible
+from parity.comparison.card_text import middle
 from parity.comparison.result import GRADIENT, INPUT, OUTPUT, PARAMETER
-from parity.numerics.comparator import DIVERGENCE, WORST
+from parity.numerics.comparator import DIVERGENCE, MATCH, WORST
 from parity.numerics.words import number
-from parity.render import terminal
+from parity.render.card import print_card
 
 COLUMNS = ("step of a", "step of b", "shape", "error", "local", "limit",
            "verdict")
 
 
-def print_comparison(out, comparison, everything=False):
-    """Print a table, what was not compared, and the verdict.
+def print_comparison(out, comparison, steps=False, everything=False):
+    """Print the card, below a table of the pairs if it is asked for.
 
     Args:
         out: a rich console.
         comparison: a Comparison.
-        everything: show matching inputs, parameters and gradients too.
+        steps: show the pairs too: outputs, and whatever diverges.
+        everything: of the pairs, show matching inputs, parameters and
+            gradients too.
     """
+    if steps:
+        print_steps(out, comparison, everything)
+    print_card(out, comparison.card())
+    if not steps and comparison.verdict != MATCH:
+        out.print(Text("    --steps  shows every pair", style="dim"))
+
+
+def print_steps(out, comparison, everything=False):
+    """Print one line a pair of arrays, and what has no partner."""
+    rows = [(row, cells_of(row)) for row in _shown(comparison, everything)]
+    same = all(cells[1] == "same" for _, cells in rows)
+    titles = [title for i, title in enumerate(COLUMNS) if not (same and i == 1)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for i, title in enumerate(COLUMNS):
-        table.add_column(title, overflow="fold",
-                         justify="right" if 3 <= i <= 5 else "left")
-    for row in _shown(comparison, everything):
-        *cells, also = map(_text, cells_of(row))
+    for title in titles:
+        table.add_column(title, no_wrap=True, justify=(
+            "right" if title in ("error", "local", "limit") else "left"))
+    shown = [[cell for i, cell in enumerate(cells[:-1])
+              if not (same and i == 1)] for _, cells in rows]
+    paths = len(titles) - 5
+    wide = [max([len(title), *(len(cells[i]) for cells in shown)])
+            for i, title in enumerate(titles)]
+    room = max(12, (out.width - 2 - sum(wide[paths:]) - 2 * len(titles))
+               // paths)
+    for (row, _), cells in zip(rows, shown):
+        cells = [_text(middle(visible(cell), room) if i < paths else cell)
+                 for i, cell in enumerate(cells)]
         if row.diverges:
             cells[-1].stylize("bold red")
         table.add_row(*cells)
-        if also.plain:
-            table.add_row(Text(f"  {also.plain}", style="dim"))
     out.print(table)
-    kinds = [(part, [row for row in comparison.rows if row.part == part])
-             for part in (PARAMETER, INPUT, OUTPUT, GRADIENT)]
-    for part, rows in kinds:
-        if rows:
-            off = sum(row.diverges for row in rows)
-            out.print(f"{part}s: {len(rows)} compared, {off} "
+    for part in (PARAMETER, INPUT, OUTPUT, GRADIENT):
+        found = [row for row in comparison.rows if row.part == part]
+        if found:
+            off = sum(row.diverges for row in found)
+            out.print(f"{part}s: {len(found)} compared, {off} "
                       + ("diverges" if off == 1 else "diverge"))
     for side in "ab":
         only = getattr(comparison.names, f"only_{side}")
@@ -49,11 +69,7 @@ def print_comparison(out, comparison, everything=False):
                                 + ", ".join(only[what])))
     for note in comparison.notes:
         out.print(_text(f"note: {note}"))
-    out.print(_text(comparison.sentence()))
-    for each in comparison.explanations:
-        out.print(_text(f"why: {each.text()}"))
-    out.print(Text("verdict: ").append_text(
-        terminal.verdict_text(comparison.verdict)))
+    out.print()
 
 
 def _text(words):
