@@ -1,0 +1,67 @@
+"""Which line, and which module, asked for an operation: from the stack."""
+
+import functools
+import importlib.util
+import pathlib
+import sys
+import sysconfig
+
+from parity.operations.program import Place
+
+#: Where this folder lies: its frames asked for nothing.
+HERE = str(pathlib.Path(__file__).parent)
+
+#: Python's own files, such as contextlib.
+STANDARD = sysconfig.get_paths()["stdlib"]
+
+
+@functools.cache
+def folder_of(package):
+    """The folder of a package, with its last separator; "" if it is not
+    installed."""
+    found = importlib.util.find_spec(package)
+    if found is None or not found.origin:
+        return ""
+    return str(pathlib.Path(found.origin).parent) + "/"
+
+
+class Frames:
+    """Finds places in the Python stack of the thread that asks.
+
+    Args:
+        paths: id(module) -> its path, as a Trace names it.
+        packages: those whose lines are told only where there are no others,
+            such as ("torch",).
+    """
+
+    def __init__(self, paths, packages):
+        self.paths = paths
+        self.own = tuple(filter(None, map(folder_of, packages)))
+        self.kinds = {}
+
+    def kind(self, file):
+        """0 for a user's or another library's file, 1 for the framework's
+        own, 2 for what asks for nothing."""
+        if file not in self.kinds:
+            passed = file.startswith((HERE, "<frozen")) or (
+                file.startswith(STANDARD) and "site-packages" not in file)
+            self.kinds[file] = (2 if passed else
+                                1 if file.startswith(self.own) else 0)
+        return self.kinds[file]
+
+    def here(self):
+        """The Place, and the path of the innermost module or ""."""
+        frame, outer, module = sys._getframe(1), None, ""
+        place = None
+        while frame is not None and (place is None or not module):
+            code = frame.f_code
+            kind = self.kind(code.co_filename)
+            if place is None and kind == 0:
+                place = Place(code.co_filename, frame.f_lineno, code.co_name)
+            elif outer is None and kind == 1:
+                outer = Place(code.co_filename, frame.f_lineno, code.co_name)
+            if not module and kind < 2 and code.co_argcount and (
+                    code.co_varnames[0] == "self"):
+                module = self.paths.get(id(frame.f_locals.get("self")), "")
+            frame = frame.f_back
+        return place or outer or Place(), module

@@ -1,0 +1,407 @@
+"""A torch.nn.Module's run as operations; see parity.operations.program.
+
+A TorchDispatchMode sees each operation of this thread below autograd, with its
+values; what torch does in one call is taken apart by
+``parity.operations.torch_parts``. No class is patched and nothing is hooked.
+"""
+
+import contextlib
+import time
+
+import numpy as np
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils.weak import WeakIdKeyDictionary
+
+from contract.errors import InputError
+from parity.operations.frames import Frames
+from parity.operations.program import (
+    CONSTANT, INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation,
+    Program, Rounding, Value)
+from parity.operations.signature import signature
+from parity.operations.torch_names import IDENTITIES, at, put, translated
+from parity.operations.torch_parts import PARTS
+from parity.operations.torch_twins import (
+    LONGER, SIZE, Twins, lie, longer, widened)
+from parity.tracing.recorder import argument_names, mapped
+from parity.tracing.torch import modules, named_arrays, put_back
+
+
+def to_numpy(value):
+    """A copy as a NumPy array; bfloat16 and 8-bit floats as float32."""
+    if not isinstance(value, torch.Tensor):
+        return np.asarray(value)
+    if value.layout != torch.strided or value.device.type == "meta":
+        return np.zeros(0)
+    value = value.detach().resolve_conj().resolve_neg().cpu()
+    if value.is_floating_point() and (value.dtype == torch.bfloat16
+                                      or value.dtype.itemsize == 1):
+        value = value.float()
+    return np.array(value.numpy())
+
+
+def tensors_of(tree):
+    """Every tensor in a nest."""
+    return [each for each in tree_flatten(tree)[0]
+            if isinstance(each, torch.Tensor)]
+
+
+def is_random(function):
+    """Whether an operation draws numbers."""
+    return torch.Tag.nondeterministic_seeded in function.tags
+
+
+def mutated(function, args, kwargs):
+    """The tensors that an operation writes in place."""
+    return [tensor for i, argument in enumerate(function._schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+            for tensor in tensors_of(
+                args[i] if i < len(args) else kwargs.get(argument.name))]
+
+
+class Unfused(TorchFunctionMode):
+    """Does nothing, but keeps torch.nn off its fused encoder layers."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+class Recording(TorchDispatchMode):
+    """Records, widens and edits each operation of a run.
+
+    Args:
+        names: [(kind, name, tensor)] of inputs, parameters and buffers.
+        exact, edits, keep: as of ``Runner.run``.
+        paths: id(module) -> path.
+    """
+
+    def __init__(self, names, exact, edits, keep, paths):
+        super().__init__()
+        self.program, self.keep = Program("torch", exact), keep
+        self.edits = {}
+        for (what, which, *slot), array in (edits or {}).items():
+            self.edits.setdefault((what, which), {})[
+                slot[0] if slot else 0] = array
+        self.frames = Frames(paths, ("torch",))
+        self.twins = Twins(exact)
+        self.numbers = WeakIdKeyDictionary()  # tensor -> number, version
+        self.geometry = {}  # where it lies -> its storage, number, version
+        self.writers = {}  # storage -> number of what was written last
+        self.names, self.roundings = {}, {}
+        for kind, name, tensor in names:
+            self.names.setdefault(lie(tensor), (kind, name))
+            if (edit := self.edits.get((LEAF, name))) is not None:
+                self.twins.replace(tensor, edit[0])
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        part = PARTS.get(function.overloadpacket)
+        if part is not None or function._can_decompose():
+            with self:
+                made = (part or function.decompose)(*args, **kwargs)
+            if made is not NotImplemented:
+                return made
+        return self.operation(function, args, kwargs)
+
+    def operation(self, function, args, kwargs):
+        """Do an operation, record it, and return what it gives."""
+        name, paths, settings = translated(function, args, kwargs)
+        declared = self.declared(args, kwargs)
+        args, kwargs = self.wide(function, args, kwargs, declared)
+        place, module = self.frames.here()
+        if function.overloadpacket in IDENTITIES and self.same_dtype(
+                function, args, kwargs):
+            made = function(*args, **kwargs)
+            self.know(made, self.number(at(args, kwargs, paths[0])))
+            return made
+        number = len(self.program.operations)
+        operation = Operation(
+            number, name, str(function), (), settings, (), place, module)
+        self.program.operations.append(operation)
+        for slot, array in self.edits.get((OPERAND, number), {}).items():
+            args, kwargs = put(args, kwargs, paths[slot], native(
+                array, at(args, kwargs, paths[slot])))
+        operation.operands = tuple(
+            self.number(at(args, kwargs, path)) for path in paths)
+        made = (self.drawn if is_random(function) else call)(
+            function, args, kwargs, declared)
+        if self.twins.exact:
+            made = tree_map(widened, made)
+        made = self.edited(number, made)
+        written = mutated(function, args, kwargs)
+        results = {id(each): each for each in (*tensors_of(made), *written)}
+        operation.results = tuple(
+            self.add(MADE, "", each, declared, number)
+            for each in results.values())
+        for each in written:
+            self.writers[each.untyped_storage().data_ptr()] = self.numbers[
+                each][0]
+        return made
+
+    # What an exact run does otherwise.
+
+    def declared(self, args, kwargs):
+        """The dtype of an operation's result as the program declares it."""
+        if isinstance(kwargs.get("dtype"), torch.dtype):
+            return kwargs["dtype"]
+        floats = [(each.dim() > 0, self.twins.dtype_of(each))
+                  for each in tensors_of((args, kwargs))]
+        floats = [each for each in floats if each[1] in SIZE]
+        arrays = any(is_array for is_array, _ in floats)
+        return max((dtype for is_array, dtype in floats
+                    if is_array == arrays), key=SIZE.get, default=None)
+
+    def wide(self, function, args, kwargs, declared):
+        """Arguments with nothing shorter than float64 among them."""
+        if self.twins.exact and not is_random(function):
+            of = tensors_of(args)
+            had = SIZE.get(self.twins.dtype_of(of[0]), 0) if of else 0
+            for asked in (*args, *kwargs.values()):
+                if isinstance(asked, torch.dtype) and asked in LONGER and (
+                        SIZE[asked] < had):
+                    place, _ = self.frames.here()
+                    key = place, str(asked).removeprefix("torch.")
+                    self.roundings[key] = (
+                        self.roundings.get(key, 0) + of[0].numel())
+            args = [longer(each) for each in args]
+            kwargs = {name: longer(each) for name, each in kwargs.items()}
+
+        def twin(value):
+            made = self.twins.of(value)
+            if made is not value and lie(value) in self.names:
+                self.names[lie(made)] = self.names[lie(value)]
+            return made
+        return tree_map(twin, list(args)), tree_map(twin, kwargs)
+
+    def same_dtype(self, function, args, kwargs):
+        """Whether a copy, or a view, keeps what its operand has."""
+        asked = kwargs.get("dtype")
+        return asked is None or asked == args[0].dtype
+
+    def drawn(self, function, args, kwargs, declared):
+        """What a random operation draws in the dtype that is declared."""
+        if not self.twins.exact or declared not in LONGER:
+            return function(*args, **kwargs)
+
+        def short(value):
+            return value.to(declared) if isinstance(value, torch.Tensor) and (
+                value.dtype in SIZE) else value
+        less = tree_map(short, (args, kwargs))
+        made = function(*less[0], **less[1])
+        written = mutated(function, args, kwargs)
+        for mine, theirs in zip(written, mutated(function, *less)):
+            mine.copy_(theirs)
+        return written[0] if written else made
+
+    def edited(self, number, made):
+        """What an operation gives, with edits in its place."""
+        leaves, tree = tree_flatten(made)
+        for slot, array in self.edits.get((RESULT, number), {}).items():
+            at = [i for i, each in enumerate(leaves)
+                  if isinstance(each, torch.Tensor)][slot]
+            leaves[at].copy_(native(array, leaves[at])) if leaves[
+                at]._version else leaves.__setitem__(
+                at, native(array, leaves[at]))
+        return tree_unflatten(leaves, tree)
+
+    # Which Value a tensor is.
+
+    def number(self, operand):
+        """The number of the Value that an operand is."""
+        if not isinstance(operand, torch.Tensor):
+            return self.add(CONSTANT, "", operand, None, None)
+        value, version = self.numbers.get(operand, (None, None))
+        if value is None:
+            storage, value, version = self.geometry.get(
+                lie(operand), (None, None, None))
+            if storage is not None and storage.expired():
+                value = None
+        if value is None:
+            kind, name = self.names.get(lie(operand), (CONSTANT, ""))
+            return self.add(kind, name, operand,
+                            self.twins.dtype_of(operand), None)
+        if version == operand._version:
+            return value
+        return self.updated(operand, value)
+
+    def updated(self, tensor, before):
+        """The Value of a tensor that was written through another view."""
+        source = self.writers.get(tensor.untyped_storage().data_ptr())
+        number = len(self.program.operations)
+        operation = Operation(
+            number, "put", "written in place",
+            (before,) if source is None else (before, source), {}, (),
+            *self.frames.here())
+        self.program.operations.append(operation)
+        operation.results = (self.add(
+            MADE, "", tensor, self.twins.dtype_of(tensor), number),)
+        return operation.results[0]
+
+    def add(self, kind, name, value, declared, made_by):
+        """Add a Value to the program; its number."""
+        array, number = to_numpy(value), len(self.program.values)
+        dtype = array.dtype
+        if isinstance(value, torch.Tensor):
+            dtype = declared if declared is not None and (
+                value.dtype in SIZE) else value.dtype
+            self.twins.declare(value, dtype)
+            self.know(value, number)
+        made = Value(number, kind, name, array.shape,
+                     str(dtype).removeprefix("torch."), None,
+                     signature(array), made_by)
+        if self.keep if isinstance(self.keep, bool) else self.keep(made):
+            made.array = array
+        self.program.values.append(made)
+        return number
+
+    def know(self, tensor, number):
+        """Put down which Value a tensor is."""
+        self.numbers[tensor] = number, tensor._version
+        if tensor.layout == torch.strided and tensor.device.type != "meta":
+            self.geometry[lie(tensor)] = (
+                StorageWeakRef(tensor.untyped_storage()), number,
+                tensor._version)
+
+
+def call(function, args, kwargs, declared):
+    """Call an operation as it is."""
+    return function(*args, **kwargs)
+
+
+def native(array, instead):
+    """An array as a tensor, or a number, like what it stands for."""
+    if not isinstance(instead, torch.Tensor):
+        return type(instead)(np.asarray(array).reshape(-1)[0].item())
+    tensor = torch.from_numpy(np.array(array)).to(instead)
+    return tensor.expand(instead.shape).clone()
+
+
+@contextlib.contextmanager
+def recording(names, exact=False, edits=None, keep=True, paths=None):
+    """Record this thread's torch operations as a Program.
+
+    Yields:
+        The Recording; ``finish(outputs)`` of it makes the Program.
+    """
+    mode = Recording(names, exact, edits, keep, paths or {})
+    with Unfused(), mode:
+        yield mode
+
+
+def outputs_of(mode, output):
+    """{name: number of its Value} of what a model returned."""
+    outputs = {}
+
+    def visit(name, leaf):
+        if isinstance(leaf, torch.Tensor):
+            outputs[name] = mode.number(mode.twins.of(leaf))
+        return leaf
+    mapped(output, "output", visit)
+    return outputs
+
+
+class Runner:
+    """Runs a torch.nn.Module, see ``parity.operations.program.Runner``."""
+
+    framework = "torch"
+
+    def __init__(self, model, inputs, keywords, make=None):
+        if isinstance(model, torch._dynamo.OptimizedModule):
+            raise InputError(
+                "a compiled model cannot be seen as operations; hand in the "
+                "module that was given to torch.compile.")
+        if isinstance(model, torch.jit.ScriptModule):
+            raise InputError(
+                "a scripted model cannot be seen as operations; hand in the "
+                "torch.nn.Module that it was made of.")
+        self.model, self.inputs, self.keywords = model, inputs, keywords
+        self.make, self.built = make, None
+
+    def run(self, exact=False, edits=None, keep=True):
+        """Run the model once; see ``parity.operations.program.Runner``."""
+        began = time.perf_counter()
+        model = self.exact_model() if exact and self.make else self.model
+        tensors, _ = named_arrays(model)
+        names = [(PARAMETER, path, tensor)
+                 for path, tensor in tensors.items()]
+        given, by_keyword = argument_names(
+            model.forward, self.inputs, self.keywords)
+
+        def visit(name, leaf):
+            if isinstance(leaf, torch.Tensor):
+                names.append((INPUT, name, leaf))
+            return leaf
+        for name, value in (*zip(given, self.inputs),
+                            *self.keywords.items()):
+            mapped(value, name, visit)
+        paths = {id(module): path for path, module in modules(model)}
+        with put_back(model), torch.no_grad(), recording(
+                names, exact, edits, keep, paths) as mode:
+            output = model(*self.inputs, **self.keywords)
+            outputs = outputs_of(mode, output)
+        program = mode.program
+        program.outputs = outputs
+        program.roundings = [Rounding(place, dtype, count) for (
+            place, dtype), count in mode.roundings.items()]
+        program.seconds = time.perf_counter() - began
+        return program
+
+    def exact_model(self):
+        """The model, built anew with tables in float64."""
+        if self.built is None:
+            self.built = rebuilt(self.make, self.model)
+        return self.built
+
+
+def rebuilt(make, plain):
+    """A model that ``make`` builds with nothing shorter than float64.
+
+    Weights and what is kept with them are those of ``plain``; so is every
+    other tensor that differs from the new one by more than rounding to its
+    dtype does.
+    """
+    with torch.random.fork_rng(devices=[]), Unfused(), Exact():
+        model = make()[0]
+    model.double().train(plain.training)
+    mine, theirs = dict(tables(model)), dict(tables(plain))
+    kept = plain.state_dict(keep_vars=True).keys()
+    with torch.no_grad():
+        for path, tensor in mine.items():
+            other = theirs.get(path)
+            if other is None or other.shape != tensor.shape or (
+                    other.dtype not in SIZE):
+                continue
+            if path in kept or not torch.allclose(
+                    tensor, other.double(), rtol=1e-6, atol=1e-6):
+                tensor.copy_(other)
+    return model
+
+
+def tables(model):
+    """Yield (path, tensor): parameters, buffers, and tensors that are plain
+    attributes of modules."""
+    for path, module in model.named_modules():
+        for name, value in (*module._parameters.items(),
+                            *module._buffers.items(),
+                            *vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                yield f"{path}.{name}" if path else name, value
+
+
+class Exact(TorchDispatchMode):
+    """Computes in float64 what is computed in anything shorter."""
+
+    def __init__(self):
+        super().__init__()
+        self.mode = Recording((), True, None, False, {})
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        declared = self.mode.declared(args, kwargs)
+        args, kwargs = self.mode.wide(function, args, kwargs, declared)
+        made = (self.mode.drawn if is_random(function) else call)(
+            function, args, kwargs, declared)
+        return tree_map(widened, made)

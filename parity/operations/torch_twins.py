@@ -1,0 +1,89 @@
+"""Tensors of float64 that stand for shorter ones, or for edited ones."""
+
+import numpy as np
+import torch
+from torch.utils.weak import WeakIdKeyDictionary
+
+#: What is shorter than float64, and what an exact run has instead.
+LONGER = {torch.float32: torch.float64, torch.float16: torch.float64,
+          torch.bfloat16: torch.float64, torch.complex64: torch.complex128,
+          torch.complex32: torch.complex128}
+
+#: How exact each is: bits of the fraction.
+SIZE = {torch.bfloat16: 8, torch.float16: 11, torch.complex32: 11,
+        torch.float32: 24, torch.complex64: 24, torch.float64: 53,
+        torch.complex128: 53}
+
+
+def longer(value):
+    """float64 for a shorter dtype; any other value as it is."""
+    return LONGER.get(value, value) if isinstance(value, torch.dtype) else value
+
+
+def widened(value):
+    """A tensor in float64 at least; any other value as it is."""
+    return value.to(LONGER[value.dtype]) if isinstance(
+        value, torch.Tensor) and value.dtype in LONGER else value
+
+
+def lie(tensor):
+    """Where a tensor's numbers lie, and in which order."""
+    if tensor.layout != torch.strided or tensor.device.type == "meta":
+        return id(tensor)
+    return (tensor.untyped_storage().data_ptr(), tensor.storage_offset(),
+            tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+class Twins:
+    """Views of a second storage for each that is shorter, or is edited.
+
+    Views and in-place operations so keep their meaning, and the tensor that
+    the caller has is never written.
+    """
+
+    def __init__(self, exact):
+        self.exact, self.storages = exact, {}
+        self.dtypes = WeakIdKeyDictionary()
+
+    def of(self, value):
+        """A tensor's twin; any other value as it is."""
+        if not isinstance(value, torch.Tensor):
+            return value
+        if value.layout != torch.strided or value.device.type == "meta":
+            return value
+        key = value.untyped_storage().data_ptr(), value.dtype
+        if key not in self.storages:
+            if not self.exact or value.dtype not in LONGER:
+                return value
+            self.storages[key] = value, whole(value).to(LONGER[value.dtype])
+        twin = self.storages[key][1].as_strided(
+            value.size(), value.stride(), value.storage_offset())
+        self.declare(twin, value.dtype)
+        return twin
+
+    def replace(self, tensor, array):
+        """Let a tensor's twin have other numbers."""
+        dtype = longer(tensor.dtype) if self.exact else tensor.dtype
+        twin = whole(tensor).to(dtype, copy=True)
+        twin.as_strided(tensor.size(), tensor.stride(),
+                        tensor.storage_offset()).copy_(
+            torch.from_numpy(np.array(array)))
+        self.storages[tensor.untyped_storage().data_ptr(), tensor.dtype] = (
+            tensor, twin)
+
+    def declare(self, tensor, dtype):
+        """Put down what dtype the program has for a tensor."""
+        if dtype != tensor.dtype:
+            self.dtypes[tensor] = dtype
+
+    def dtype_of(self, tensor):
+        """The dtype that the program has for a tensor."""
+        return self.dtypes.get(tensor, tensor.dtype)
+
+
+def whole(tensor):
+    """All numbers of a tensor's storage, in one row."""
+    storage = tensor.detach().untyped_storage()
+    count = storage.nbytes() // tensor.dtype.itemsize
+    return torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
+        storage, 0, (count,), (1,))
