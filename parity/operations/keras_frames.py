@@ -1,0 +1,57 @@
+"""Which line and which layer asked for an operation of Keras or TensorFlow."""
+
+import sys
+
+from parity.operations.frames import Frames, folder_of
+from parity.operations.program import Place
+
+#: Packages whose lines are told only where there are no others.
+PACKAGES = "tensorflow", "keras", "numpy", "optree", "tree", "absl"
+
+
+class Stack(Frames):
+    """Frames, of a run that begins at the code ``end``.
+
+    Where no line is the user's, the layer's own line is told, and not that of
+    the function of TensorFlow by which it was done.
+    """
+
+    def __init__(self, paths):
+        super().__init__(paths, PACKAGES)
+        self.end = None
+        self.layers = f"{folder_of('keras')}src/layers/"
+        self.keras = folder_of("keras")
+
+    def stack(self, depth=1):
+        """Yield the frames of the run, the innermost first."""
+        frame = sys._getframe(depth)
+        while frame is not None and frame.f_code is not self.end:
+            yield frame
+            frame = frame.f_back
+
+    def here(self):
+        """The Place, and the path of the innermost module or ""."""
+        found, module = {}, ""
+        for frame in self.stack(2):
+            code = frame.f_code
+            kind = self.kind(code.co_filename)
+            if kind == 2:
+                continue
+            if not module and code.co_argcount and (
+                    code.co_varnames[0] == "self"):
+                module = self.paths.get(id(frame.f_locals.get("self")), "")
+            rank = 0 if kind == 0 else self.rank(code.co_filename)
+            found.setdefault(rank, (code, frame.f_lineno))
+            if 0 in found and module:
+                break
+        if not found:
+            return Place(), module
+        code, line = found[min(found)]
+        return Place(code.co_filename, line, code.co_name), module
+
+    def rank(self, file):
+        """How telling a line of a library is; 1 is the most."""
+        if file.startswith(self.layers) and not file.endswith(
+                ("/layers/layer.py", "/layers/layer_test.py")):
+            return 1
+        return 2 if file.startswith(self.keras) else 3

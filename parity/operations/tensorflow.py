@@ -1,0 +1,512 @@
+"""TensorFlow's eager operations as a Program; see parity.operations.program.
+
+TensorFlow calls a callback of this thread after each eager operation. The
+program runs undisturbed in its own dtypes; beside each of its tensors stands
+its *twin*: what the tensor would be in float64, or after an edit. An operation
+is computed once more for its twins where these differ from the tensors.
+
+A constant's twin is the Python or NumPy number that it was made of. A
+``tf.function`` is taken apart into its operations.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+import time
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.eager import context, execute
+from tensorflow.python.framework import (
+    constant_op, errors_impl, op_callbacks, op_def_registry)
+
+from parity.operations import tensorflow_graph
+from parity.operations.keras_frames import Stack
+from parity.operations.program import (
+    CONSTANT, LEAF, MADE, OPERAND, RESULT, Operation, Program, Rounding, Value)
+from parity.operations.signature import signature
+from parity.operations.tensorflow_names import (
+    IDENTITIES, UNSEEN, Call, translated)
+from parity.operations.tensorflow_parts import PARTS, short_decimal
+
+#: What is shorter than float64, and what an exact run has instead.
+LONGER = {tf.float32: tf.float64, tf.float16: tf.float64,
+          tf.bfloat16: tf.float64, tf.complex64: tf.complex128}
+
+#: Operations whose result depends on how numbers are stored, or is drawn.
+AS_STORED = {"Bitcast", "DecodeRaw", "EncodeBase64", "AsString", "Multinomial",
+             "PyFunc", "EagerPyFunc", "PyFuncStateless"}
+
+_lock, _open = threading.Lock(), []
+
+
+@contextlib.contextmanager
+def _calling(callback):
+    """Have a callback called after each operation of this thread.
+
+    The path that few operations take is replaced by TensorFlow itself, for all
+    threads; it is put back when the last of them is done.
+    """
+    with _lock:
+        op_callbacks.add_op_callback(callback)
+        _open.append(callback)
+    try:
+        yield
+    finally:
+        with _lock:
+            context.context().remove_op_callback(callback)
+            _open.remove(callback)
+            if not _open and not context.context().op_callbacks:
+                execute.execute = execute.quick_execute
+
+
+@functools.cache
+def _type_attributes(op):
+    """Which attributes of an operation are dtypes."""
+    definition = op_def_registry.get(op)
+    return {attribute.name for attribute in definition.attr
+            if attribute.type in ("type", "list(type)")}
+
+
+def _longer(value):
+    """A dtype, its number or a list of them, at least float64."""
+    if isinstance(value, (list, tuple)):
+        return [_longer(item) for item in value]
+    dtype = tf.as_dtype(value)
+    return LONGER.get(dtype, dtype).as_datatype_enum
+
+
+def _computed(op, inputs, attributes, count):
+    """What an operation gives, not seen by the callback."""
+    flat = tuple(part for pair in attributes.items() if pair[1] is not None
+                 for part in pair)
+    return execute.quick_execute(
+        op, count, list(inputs), flat, context.context())
+
+
+def _cast(tensor, dtype):
+    if tensor.dtype == dtype:
+        return tensor
+    return _computed("Cast", [tensor], {
+        "SrcT": tensor.dtype.as_datatype_enum,
+        "DstT": dtype.as_datatype_enum, "Truncate": False}, 1)[0]
+
+
+def _tensor(array):
+    """A tensor of a NumPy array, not seen by the callback."""
+    return constant_op.convert_to_eager_tensor(
+        np.asarray(array), context.context())
+
+
+def has_values(tensor):
+    """Whether a tensor is eager and has numbers."""
+    return hasattr(tensor, "numpy") and tensor.dtype not in (
+        tf.resource, tf.variant, tf.string)
+
+
+class Known:
+    """What is known of a tensor: its twin, and its Value's number."""
+
+    __slots__ = "tensor", "twin", "number", "drawn", "shape_only"
+
+    def __init__(self, tensor, twin, number, drawn=False, shape_only=False):
+        self.tensor, self.twin, self.number = tensor, twin, number
+        self.drawn, self.shape_only = drawn, shape_only
+
+
+class Recording:
+    """Records a run, and computes its twins.
+
+    Args:
+        leaves: [(kind, name, tensor, twin or None)] of inputs and parameters.
+        exact, edits, keep: as of ``Runner.run``.
+        paths: id(module) -> path.
+    """
+
+    def __init__(self, leaves=(), exact=False, edits=None, keep=True,
+                 paths=None):
+        self.program = Program("keras", exact)
+        self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
+        self.frames = Stack(paths or {})
+        self.known, self.written, self.handles = {}, {}, []
+        self.roundings, self.notes, self.functions = {}, {}, {}
+        self.silent, self.thread = False, threading.get_ident()
+        self.leaves = {id(tensor): (kind, name, tensor, twin)
+                       for kind, name, tensor, twin in leaves}
+
+    # -- what is known of tensors ------------------------------------------
+
+    def value(self, tensor, twin, kind, name="", made_by=None):
+        """Put down a Value; return its number."""
+        number = len(self.program.values)
+        array = np.asarray(_to_numpy(twin))
+        value = Value(number, kind, name, tuple(tensor.shape),
+                      tensor.dtype.name, None, signature(array), made_by)
+        self.program.values.append(value)
+        if self.keep is True or self.keep and self.keep(value):
+            value.array = np.array(
+                array, LONGEST.get(array.dtype.kind) if self.exact else None)
+        return number
+
+    def of(self, tensor, original=None):
+        """What is known of a tensor; one that is new is a leaf.
+
+        Args:
+            original: the Python or NumPy number that it was made of.
+        """
+        if id(tensor) in self.known:
+            return self.known[id(tensor)]
+        kind, name, _, twin = self.leaves.get(
+            id(tensor), (CONSTANT, "", None, None))
+        twin = tensor if twin is None or not self.exact else twin
+        if self.exact and tensor.dtype in LONGER:
+            longer = LONGER[tensor.dtype]
+            twin = _cast(twin, longer)
+            exact = _as_original(original, tensor, longer)
+            if exact is not None:
+                twin = _tensor(exact)
+                self.rounded(tensor, twin)
+        if name and (LEAF, name) in self.edits:
+            twin = self.edited(twin, (LEAF, name))
+        known = Known(tensor, twin, self.value(tensor, twin, kind, name))
+        known.shape_only = kind == CONSTANT and tensor.dtype.is_integer
+        self.known[id(tensor)] = known
+        return known
+
+    def edited(self, twin, key):
+        """A twin, or what an edit puts in its place."""
+        array = self.edits.get(key)
+        if array is None:
+            return twin
+        array = np.broadcast_to(np.asarray(array), tuple(twin.shape))
+        return _cast(_tensor(array), twin.dtype)
+
+    # -- the callback ------------------------------------------------------
+
+    def __call__(self, op, inputs, attributes, outputs, op_name=None,
+                 graph=None):
+        if self.silent or graph is not None:
+            return
+        op = op.decode() if isinstance(op, bytes) else op
+        attributes = dict(zip(attributes[::2], attributes[1::2]))
+        if op in ("AssignVariableOp", "ReadVariableOp"):
+            self.variable(op, inputs, outputs)
+        elif op in UNSEEN or not outputs:
+            pass
+        elif op in IDENTITIES:
+            self.known[id(outputs[0])] = self.alias(
+                outputs[0], self.of(inputs[0], self.given(inputs, 0)))
+        elif op in PARTS:
+            self.attributes(op, attributes)
+            made = PARTS[op](*inputs, attributes)
+            made = made if isinstance(made, (list, tuple)) else [made]
+            self.instead(outputs, made)
+        elif not op_def_registry.get(op):
+            self.function(op, inputs, outputs)
+        else:
+            self.operation(op, inputs, attributes, outputs)
+
+    def attributes(self, op, attributes):
+        """Put down that a setting is kept as float32."""
+        for value in attributes.values():
+            if isinstance(value, float) and np.float32(value) != value:
+                key = self.frames.here()[0], "float32"
+                self.roundings[key] = self.roundings.get(key, 0) + 1
+
+    def alias(self, tensor, known):
+        """The same Value for another tensor."""
+        plain = known.twin is known.tensor and not self.exact
+        twin = tensor if plain else known.twin
+        return Known(tensor, twin, known.number, known.drawn, known.shape_only)
+
+    def instead(self, outputs, made):
+        """Tensors that are made anew out of smaller operations.
+
+        A run that is neither exact nor edited keeps what TensorFlow gave.
+        """
+        for tensor, part in zip(outputs, made):
+            if part is None or not has_values(tensor):
+                continue
+            known = self.known[id(tensor)] = self.alias(tensor, self.of(part))
+            value = self.program.values[known.number]
+            if known.twin is tensor and tensor is not part and not self.exact:
+                array = np.asarray(_to_numpy(tensor))
+                value.signature = signature(array)
+                if value.array is not None:
+                    value.array = np.array(array)
+
+    def variable(self, op, inputs, outputs):
+        """A variable is read, or written."""
+        handle = inputs[0]
+        self.handles.append(handle)
+        if op == "AssignVariableOp":
+            if has_values(inputs[1]):
+                self.written[id(handle)] = self.of(
+                    inputs[1], self.given(inputs, 1))
+        elif id(handle) in self.written and has_values(outputs[0]):
+            self.known[id(outputs[0])] = self.alias(
+                outputs[0], self.written[id(handle)])
+
+    def given(self, inputs, place):
+        """The Python number that an operation was given as an input."""
+        if not self.exact or inputs[place].dtype not in LONGER or (
+                id(inputs[place]) in self.known):
+            return None
+        if id(inputs[place]) in self.originals:
+            return self.originals[id(inputs[place])][1]
+        for frame in self.frames.stack(2):
+            code = frame.f_code
+            if code.co_filename.rpartition("/")[2].startswith("gen_"):
+                names = code.co_varnames[:code.co_argcount]
+                value = frame.f_locals.get(
+                    names[place] if place < len(names) else "")
+                return value if isinstance(
+                    value, (int, float, np.ndarray, np.generic)) else None
+        return None
+
+    #: id of a constant -> (the constant, what it was made of).
+    originals = {}
+
+    def operation(self, op, inputs, attributes, outputs):
+        """Record one operation and compute its twins."""
+        inputs = [tensor for tensor in inputs if hasattr(tensor, "numpy")]
+        if not all(map(has_values, inputs)) or not any(
+                map(has_values, outputs)):
+            self.opaque(op, inputs, attributes, outputs)
+            return
+        call = Call(op, inputs, attributes, outputs)
+        name, used, settings = translated(call)
+        operands = [self.of(inputs[place], self.given(inputs, place))
+                    for place in used]
+        if not call.creates and operands and all(
+                known.shape_only for known in operands) and all(
+                tensor.dtype.is_integer and tensor.shape.rank < 2
+                for tensor in outputs):
+            return  # arithmetic of shapes
+        number = len(self.program.operations)
+        twins = [self.known[id(tensor)].twin if id(tensor) in self.known
+                 else tensor for tensor in inputs]
+        for slot, place in enumerate(used):
+            twins[place] = self.edited(twins[place], (OPERAND, number, slot))
+        place, module = self.frames.here()
+        self.place = place
+        made = self.twins(op, inputs, twins, attributes, outputs)
+        drawn = "Random" in op or any(known.drawn for known in operands)
+        results = []
+        for slot, (tensor, twin) in enumerate(zip(outputs, made)):
+            if not has_values(tensor):
+                continue
+            if self.exact:
+                self.rounded(tensor, twin, inputs)
+            twin = self.edited(twin, (RESULT, number, slot))
+            results.append(self.value(tensor, twin, MADE, "", number))
+            self.known[id(tensor)] = Known(tensor, twin, results[-1], drawn)
+        self.program.operations.append(Operation(
+            number, name, op, tuple(known.number for known in operands),
+            settings, tuple(results), place, module))
+
+    def opaque(self, op, inputs, attributes, outputs):
+        """An operation on lists of tensors and the like: twins alone."""
+        twins = [self.known[id(tensor)].twin if id(tensor) in self.known
+                 else self.of(tensor).twin if has_values(tensor) else tensor
+                 for tensor in inputs]
+        self.place = self.frames.here()[0]
+        made = self.twins(op, inputs, twins, attributes, outputs)
+        for tensor, twin in zip(outputs, made):
+            number = self.value(tensor, twin, CONSTANT) if has_values(
+                tensor) else None
+            self.known[id(tensor)] = Known(tensor, twin, number)
+
+    def twins(self, op, inputs, twins, attributes, outputs):
+        """What an operation gives for the twins of its inputs."""
+        same = all(map(_is, inputs, twins))
+        if "Random" in op or op in AS_STORED:
+            if not same:
+                rounded = [_cast(twin, tensor.dtype) if has_values(tensor)
+                           else twin for tensor, twin in zip(inputs, twins)]
+                if any(not _equal(one, other) for one, other
+                       in zip(rounded, inputs) if has_values(other)):
+                    outputs = _computed(op, rounded, attributes, len(outputs))
+            return list(map(self.widened, outputs))
+        types = _type_attributes(op)
+        if not self.exact:
+            return list(outputs) if same else _computed(
+                op, twins, attributes, len(outputs))
+        longer = attributes | {key: _longer(attributes[key]) for key
+                               in types & attributes.keys()}
+        if same and all(_longer(attributes[key]) == _plain(attributes[key])
+                        for key in types & attributes.keys()):
+            return list(map(self.widened, outputs))
+        try:
+            made = _computed(op, twins, longer, len(outputs))
+        except (errors_impl.OpError, TypeError, ValueError):
+            self.note(f"{op} has no form of float64 in TensorFlow, so that it "
+                      "rounds")
+            made = _computed(op, [
+                _cast(twin, tensor.dtype) if has_values(tensor) else twin
+                for tensor, twin in zip(inputs, twins)],
+                attributes, len(outputs))
+        if any(has_values(tensor) and tensor.dtype in LONGER
+               for tensor in made):
+            self.note(f"{op} gives float32 whatever it is given")
+        return list(map(self.widened, made))
+
+    def widened(self, tensor):
+        """A tensor in float64 if the run is exact."""
+        if self.exact and has_values(tensor) and tensor.dtype in LONGER:
+            return _cast(tensor, LONGER[tensor.dtype])
+        return tensor
+
+    def note(self, sentence):
+        """Say once where something could not be widened."""
+        where = f" ({self.place})" if str(self.place) else ""
+        self.notes[f"{sentence}{where}."] = None
+
+    def rounded(self, tensor, twin, inputs=()):
+        """Put down a rounding: of numbers that came in longer."""
+        if tensor.dtype not in LONGER or any(
+                source.dtype.size <= tensor.dtype.size for source in inputs
+                if source.dtype.is_floating or source.dtype.is_complex):
+            return
+        exact, kept = _to_numpy(twin), _to_numpy(_cast(
+            _cast(twin, tensor.dtype), twin.dtype))
+        count = int(np.sum((exact != kept) & ~np.isnan(exact)))
+        if count:
+            key = self.frames.here()[0], tensor.dtype.name
+            self.roundings[key] = self.roundings.get(key, 0) + count
+
+    # -- tf.function -------------------------------------------------------
+
+    def function(self, name, inputs, outputs):
+        """Run a ``tf.function`` again, operation by operation."""
+        graph = tensorflow_graph.graph_of(name, self.frames.stack(2))
+        if graph is None:
+            self.place = self.frames.here()[0]
+            self.note(f"the compiled function {name} cannot be looked into")
+            for tensor in filter(has_values, outputs):
+                self.of(tensor)
+            return
+        self.instead(outputs, tensorflow_graph.run(
+            graph, inputs, self.constant))
+
+    def constant(self, array):
+        """A constant of a graph, which has it as it is stored.
+
+        It is taken for the short decimal that it was probably written as.
+        """
+        tensor = _tensor(array)
+        if self.exact and tensor.dtype in LONGER:
+            short = short_decimal(array) if array.ndim == 0 else None
+            self.originals[id(tensor)] = tensor, short
+            kept = array.astype(np.float64)
+            if short is None and np.any(kept != np.round(kept, 3)):
+                self.place = self.frames.here()[0]
+                self.note("a constant of a compiled function is as it was "
+                          "rounded")
+        return tensor
+
+    def profile(self, frame, event, made):
+        """Learn of what number a constant is made."""
+        if event == "return" and frame.f_code is CONVERT and made is not None:
+            self.originals[id(made)] = made, frame.f_locals["value"]
+
+    @contextlib.contextmanager
+    def recording(self):
+        """Record what this thread does."""
+        self.originals = {}
+        before = sys.getprofile()
+        with _calling(self):
+            if self.exact:
+                sys.setprofile(self.profile)
+            try:
+                yield self
+            finally:
+                sys.setprofile(before)
+
+    def finished(self, outputs, seconds):
+        """The Program, with the outputs by name."""
+        program = self.program
+        program.outputs = {name: self.of(tensor).number
+                           for name, tensor in outputs.items()}
+        program.roundings = [Rounding(place, dtype, count) for (
+            place, dtype), count in self.roundings.items()]
+        program.notes, program.seconds = list(self.notes), seconds
+        return program
+
+
+#: What an exact run's arrays are of, by kind.
+LONGEST = {"f": np.float64, "c": np.complex128, "i": np.int64, "u": np.int64,
+           "V": np.float64}
+
+CONVERT = constant_op.convert_to_eager_tensor.__code__
+
+
+def _is(one, other):
+    return one is other
+
+
+def _plain(value):
+    """A dtype's number, or a list of them."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return tf.as_dtype(value).as_datatype_enum
+
+
+def _equal(one, other):
+    return np.array_equal(_to_numpy(one), _to_numpy(other))
+
+
+def _to_numpy(tensor):
+    # A bfloat16 scalar fails to become NumPy's, so it goes by way of float32.
+    if tensor.dtype == tf.bfloat16:
+        tensor = _cast(tensor, tf.float32)
+    return tensor.numpy()
+
+
+def _as_original(original, tensor, dtype):
+    """The number that a constant was made of, in its shape, or None."""
+    if original is None:
+        return None
+    try:
+        array = np.asarray(original)
+    except (TypeError, ValueError):
+        return None
+    if array.dtype.kind not in "fiuc" or array.dtype.itemsize < 8 or (
+            array.size not in (1, tensor.shape.num_elements())):
+        return None
+    array = np.broadcast_to(array if array.size == 1 else array.reshape(
+        tuple(tensor.shape)), tuple(tensor.shape))
+    return array.astype(dtype.as_numpy_dtype)
+
+
+def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
+    """Run ``function()`` once as a Program.
+
+    Args:
+        function: returns {name of an output: tensor}.
+        leaves: [(kind, name, tensor, twin or None)] of inputs and parameters.
+        exact, edits, keep: as of ``parity.operations.program.Runner.run``.
+        paths: id(module) -> path.
+    """
+    recording = Recording(leaves, exact, edits, keep, paths)
+    for kind, _, tensor, _ in leaves:
+        if kind != CONSTANT:
+            recording.of(tensor)
+    began = time.perf_counter()
+    recording.frames.end = record.__code__
+    with recording.recording():
+        outputs = function()
+    return recording.finished(outputs, time.perf_counter() - began)
+
+
+@contextlib.contextmanager
+def building():
+    """Record what a model is built of, in float64; nothing is kept but twins.
+
+    Yields the Recording, whose ``known`` has twins of tensors and whose
+    ``written`` those of variables, by id of their handle.
+    """
+    recording = Recording(exact=True, keep=False)
+    with recording.recording():
+        yield recording
