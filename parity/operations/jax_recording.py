@@ -1,0 +1,459 @@
+"""What a function computes with JAX, recorded operation by operation.
+
+JAX gives each primitive of this thread to a Recording, with its values; the
+programs inside ``jit``, ``scan`` and others are run operation by operation. No
+class is patched, and Python's own control flow is kept.
+"""
+
+import contextlib
+import sys
+import time
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from parity.operations.frames import Frames
+from parity.operations.jax_dispatch import (
+    carried_out, file_of, handled_by, lines_of, literal, opened,
+    sixty_four_bits, undisturbed)
+from parity.operations.jax_names import (
+    CALLS, IDENTITIES, MOVING, OPAQUE, RANDOM, named)
+from parity.operations.jax_parts import LOOPS, PARTS
+from parity.operations.jax_widening import (
+    DTYPES, as_asked, is_key, is_short, longer, widened, widened_params)
+from parity.operations.program import (
+    CONSTANT, LEAF, MADE, OPERAND, RESULT, Operation, Place, Program,
+    Rounding, Value)
+from parity.operations.signature import signature
+from parity.tracing.recorder import mapped
+
+#: Whose lines ask for nothing, and where they draw random numbers.
+INSIDE, DRAWS = ("jax", "jaxlib", "numpy"), "/jax/_src/random/"
+
+
+def to_numpy(value):
+    """An array's numbers, as NumPy has them; a random key's are its words."""
+    if isinstance(value, jax.Array) and is_key(value.dtype):
+        value = jax.random.key_data(value)
+    return np.asarray(value)
+
+
+def dtype_of(value):
+    """The dtype that JAX has an array or a scalar in."""
+    dtype = getattr(value, "dtype", None)
+    return jax.typeof(value).dtype if dtype is None else dtype
+
+
+def content(array):
+    """What two equal arrays have in common."""
+    numbers = np.asarray(array)
+    return numbers.shape, numbers.dtype.str, signature(numbers).digest
+
+
+def put(edit, array):
+    """An edit as what it takes the place of."""
+    edit = np.broadcast_to(np.asarray(edit), np.shape(array)).astype(
+        dtype_of(array))
+    return jnp.asarray(edit) if isinstance(array, jax.Array) else edit
+
+
+def is_draw(jaxpr):
+    """Whether a program draws random numbers as JAX's own functions do."""
+    return jaxpr is not None and DRAWS in file_of(jaxpr)
+
+
+def bits(dtype):
+    """How long a floating dtype is."""
+    return jnp.finfo(dtype).bits
+
+
+def precision(params):
+    """The dtype that ``reduce_precision`` rounds to."""
+    bits = params["exponent_bits"], params["mantissa_bits"]
+    return next((jnp.dtype(each) for each in (
+        jnp.bfloat16, jnp.float16, jnp.float32) if bits == (
+            jnp.finfo(each).nexp, jnp.finfo(each).nmant)), None)
+
+
+def is_array(value):
+    """Whether a value has a shape and numbers: random keys as well."""
+    return isinstance(value, (jax.Array, np.ndarray, np.generic))
+
+
+class Stack(Frames):
+    """The Python stack below ``record``.
+
+    Args:
+        paths: id(module) -> path.
+        packages: of the framework, told where no other file asked.
+    """
+
+    def __init__(self, paths, packages):
+        super().__init__(paths, INSIDE + tuple(packages))
+        self.inside = tuple(f"{folder.rstrip('/')}/" for folder in Frames(
+            {}, INSIDE).own)
+
+    def kind(self, file):
+        """As of Frames; JAX and NumPy ask for nothing."""
+        kind = super().kind(file)
+        return 2 if kind == 1 and file.startswith(self.inside) else kind
+
+    def here(self):
+        """The Place, and the path of the innermost module or ""."""
+        frame, place, outer, module = sys._getframe(1), None, None, ""
+        while frame is not None and frame.f_code is not record.__code__ and (
+                place is None or not module):
+            code = frame.f_code
+            kind = self.kind(code.co_filename)
+            if kind == 0:
+                place = place or Place(
+                    code.co_filename, frame.f_lineno, code.co_name)
+            elif kind == 1:
+                outer = outer or Place(
+                    code.co_filename, frame.f_lineno, code.co_name)
+            if kind < 2 and not module and code.co_argcount:
+                module = self.paths.get(id(frame.f_locals.get(
+                    code.co_varnames[0])), "")
+            frame = frame.f_back
+        return place or outer or Place(), module
+
+
+class Recording:
+    """Is given each primitive of a run, carries it out and records it.
+
+    Args:
+        exact, edits, keep: as of ``Runner.run``.
+        packages: those of the framework, whose lines are told last.
+        silent: whether to carry out alone, and record nothing.
+
+    Set ``paths``, {id(module): path}, before the model is called.
+    """
+
+    def __init__(self, exact, edits, keep, packages, silent=False):
+        self.program = Program("jax", exact)
+        self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
+        self.silent, self.stack = silent, Stack({}, packages)
+        self.known, self.longer, self.contents = {}, {}, {}
+        self.rounded, self.place = {}, None
+
+    @property
+    def paths(self):
+        """{id(module): path}."""
+        return self.stack.paths
+
+    @paths.setter
+    def paths(self, paths):
+        self.stack.paths = paths
+
+    # Values
+
+    def value(self, kind, name, array, dtype, made_by=None):
+        """A new Value's number."""
+        number = len(self.program.values)
+        numbers = to_numpy(array)
+        value = Value(number, kind, name, numbers.shape, str(dtype), None,
+                      signature(numbers), made_by)
+        if self.keep is True or (self.keep and self.keep(value)):
+            value.array = numbers
+        self.program.values.append(value)
+        return number
+
+    def know(self, array, number, dtype=None):
+        """That an array is a Value, which the program has in a dtype."""
+        if isinstance(array, (jax.Array, np.ndarray)):
+            dtype = jnp.dtype(dtype or self.program.values[number].dtype) if (
+                not is_key(array.dtype)) else array.dtype
+            self.known[id(array)] = weakref.ref(array), number, dtype
+
+    def found(self, array):
+        """The number of the Value that an array is, or None."""
+        known = self.known.get(id(array))
+        if known is not None and known[0]() is array:
+            return known[1]
+        if np.ndim(array) and self.contents and not (
+                isinstance(array, jax.Array) and is_key(array.dtype)):
+            return self.contents.get(content(array))
+        return None
+
+    def dtype(self, array):
+        """The dtype that the program has an array in."""
+        known = self.known.get(id(array))
+        if known is not None and known[0]() is array:
+            return known[2]
+        return dtype_of(array)
+
+    def number(self, array):
+        """The number of the Value that an array or a scalar is."""
+        number = self.found(array)
+        if number is None:
+            number = self.value(CONSTANT, "", array, dtype_of(array))
+            self.know(array, number)
+        return number
+
+    def leaf(self, kind, name, array):
+        """What an input or a parameter is in this run.
+
+        Args:
+            kind: INPUT or PARAMETER.
+            name: as of a Trace.
+            array: JAX's or NumPy's; give the result to the model instead.
+        """
+        with undisturbed():
+            used = widened(array) if self.exact else array
+            if (LEAF, name) in self.edits:
+                used = put(self.edits[LEAF, name], used)
+            if self.silent:
+                return used
+            number = self.value(kind, name, used, dtype_of(array))
+            for each in (array, used):
+                self.know(each, number)
+            self.longer[id(array)] = array, used
+            if np.ndim(used) and not is_key(used.dtype):
+                self.contents.setdefault(content(used), number)
+        return used
+
+    def taken(self, array):
+        """An operand as it is computed with."""
+        if id(array) in self.longer and self.longer[id(array)][0] is array:
+            return self.longer[id(array)][1]
+        if not self.exact or not is_short(dtype_of(array)):
+            return array
+        used = widened(array)
+        if isinstance(array, (jax.Array, np.ndarray)) and not self.silent:
+            number = self.number(array)
+            self.program.values[number].dtype = str(array.dtype)
+            self.know(used, number)
+            self.longer[id(array)] = array, used
+        return used
+
+    # What JAX asks for
+
+    def staged(self, value):
+        """JAX's array of NumPy's or of a scalar."""
+        used = self.taken(value)
+        if isinstance(used, jax.Array):
+            return used
+        array = jnp.asarray(used)
+        if not self.silent:
+            self.know(array, self.number(used))
+        return array
+
+    def unseen(self, name):
+        """Note what cannot be seen inside."""
+        note = f"nothing inside {name} can be seen."
+        if note not in self.program.notes:
+            self.program.notes.append(note)
+
+    def process(self, primitive, args, params, dtypes=None):
+        """Carry out a primitive, or what it consists of, and record it.
+
+        Args:
+            dtypes: of the arguments, as the program has them; None where that
+                is what they have.
+        """
+        name = primitive.name
+        dtypes = dtypes or [dtype_of(each) for each in args]
+        args = [self.taken(each) for each in args]
+        if name in CALLS and not is_draw(params.get(CALLS[name])):
+            return self.inner(*opened(params, CALLS[name]), args)
+        if name in LOOPS:
+            results = LOOPS[name](self, args, params)
+            if results is not None:
+                return results
+        if name in PARTS:
+            results = PARTS[name](self, args, params)
+            if results is not None:
+                return results
+        if self.is_identity(name, args, params):
+            return self.passed(primitive, args, params)
+        return self.operation(primitive, args, params, dtypes)
+
+    def is_identity(self, name, args, params):
+        """Whether a primitive gives back the numbers that it is given."""
+        if name in IDENTITIES:
+            return True
+        if name == "reduce_precision":
+            return self.exact
+        if name != "convert_element_type" or is_key(dtype_of(args[0])):
+            return False
+        new = params["new_dtype"]
+        new = longer(jnp.dtype(new)) if self.exact else new
+        return new == dtype_of(args[0]) or (
+            np.ndim(args[0]) == 0 and not isinstance(args[0], jax.Array))
+
+    def passed(self, primitive, args, params):
+        """The operands themselves, as arrays; what they would lose."""
+        new = params.get("new_dtype")
+        if primitive.name == "reduce_precision":
+            new = precision(params)
+        if self.exact and new is not None:
+            # A copy, so that it may be of another dtype to the program.
+            results = [jnp.array(args[0], longer(jnp.dtype(new)), copy=True)]
+        else:
+            results = carried_out(primitive, args, params)
+        if self.silent:
+            return results
+        for array, result in zip(args, results):
+            short = None
+            if new is not None and is_short(new) and (
+                    isinstance(array, jax.Array)):
+                short = min(self.dtype(array), jnp.dtype(new), key=bits)
+                self.rounds(self.stack.here()[0], short, array.size)
+            self.know(result, self.number(array), short)
+        return results
+
+    def rounds(self, place, dtype, count):
+        """Count what would be rounded."""
+        if not self.silent:
+            key = self.place or place, str(dtype)
+            self.rounded[key] = self.rounded.get(key, 0) + count
+
+    def operation(self, primitive, args, params, dtypes):
+        """Carry out one primitive; record it."""
+        if self.silent:
+            return self.carried(primitive, args, params, dtypes)
+        drawn = primitive.name in CALLS
+        asked = named(primitive, args, params)
+        if drawn:
+            asked.name, asked.settings = "random", {"of": params["name"]}
+        operands = tuple(self.number(each) for each in asked.operands)
+        number = len(self.program.operations)
+        given = asked.operands
+        for i, each in enumerate(given):
+            if (OPERAND, number, i) in self.edits:
+                given = [*given[:i], put(self.edits[OPERAND, number, i], each),
+                         *given[i + 1:]]
+        if asked.restore:
+            primitive, given, params = asked.restore(given)
+        results = self.carried(primitive, given, params, [
+            *dtypes, *map(dtype_of, given[len(dtypes):])])
+        place, module = self.stack.here()
+        place = self.place or place
+        declared = self.declared(primitive, given, params)
+        for i, result in enumerate(results):
+            if (RESULT, number, i) in self.edits:
+                results[i] = put(self.edits[RESULT, number, i], result)
+        made = []
+        for result in results:
+            dtype = result.dtype
+            if declared and jnp.issubdtype(dtype, jnp.inexact):
+                dtype = min(dtype, declared, key=bits)
+            if is_short(dtype) and primitive.name not in MOVING:
+                self.rounds(place, dtype, result.size)
+            made.append(self.value(MADE, "", result, dtype, number))
+            self.know(result, made[-1])
+        self.program.operations.append(Operation(
+            number, asked.name, primitive.name, operands, asked.settings,
+            tuple(made), place, module))
+        return results
+
+    def carried(self, primitive, args, params, dtypes):
+        """A primitive's results, in float64 where the run is exact."""
+        if primitive.name in OPAQUE:
+            self.unseen(primitive.name)
+        if not self.exact:
+            return carried_out(primitive, args, params)
+        name = primitive.name
+        if name in CALLS or name in RANDOM or name in OPAQUE:
+            return as_asked(primitive, args, params, dtypes)
+        if name == "bitcast_convert_type":
+            return as_asked(primitive, args, params, [
+                self.source(args[0], dtypes[0], params["new_dtype"])])
+        try:
+            return carried_out(primitive, args, widened_params(params))
+        except (TypeError, ValueError):
+            results = as_asked(primitive, args, params, dtypes)
+            note = f"{name} could not be computed in float64."
+            if note not in self.program.notes:
+                self.program.notes.append(note)
+            return results
+
+    def source(self, array, dtype, new):
+        """The dtype of which a program takes the bits."""
+        declared = self.dtype(array)
+        same = jnp.dtype(new).itemsize
+        return declared if (declared.itemsize == same
+                            != jnp.dtype(dtype).itemsize) else dtype
+
+    def declared(self, primitive, args, params):
+        """The dtype that a program would give a floating result, or None."""
+        asked = next((jnp.dtype(params[name]) for name in DTYPES
+                      if params.get(name) is not None), None)
+        # Beside arrays a scalar does not count.
+        rank = min(1, max(map(np.ndim, args), default=0))
+        dtypes = [self.dtype(each) for each in args
+                  if isinstance(each, (jax.Array, np.ndarray))
+                  and np.ndim(each) >= rank]
+        dtypes = [each for each in dtypes if not is_key(each)
+                  and jnp.issubdtype(each, jnp.inexact)]
+        if asked is not None and (not dtypes or is_short(asked)):
+            return asked if jnp.issubdtype(asked, jnp.inexact) else None
+        return max(dtypes, key=bits, default=None)
+
+    def inner(self, jaxpr, constants, args):
+        """Run a program operation by operation; its results."""
+        args = [*map(self.taken, constants), *args]
+        known = dict(zip([*jaxpr.constvars, *jaxpr.invars], args))
+        own = self.stack.kind(file_of(jaxpr)) == 0
+        before = self.place
+
+        def read(atom):
+            is_literal, value = literal(atom)
+            return value if is_literal else known[atom]
+        try:
+            for equation in jaxpr.eqns:
+                if own:
+                    self.place = next((
+                        Place(*line) for line in lines_of(equation)
+                        if self.stack.kind(line[0]) == 0), before)
+                with equation.ctx.manager:
+                    results = self.process(
+                        equation.primitive, [*map(read, equation.invars)],
+                        equation.params,
+                        [getattr(each.aval, "dtype", None)
+                         for each in equation.invars])
+                known.update(zip(equation.outvars, results))
+        finally:
+            self.place = before
+        return [self.staged(read(atom)) for atom in jaxpr.outvars]
+
+    def finish(self, output):
+        """The Program, its outputs named."""
+        def visit(name, leaf):
+            if is_array(leaf):
+                self.program.outputs[name] = self.number(self.taken(leaf))
+            return leaf
+        with undisturbed():
+            mapped(output, "output", visit)
+        self.program.roundings = [Rounding(*key, count) for key, count
+                                  in self.rounded.items()]
+        return self.program
+
+
+def record(function, exact=False, edits=None, keep=True, packages=("flax",),
+           silent=False):
+    """Run a function that computes with JAX, as a Program.
+
+    Args:
+        function: is called with the Recording, which it tells its leaves
+            (``leaf``) and the paths of its modules (``paths``); what it
+            returns is the output, a nest of arrays.
+        exact, edits, keep: as of ``Runner.run``.
+        packages: whose lines are told only where no other file asked.
+        silent: compute alone, and record nothing.
+
+    Returns:
+        The Program; if silent, what the function returned.
+    """
+    recording = Recording(exact, edits, keep, packages, silent)
+    began = time.perf_counter()
+    with sixty_four_bits() if exact else contextlib.nullcontext():
+        with handled_by(recording):
+            output = function(recording)
+        if silent:
+            return output
+        program = recording.finish(output)
+    program.seconds = time.perf_counter() - began
+    return program
