@@ -110,7 +110,7 @@ def outcome_of(planted):
                 planted.change(both[1][0])
             traces = [trace(model, *given, **named)
                       for model, given, named in both]
-            comparison = compare(*traces, allow_same=True)
+            comparison = compare(*traces)
             told = explain(comparison, *traces)
     except Exception as error:  # the bench counts it
         return Outcome(planted, CRASH, [repr(error)[:200]])

@@ -49,7 +49,7 @@ def replace(comparison, a, b):
     comparison.replaced, gaps = [], []
 
     def compared():  # where inputs match, a step that parts is at fault
-        return compare(a, now, comparison.names, local=False, allow_same=True)
+        return compare(a, now, comparison.names, local=False)
     current = comparison  # the first has local errors, which are the finer ones
     while (row := _first(current, instead, now)) and len(instead) < MOST:
         array = _as_in_b(a, b, row)

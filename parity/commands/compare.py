@@ -95,9 +95,6 @@ def compare(
     everything: Annotated[bool, typer.Option(
         "--all", help="The same, with matching inputs, parameters and "
         "gradients.")] = False,
-    allow_same: Annotated[bool, typer.Option(
-        "--allow-same", help="Compare dumps that are the same bit by bit, "
-        "such as one from before and one from after a rewrite.")] = False,
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
@@ -141,13 +138,12 @@ def compare(
                 "--replace runs whole models on, and --layers leaves out some "
                 "of them; give one of the two.")
         first, second = traced(a), traced(b)
-        check_comparable(first, second, dtype, allow_same)
+        check_comparable(first, second, dtype)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
         if write_map:
             mapping_file.write(names, write_map)
-        comparison = compared(first, second, names, dtype=dtype,
-                              allow_same=allow_same, layers=layers)
+        comparison = compared(first, second, names, dtype=dtype, layers=layers)
         (replacing.replace if replace else explain.explain)(
             comparison, first, second)
         screens.print_comparison(terminal.console(), comparison,
@@ -157,7 +153,7 @@ def compare(
             for name, value in (("--map", map_file), ("--dtype", dtype),
                                 ("--layers", layers)):
                 command += [name, str(value)] if value else []
-            command += ["--allow-same"] * allow_same + ["--replace"] * replace
+            command += ["--replace"] * replace
             evidence_page.write(facts(
                 comparison, first, second, shlex.join(command)), folder)
         if html:

@@ -13,24 +13,8 @@ from parity.numerics.dtypes import EPS
 from parity.tracing.trace import WHOLE, is_float
 
 
-def check_comparable(a, b, dtype=None, allow_same=False):
-    """Raise InputError where comparing two traces would prove nothing.
-
-    They are the same run, or were computed in different precision.
-    """
-    if not allow_same:
-        if a is b:
-            raise InputError(
-                "a and b are the same trace; give two different ones.")
-        if a.origin and a.origin == b.origin:
-            raise InputError(
-                f"a and b are the same folder, {a.origin!r}; give two "
-                "different ones.")
-        if a.content_hash == b.content_hash:
-            raise InputError(
-                "a and b are the same run: framework, paths, parameters and "
-                "every value are equal; give two different ones, or allow it "
-                "(allow_same, --allow-same).")
+def check_comparable(a, b, dtype=None):
+    """Raise InputError where two traces are of different precision."""
     if dtype is None and a.dtype != b.dtype:
         raise InputError(
             f"a was computed in {a.dtype or 'integers'} and b in "

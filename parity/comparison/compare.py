@@ -10,6 +10,7 @@ and limits are wide enough for two sound models of ordinary depth; a small
 fault, such as an epsilon of 1e-5 for 1e-6, can hide under them.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -35,7 +36,7 @@ from parity.tracing.trace import MODULE, WHOLE, Trace, is_float
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of
 def compare(a, b, names=None, limit=None, dtype=None, local=None,
-            allow_same=False, layers=None):
+            layers=None):
     """Compare two traces, with a as the truth.
 
     Args:
@@ -46,7 +47,6 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
         dtype: what b must have been computed in; by default a's. If given, a
             may be in higher precision than b.
         local: whether to compute local errors too; by default if b is live.
-        allow_same: allow to compare a run with itself.
         layers: "START:STOP", of a's layers those that are compared, counted
             from 0 as they run; pairs are sought in the whole models.
 
@@ -54,9 +54,8 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
         A Comparison.
 
     Raises:
-        InputError: the two are the same run, of different precision, or had
-            different inputs; a map's layout does not fit; or there are no such
-            layers.
+        InputError: the two are of different precision, or had different
+            inputs; a map's layout does not fit; or there are no such layers.
     """
     for side, each in (("a", a), ("b", b)):
         if not isinstance(each, Trace):
@@ -79,7 +78,7 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
             "local errors need a live b, and this one was read from a file; "
             "trace the model again, or leave them out.")
     local = b.live if local is None else local
-    check_comparable(a, b, dtype, allow_same)
+    check_comparable(a, b, dtype)
     part = None if layers is None else chosen(layers, a)
     suggested = names is None
     names = suggest(a, b) if suggested else names
@@ -88,6 +87,7 @@ def compare(a, b, names=None, limit=None, dtype=None, local=None,
     expects = dtype or a.dtype
     comparing = _Comparing(a, b, limit, dtype, expects)
     notes += comparing.tie(names.parameters)
+    notes += comparing.frozen(names.parameters)
     rows = [row for pair in names.parameters
             if part is None or pair.a in part.parameters
             for row in comparing.parameter(pair)]
@@ -116,6 +116,9 @@ class _Comparing:
         if limit is not None:
             self.forward = self.alone = self.gradient = limit
         self.diverged = []  # (began, ended) of the steps that diverged so far
+        self.owners = {}  # path of a parameter: when it was first used
+        for step in sorted(a.steps, key=lambda step: -step.began):
+            self.owners |= dict.fromkeys(step.parameters, step.began)
         self.left_out = []  # what of the models' outputs is not compared
         self.containers = {
             step.module for step in a.steps if any(
@@ -178,6 +181,19 @@ class _Comparing:
             gradients[at] = total
         return gradients
 
+    def frozen(self, pairs):
+        """Yield a sentence on each parameter that one model alone trains."""
+        if self.a.loss is None or self.b.loss is None:
+            return
+        for pair in pairs:
+            held = [getattr(self, side).gradients.get(
+                getattr(self, side).aliases.get(path, path)) is not None
+                for side, path in (("a", pair.a), ("b", pair.b))]
+            if held[0] != held[1]:
+                one, other = "ab" if held[0] else "ba"
+                yield (f"{getattr(pair, one)} is trained in {one} and not in "
+                       f"{other}, so that its gradients were not compared.")
+
     def row(self, part, pair, mine, other, limit, a, b, kind="", order=0):
         """Compare two arrays; a PairRow."""
         mine = rearranged(pair.a_layout, mine)
@@ -189,6 +205,11 @@ class _Comparing:
         if math.isnan(limit):
             limit = 0.0
         difference, note = compare_values(other, mine, limit, dtype)
+        if part == GRADIENT and difference.verdict == DIVERGENCE:
+            for side, array in (("a", mine), ("b", other)):
+                if not array.any():
+                    difference = dataclasses.replace(
+                        difference, reason=f"it has no gradient in {side}")
         name_a, name_b = ("", "") if part == PARAMETER else (pair.a, pair.b)
         error = None if difference.error is None else float(difference.error)
         return PairRow(
@@ -213,8 +234,12 @@ class _Comparing:
                              pair.a, pair.b)
             gradient.a_name = gradient.b_name = ""
             self.negligible(gradient, pair, mine, other)
-            gradient.order = self.a.steps[-1].ended + 1
+            gradient.order = self.backward(self.owners.get(pair.a, 0))
             yield gradient
+
+    def backward(self, moment):
+        """When the backward pass comes to a moment of a's forward one."""
+        return 2 * self.a.steps[-1].ended - moment + 2
 
     def negligible(self, row, pair, mine, other):
         """Accept as ZERO a gradient that is zero but for rounding.
@@ -291,7 +316,7 @@ class _Comparing:
             if first is not None and second is not None:
                 gradients.append(self.row(
                     GRADIENT, value, first, second, self.gradient, pair.a,
-                    pair.b, kind, 2 * self.a.steps[-1].ended - mine.ended + 2))
+                    pair.b, kind, self.backward(mine.ended)))
         return [*inputs, *outputs, *gradients]
 
     def local(self, pair, mine, other, outputs):

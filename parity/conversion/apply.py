@@ -81,7 +81,7 @@ def apply(mapping, source, target=None, reverse=False):
         pairs = suggest(mine, other)
         check_inputs(mine, other, pairs)
         applied.comparison = compare(
-            mine, other, pairs, allow_same=True,
+            mine, other, pairs,
             dtype=None if mine.dtype == other.dtype else other.dtype)
         applied.error = outputs_apart(
             applied.comparison, mine, other)

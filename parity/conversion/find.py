@@ -118,8 +118,7 @@ def find(a, b, left=()):
             dict(b.trace.aliases), list(left_a), list(left_b))
         b.put(mapping.forward(told.names))
         mine, other = told.trace, b.run()
-        comparison = compare(mine, other, suggest(mine, other),
-                             allow_same=True)
+        comparison = compare(mine, other, suggest(mine, other))
         error = outputs_apart(comparison, mine, other)
         if error <= FLOOR:
             search.check_guesses(error)

@@ -89,6 +89,16 @@ def _different(limit, reason):
     return Difference(None, limit, DIVERGENCE, reason)
 
 
+def _elements(actual, expected, wrong):
+    """How many whole numbers differ, in words, with the first of them."""
+    first = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(wrong)))
+    values = (f"{np.atleast_1d(actual)[first]}, not "
+              f"{np.atleast_1d(expected)[first]}")
+    place = f", first at {list(first)}: " if expected.ndim else ": "
+    return (f"{int(wrong.sum())} of {expected.size} elements differ"
+            f"{place}{values}")
+
+
 def compare(actual, expected, limit, dtype=None, zero_scale=None, least=0.0):
     """Compare an array with the truth.
 
@@ -118,11 +128,11 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None, least=0.0):
     if expected.size == 0:
         return _different(limit, "no element to compare")
     if expected.dtype.kind in "biu":
-        wrong = int((actual != expected).sum())
-        share = wrong / expected.size
-        if wrong:
-            return Difference(share, 0.0, DIVERGENCE,
-                              f"{wrong} of {expected.size} elements differ")
+        wrong = actual != expected
+        if wrong.any():
+            return Difference(
+                float(wrong.mean()), 0.0, DIVERGENCE,
+                _elements(actual, expected, wrong))
         return Difference(0.0, 0.0, MATCH)
     with np.errstate(over="ignore"):
         actual = np.asarray(actual, np.float64)
@@ -141,8 +151,13 @@ def compare(actual, expected, limit, dtype=None, zero_scale=None, least=0.0):
     if zero_scale is not None:
         return _compare_zero(actual, expected, limit, zero_scale)
     if not expected.any() and not least:
-        return _different(
-            limit, "the truth is zero everywhere, so nothing is compared")
+        if finite.all():
+            return _different(
+                limit, "the truth is zero everywhere, so nothing is compared")
+        if actual.any():
+            return _different(
+                limit, "not zero where the truth is, beside NaN or infinity")
+        return Difference(0.0, limit, MATCH)  # such as a mask of 0 and -∞
     error, row = relative_error(actual, expected, least)
     if error <= limit:
         return Difference(error, limit, MATCH)

@@ -268,9 +268,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         and module.rate for _, module in modules(model)) else []
 
     def rerun(path, arrays):
-        module, args, options = recorder.fill(path, arrays)
         with put_back(model):
-            return recorder.arrays(module(*args, **options))
+            return recorder.again(path, arrays)
     trainable = [path for path, variable in late.items()
                  if isinstance(variable, nnx.Param)]
     return finished(recorder, versions(), precision(), parameters, trainable,

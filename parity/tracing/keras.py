@@ -336,9 +336,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
                  for path, value in gradients.items() if value is not None}
 
     def rerun(path, arrays):
-        module, args, options = recorder.fill(path, arrays)
         with put_back(model):
-            return recorder.arrays(module(*args, **options))
+            return recorder.again(path, arrays)
     return finished(recorder, versions(), precision(), parameters, [
         path for path, variable in late.items() if variable.trainable], {},
         gradients, loss, rerun)
@@ -358,10 +357,12 @@ def _checked(loss):
     return ops.reshape(loss, ())
 
 
-def _dense(gradient):
-    """A gradient as a tensor; an embedding's comes as rows."""
+def _dense(gradient, tensor):
+    """A gradient as a tensor; an embedding's comes as rows, and zeros do not
+    come."""
     import tensorflow as tf
-    return None if gradient is None else tf.convert_to_tensor(gradient)
+    return (tf.zeros_like(tensor) if gradient is None
+            else tf.convert_to_tensor(gradient))
 
 
 def _by_tape(model, run, loss_of):
@@ -379,11 +380,11 @@ def _by_tape(model, run, loss_of):
         recorder, output = run(watch)
         loss = _checked(loss_of(output))
     weights = _trainable(model)
-    gradients = tape.gradient(
-        loss, [[v.value for v in weights.values()], list(watched.values())])
-    return (float(loss), dict(zip(weights, map(_dense, gradients[0]))),
-            {key: _dense(gradient) for key, gradient
-             in zip(watched, gradients[1]) if gradient is not None}, recorder)
+    values = [v.value for v in weights.values()], [*watched.values()]
+    gradients = [[*map(_dense, *both)] for both in zip(
+        tape.gradient(loss, values), values)]
+    return (float(loss), dict(zip(weights, gradients[0])),
+            dict(zip(watched, gradients[1])), recorder)
 
 
 def _by_autograd(model, run, loss_of):
@@ -400,8 +401,11 @@ def _by_autograd(model, run, loss_of):
         gradients = torch.autograd.grad(
             loss, [*(v.value for v in weights.values()), *collected.leaves],
             allow_unused=True)
-        return (float(loss.detach()), dict(zip(weights, gradients)),
-                dict(collected.gradients), recorder)
+        gradients = {
+            path: torch.zeros_like(variable.value) if gradient is None
+            else gradient
+            for (path, variable), gradient in zip(weights.items(), gradients)}
+        return float(loss.detach()), gradients, collected.found(), recorder
 
 
 def _by_trace(model, run, loss_of):

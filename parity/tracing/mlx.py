@@ -189,9 +189,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         for _, module in modules(model)) else []
 
     def rerun(path, arrays):
-        module, args, options = recorder.fill(path, arrays)
         with put_back(model):
-            return recorder.arrays(module(*args, **options))
+            return recorder.again(path, arrays)
     return finished(recorder, versions(), precision(), parameters, trainable,
                     {}, gradients, loss, rerun, notes)
 

@@ -160,6 +160,14 @@ class Framework:
         """Plain attributes of a module, to tell two of one class apart."""
         return settings_of(module)
 
+    def state(self):
+        """What of the thread's present state changes what a call computes."""
+        return None
+
+    def within(self, state):
+        """A ``with`` block in which the thread's state is this one."""
+        return contextlib.nullcontext()
+
 
 class Recorder:
     """Records every call while a model runs.
@@ -254,6 +262,7 @@ class Recorder:
                     for name, value in zip(names, args)]
             keywords = {name: mapped(keywords[name], name, put)
                         for name in by_keyword}
+        state = self.framework.state()
         output = function(*args, **keywords)
         if not self.active:
             return output
@@ -263,7 +272,7 @@ class Recorder:
         output, seen = self.record(step, output)
         if seen:
             self.called.add(path)
-            self.arguments[step_name] = module, template
+            self.arguments[step_name] = module, template, state
         else:
             arrays = []
             mapped(output, "", lambda _, leaf: arrays.append(leaf))
@@ -331,13 +340,26 @@ class Recorder:
             opened.record = self.tap
             yield
 
+    def again(self, path, inputs):
+        """Call a step's module again, with some of its arrays replaced.
+
+        It runs in the state of the thread in which it was called.
+
+        Returns:
+            Copies of its output's arrays, by name.
+        """
+        module, args, keywords, state = self.fill(path, inputs)
+        with self.framework.within(state):
+            return self.arrays(module(*args, **keywords))
+
     def fill(self, path, inputs):
         """The arguments of a step's call, with some arrays replaced.
 
         Returns:
-            The module, its positional and its keyword arguments.
+            The module, its positional and its keyword arguments, and the
+            state that its framework had.
         """
-        module, (args, keywords) = self.arguments[path]
+        module, (args, keywords), state = self.arguments[path]
         step = next(s for s in self.steps if s.path == path)
 
         def put(name, leaf):
@@ -354,7 +376,7 @@ class Recorder:
             return leaf
         return (module, [mapped(value, "", put) for value in args],
                 {name: mapped(value, "", put)
-                 for name, value in keywords.items()})
+                 for name, value in keywords.items()}, state)
 
     def arrays(self, output):
         """Copies of an output's arrays, by name."""

@@ -87,6 +87,25 @@ class Torch(Framework):
         """The method whose parameters name the inputs."""
         return module.forward
 
+    def state(self):
+        """Whether a graph is made, and autocast: {device: on, dtype}."""
+        return torch.is_grad_enabled(), {
+            kind: (torch.is_autocast_enabled(kind),
+                   torch.get_autocast_dtype(kind))
+            for kind in {"cpu", self.device.type}
+            if torch.amp.is_autocast_available(kind)}
+
+    @contextlib.contextmanager
+    def within(self, state):
+        """A ``with`` block that makes a graph or not, and its autocast."""
+        graph, autocast = state
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.set_grad_enabled(graph))
+            for kind, (on, dtype) in autocast.items():
+                if on or torch.is_autocast_enabled(kind):
+                    stack.enter_context(torch.autocast(kind, dtype, on))
+            yield
+
 
 def versions():
     """The framework's versions, by name."""
@@ -201,6 +220,7 @@ class Gradients:
 
     def __init__(self):
         self.gradients, self.leaves, self.seen = {}, [], {}
+        self.watched = {}
 
     def watch(self, key, tensor):
         """The replacement of a tensor, whose gradient is collected.
@@ -216,7 +236,9 @@ class Gradients:
             tensor = leaf.clone()
         elif id(tensor) in self.seen or tensor.is_leaf:
             tensor = tensor.view_as(tensor)
-        self.seen[id(tensor)] = tensor
+        if not tensor.requires_grad:  # no graph is made here
+            return tensor
+        self.seen[id(tensor)], self.watched[key] = tensor, tensor
         gradients = self.gradients  # a hook that had self would never end
 
         def hook(gradient):
@@ -224,9 +246,15 @@ class Gradients:
         tensor.register_hook(hook)
         return tensor
 
+    def found(self):
+        """{key: gradient} of what was watched; zeros where the loss does not
+        depend on it."""
+        return {key: self.gradients.get(key, torch.zeros_like(tensor))
+                for key, tensor in self.watched.items()}
+
     def let_go(self):
         """Keep no tensor any longer, and with it no graph."""
-        for kept in (self.gradients, self.leaves, self.seen):
+        for kept in (self.gradients, self.leaves, self.seen, self.watched):
             kept.clear()
 
 
@@ -272,7 +300,6 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         if type(module).forward is torch.nn.Module.forward}
     parameters = {path: recorder.keep(tensor)
                   for path, tensor in tensors.items()}
-    graph = torch.is_grad_enabled()
     loss, gradients = None, {}
     with put_back(model), contextlib.ExitStack() as stack:
         if loss_of:
@@ -296,10 +323,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
                      "values and running averages are not used.")
 
     def rerun(path, arrays):
-        module, args, options = recorder.fill(path, arrays)
-        with (put_back(module, framework.device),
-              torch.set_grad_enabled(graph)):
-            return recorder.arrays(module(*args, **options))
+        with put_back(model, framework.device):
+            return recorder.again(path, arrays)
     trainable = [path for path, tensor in late.items()
                  if isinstance(tensor, torch.nn.Parameter)]
     return finished(recorder, versions(), precision(), parameters, trainable,
@@ -328,12 +353,13 @@ def backward(framework, recorder, collected, loss, tensors, arguments):
         lambda x: leaves.append(x) if isinstance(x, torch.Tensor)
         and x.requires_grad and x.is_leaf else None, arguments)
     gradients = torch.autograd.grad(loss.reshape(()), leaves, allow_unused=True)
+    found = collected.found()
     for step in recorder.steps:
         for name in step.outputs:
-            gradient = collected.gradients.get((step.path, name))
+            gradient = found.get((step.path, name))
             if gradient is not None:
                 step.gradients[name] = recorder.keep(gradient)
     return float(loss.detach()), {
-        path: recorder.keep(gradient)
-        for path, gradient in zip(parameters, gradients)
-        if gradient is not None}
+        path: recorder.keep(torch.zeros_like(tensor) if gradient is None
+                            else gradient)
+        for (path, tensor), gradient in zip(parameters.items(), gradients)}

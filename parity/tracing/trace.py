@@ -200,7 +200,18 @@ class Trace:
                     f"the input {name!r} of {path!r} has shape "
                     f"{list(np.shape(array))}, not "
                     f"{list(expected.shape)}; give it that shape.")
-        return self._rerun(path, inputs)
+        try:
+            return self._rerun(path, inputs)
+        except (InputError, MemoryError):
+            raise
+        except Exception as error:  # the module's own, whatever it is
+            if shortage.lacking(error):
+                raise
+            text = " ".join(str(error).split())[:300].rstrip(".")
+            raise InputError(
+                f"{path!r} failed when it was run again "
+                f"({type(error).__name__}: {text}); give inputs that it can "
+                "take.") from error
 
     def run_on(self, instead):
         """Run the whole model again, with other numbers at some steps.

@@ -32,7 +32,7 @@ def explained(a, b, *given, live=True, **named):
     traces = trace(a, *given, **named), trace(b, *given, **named)
     for each in () if live else traces:
         each._rerun = None
-    comparison = compare(*traces, allow_same=True)
+    comparison = compare(*traces)
     explain(comparison, *traces)
     return comparison
 

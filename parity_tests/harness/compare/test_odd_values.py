@@ -49,7 +49,7 @@ def model(give, factor=1.0):
 def compared(a, b, x):
     """Their Comparison, explained."""
     traces = trace(a, x), trace(b, x)
-    comparison = compare(*traces, allow_same=True)
+    comparison = compare(*traces)
     explain(comparison, *traces)
     return comparison
 
@@ -207,7 +207,7 @@ def test_every_part_of_the_outputs_counts(torch, what, live, tmp_path):
         for each, name in zip(traces, "ab"):
             dump(each, tmp_path / name)
         traces = [load(tmp_path / name) for name in "ab"]
-    comparison = compare(*traces, allow_same=True)
+    comparison = compare(*traces)
     explain(comparison, *traces)
     assert comparison.verdict == verdict and said in comparison.sentence()
     assert comparison.as_json()["left_out"] == comparison.left_out
@@ -230,6 +230,6 @@ def test_modules_within_vmap_are_told(torch):
     torch.manual_seed(0)
     a, x = Mapped(), torch.ones(2, 3, 4).double()
     traces = [trace(each, x) for each in (a, copy.deepcopy(a))]
-    comparison = compare(*traces, allow_same=True)
+    comparison = compare(*traces)
     assert comparison.verdict == MATCH
     assert any("within torch.vmap" in note for note in comparison.notes)

@@ -175,7 +175,8 @@ def test_gradients_leave_no_tensor_behind():
 
     def alive():
         gc.collect()
-        return sum(issubclass(type(each), torch.Tensor) for each in gc.get_objects())
+        return sum(issubclass(type(each), torch.Tensor)
+                   for each in gc.get_objects())
 
     def graded():
         return trace(model, x, gradients=lambda output: total(port, output))
