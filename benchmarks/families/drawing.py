@@ -101,9 +101,8 @@ def into_keras(model, given, names=()):
             if isinstance(target, keras.Variable):
                 if mine == "kernel":
                     x = np.transpose(x, (*range(2, x.ndim), 1, 0))
-                if isinstance(part, keras.layers.DepthwiseConv2D):
-                    x = x.reshape(target.shape) if mine == "bias" else (
-                        x.swapaxes(2, 3))
+                    if isinstance(part, keras.layers.DepthwiseConv2D):
+                        x = x.swapaxes(2, 3)
                 target.assign(x)
                 break
     return model

@@ -57,11 +57,21 @@ def number(*values) -> str:
     return "|".join(sorted(written))
 
 
-#: What an answer has of common faults: words, or how it is written in code.
-EPSILON = r"ε|eps|\+ *1?e?-?[0.]*\d"
-RESIDUAL = r"residual|skip|summand|added|\+"
-BIAS = r"bias|\+"
-MASK = r"mask|future|causal|window|tri[lu]?\b|-inf|∞"
-SOFTMAX = r"softmax|sum to 1|normali[sz]ed|axis|dim"
-ORDER = r"order|permut|transpos|swap|exchang|halves|interleav|reshape|rows|roll"
-SCALE = r"scale|factor|times|divided|\*|/|√|sqrt"
+#: What an answer has of common faults. Words before § are looked for in the
+#: sentences, without the paths of modules, and in the expressions. What stands
+#: behind is code: the two expressions do not have it equally often. With @
+#: before them, words are looked for in paths too.
+RESIDUAL = r"residual|skip|summand|added|sum of§\+"
+BIAS = r"bias|summand|added§\+"
+MASK = r"mask|future|causal|window|padding|tri[lu]\b|where§where|inf|<"
+SOFTMAX = r"softmax|sum to 1|normali[sz]ed over"
+ORDER = (r"order|permut|transpos|swap|exchang|halves|interleav|reshape|split"
+         r"|roll|tile|flatten§reshape|transpose|permute|split|view|\[")
+SCALE = r"scal|factor|times|divided|√|sqrt§\*|/|√|sqrt|pow"
+ROTARY = r"rotary|rotat|\bcos|\bsin|rope\b|angle|polar|frequenc"
+
+
+def either(*asked) -> str:
+    """Any of what is asked for, words and code each."""
+    words, codes = zip(*(each.partition("§")[::2] for each in asked))
+    return "|".join(filter(None, words)) + "§" + "|".join(filter(None, codes))

@@ -96,9 +96,13 @@ class Original:
         model.load_state_dict(self._plain.state_dict(), strict=False)
         return model, (), self.inputs()
 
+    def file(self, *edits):
+        """Its file, edited or not."""
+        return planting.hugging_face(self.name, *edits)
+
     def fault(self, name, says, *edits, at=""):
         """A Pair: the library's own beside an edited copy of its file."""
-        source = planting.hugging_face(self.name, *edits)
+        source = self.file(*edits)
         return Pair(
             self.family, name, self.plain,
             functools.partial(self.copied, source), says=says,
@@ -108,7 +112,32 @@ class Original:
     def sound(self):
         """A copy that is not edited."""
         return Pair(self.family, "an equal copy", self.plain, functools.partial(
-            self.copied, planting.hugging_face(self.name)))
+            self.copied, self.file()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Own(Original):
+    """An original of ours in torch: a file of ``ports`` with a class Model.
+
+    Attributes:
+        family: what the bench calls it.
+        name: the name of the file.
+        kind: the class.
+        config: what the class is given.
+        given: makes its inputs, a dict of NumPy arrays.
+    """
+
+    def build(self, source):
+        import torch
+        torch.manual_seed(0)
+        return getattr(source.load(), self.kind)(self.config)
+
+    @functools.cached_property
+    def _plain(self):
+        return drawing.drawn(self.build(planting.port(self.name)))
+
+    def file(self, *edits):
+        return planting.port(self.name, *edits)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,7 +40,7 @@ def ask(pair):
     for make in (pair.a, pair.b):
         model, inputs, keywords = make()
         traces.append(trace(model, *inputs, **keywords))
-    comparison = compare(*traces, allow_same=True)
+    comparison = compare(*traces)
     return comparison, explain(comparison, *traces)
 
 
@@ -97,6 +97,21 @@ def spoken(each):
         each.proof, each.write)))
 
 
+def has(words, each):
+    """Whether an Explanation has what is asked for, as fault.py says."""
+    words, _, code = words.partition("§")
+    expressions = each.expression_a, each.expression_b
+    text = spoken(each)
+    if not words.startswith("@"):
+        text = re.sub(r"\b[A-Za-z_]\w*(\.\w+)+", "", " ".join(filter(None, (
+            each.text(), each.proof, each.write))))
+    text = " ".join((text, *expressions))
+    if re.search(words.removeprefix("@"), text, re.I):
+        return True
+    counts = [len(re.findall(code, each)) for each in expressions]
+    return bool(code) and counts[0] != counts[1]
+
+
 def judged_sound(pair, comparison, told, classes):
     """A sound pair: neither a divergence nor a cause may be told."""
     alarm = comparison.verdict == DIVERGENCE or any(
@@ -122,9 +137,8 @@ def judged(pair, comparison, told, classes):
     line, place = any(lines[:1]), any(places[:1])
     if not told and comparison.first:
         place = module_fits(pair, comparison.first.b, classes)
-    true = [each.identified and all(
-        re.search(words, spoken(each), re.I) for words in pair.says)
-        for each in told]
+    true = [each.identified and all(has(words, each) for words in pair.says)
+            for each in told]
     shown = [bool(each.expression_b) and here
              for each, here in zip(told, lines)]
     if any(each.identified and not (good or seen)
@@ -219,6 +233,9 @@ def difference(pair):
     """How far b's outputs are from a's, as a part of the greatest of a's."""
     with quiet():
         outputs = [leaves(called(make())) for make in (pair.a, pair.b)]
+    outputs[1] = [
+        np.moveaxis(two, -1, 1) if one.shape != two.shape and two.ndim == 4
+        else two for one, two in zip(*outputs, strict=True)]
     if [x.shape for x in outputs[0]] != [x.shape for x in outputs[1]]:
         raise ValueError(f"{pair.family}, {pair.name}: other shapes, "
                          f"{[[x.shape for x in each] for each in outputs]}")

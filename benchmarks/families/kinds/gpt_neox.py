@@ -1,7 +1,7 @@
 """GPT-NeoX, as Pythia is."""
 
 from benchmarks.families.fault import (
-    EPSILON, ORDER, RESIDUAL, SCALE, number)
+    BIAS, ORDER, RESIDUAL, ROTARY, SCALE, number)
 from benchmarks.families.hugging import (
     ENCODER, Original, Port, tokens)
 
@@ -12,18 +12,16 @@ NEOX = Original("gpt_neox", "gpt_neox", "GPTNeoXForCausalLM", (
 NNX = Port("gpt_neox", "gpt_neox_nnx", NEOX.plain, lambda: tokens().values(),
            CONFIG)
 
-PACKED = r"query_key_value|packed|split|qkv|chunk|heads?|kernel"
-ROTARY = r"rotary|rotat|cos|sin|rope|slice|:"
+PARALLEL = r"parallel|one after|residual|input|summand§\+"
 
 
 def copies():
     """Faults in copies of the library's own file."""
     of = NEOX.fault
-    yield of("residuals one after the other", (RESIDUAL + "|parallel", (
-        r"parallel|order|input|norm|attention|attn")), (
+    yield of("residuals one after the other", (PARALLEL,), (
         "self.use_parallel_residual = config.use_parallel_residual",
         "self.use_parallel_residual = False"))
-    yield of("packed without heads", (PACKED, ORDER + "|split|chunk|view"), (
+    yield of("packed without heads", (ORDER,), (
         "qkv = self.query_key_value(hidden_states).view(hidden_shape)"
         ".transpose(1, 2)\n        query_states, key_states, value_states = "
         "qkv.chunk(3, dim=-1)",
@@ -32,12 +30,12 @@ def copies():
         "            x.view(*input_shape, -1, self.head_size).transpose(1, 2) "
         "for x in qkv)"))
     yield of("one norm for both", (
-        r"input_layernorm|post_attention_layernorm|norm",), (
+        r"@input_layernorm", r"@post_attention_layernorm"), (
         "mlp_output = self.mlp(self.post_attention_layernorm(hidden_states))",
         "mlp_output = self.mlp(self.input_layernorm(hidden_states))",
         "if self.use_parallel_residual:"))
     yield of("the whole head turned by a quarter", (
-        ROTARY + "|base|frequenc", number(1e4) + "|0.25|0.5|partial|factor"), (
+        number(1e4), number(10)), (
         "base = config.rope_parameters[\"rope_theta\"]",
         "base = config.rope_parameters[\"rope_theta\"] ** 0.25"))
 
@@ -45,7 +43,7 @@ def copies():
 def ports():
     """Faults in a port to nnx."""
     of = NNX.fault
-    yield of("q, k and v before heads", (PACKED, ORDER + "|split"), (
+    yield of("q, k and v before heads", (ORDER,), (
         "packed = self.query_key_value(x).reshape(rows, length, self.heads, "
         "-1)\n        q, k, v = jnp.split(packed.transpose(0, 2, 1, 3), 3, "
         "-1)",
@@ -53,31 +51,34 @@ def ports():
         "            rows, length, 3, self.heads, -1)\n"
         "        q, k, v = packed.transpose(2, 0, 3, 1, 4)"))
     yield of("rotary factor 1", (
-        ROTARY, number(0.5) + "|4|part|size", "1|8|whole|all"), (
+        ROTARY + "|partial", r"\b4\b|0\.5|half|part",
+        r"\b1\b|\b8\b|whole|all"), (
         '["num_attention_heads"], 0.5', '["num_attention_heads"], 1.0'))
-    yield of("the last numbers turned", (ROTARY, r"last|order|slice|:|"
-                                         r"concat|first"), (
+    yield of("the last numbers turned", (
+        ROTARY + r"|slice§\[|slice|concat",
+        r"last|order|first|place§\[|slice"), (
         "turned, kept = x[..., :size], x[..., size:]",
         "kept, turned = x[..., :size], x[..., size:]"), (
         "jnp.concatenate([turned, kept], -1)",
         "jnp.concatenate([kept, turned], -1)"))
-    yield of("gelu by tanh", (r"gelu|tanh|erf|activation", "tanh|erf|approx"),
+    yield of("gelu by tanh", (r"gelu|tanh", "tanh|erf|approx"),
              ("approximate=False", "approximate=True"))
-    yield of("norm ε 1e-6", (EPSILON, number(1e-5), number(1e-6)), (
+    yield of("norm ε 1e-6", (number(1e-5), number(1e-6)), (
         "epsilon=1e-5", "epsilon=1e-6"))
-    yield of("mlp after attention", (RESIDUAL + "|parallel", (
-        r"parallel|order|input|norm|attention|attn|\+")), (
+    yield of("mlp after attention", (PARALLEL,), (
         "z = self.mlp(self.post_attention_layernorm(x))",
         "z = self.mlp(self.post_attention_layernorm(x + y))"))
     yield of("frequencies by the whole head", (
-        ROTARY + "|frequenc|table|div|/", r"4|8|head|size|ratio|div|/"), (
+        ROTARY + r"|table§/|pow|div",
+        r"\b[48]\b|head|size|ratio|square|root"), (
         "(jnp.arange(0, size, 2) / size)",
         "(jnp.arange(0, size, 2) / x.shape[-1])"))
-    yield of("scale 1/√width", (SCALE, number(32**-0.5) + "|√|width"), (
+    yield of("scale 1/√width", (
+        SCALE, number(32**-0.5, 32**0.5) + "|√|width"), (
         "q.shape[-1] ** -0.5", "x.shape[-1] ** -0.5"))
     yield of("no residual", (RESIDUAL,), ("return x + y + z", "return y + z"),
              within=True)
-    yield of("bias of dense missing", (r"bias",), (
+    yield of("bias of dense missing", (BIAS,), (
         "return self.dense(y)", "return y @ self.dense.kernel[...]"),
         within=True)
 
