@@ -11,6 +11,8 @@ and two arrays alone hint at those only that ``hinted`` tells.
 import dataclasses
 import typing
 
+from parity.comparison.verdicts import PRECISION  # noqa: F401  for others
+
 #: What two arrays show by themselves: one is the other with this done to it.
 ARRAYS = "arrays"
 
@@ -19,9 +21,6 @@ ANY = "any array"
 
 #: Any value that has no cause of its own.
 OTHER = "another"
-
-#: The setting in which steps differ that are equal but for rounding inside.
-PRECISION = "precision inside"
 
 #: How values of a run are made of those before them, between modules.
 BETWEEN = "values between modules"

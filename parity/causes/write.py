@@ -58,7 +58,7 @@ _ATTENTION = {
 _ROTARY = "{0} ** (-{1}.arange(0, d_k, 2) / d_k)"
 
 #: Cause -> framework -> what to write, {} being a's value; or a's value -> it.
-LINES = {
+LINES: dict[str, dict] = {
     "activation": {
         "torch": {
             "gelu": "torch.nn.functional.gelu(x)",

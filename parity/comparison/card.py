@@ -10,7 +10,7 @@ import math
 from contract.errors import amount, visible
 from parity.comparison.card_path import agreeing, groups_of
 from parity.comparison.verdicts import (
-    FLOAT32, GRADIENT, INPUT, OUTPUT, PARAMETER)
+    FLOAT32, GRADIENT, INPUT, OUTPUT, PARAMETER, PRECISION)
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
 from parity.tracing.trace import WHOLE
@@ -27,7 +27,7 @@ class CardCause:
     """One cause.
 
     Attributes:
-        number: from 1; "?" of what is not identified.
+        number: from 1; "?" of what is not identified, "≈" of rounding inside.
         what: what differs, in a few words; "" if not identified.
         where: the modules, by b's paths; a's where it is another.
         in_a, in_b, place_a, place_b, expression_a, expression_b, write: as in
@@ -59,7 +59,7 @@ class Card:
         summary: how many causes there are, and how many steps agree.
         seconds: how long it took, or None.
         frameworks: of a and b.
-        causes: CardCauses, those that are not identified last.
+        causes: CardCauses: what is identified, what is not, rounding inside.
         path: card_path.StepGroups: which steps agree.
         sentence: the verdict in words, where no cause says it; else "".
         first: the first step that differs, and by how much; else "".
@@ -100,15 +100,18 @@ def card_of(comparison):
     """The Card of a Comparison, explained or not."""
     told = comparison.explanations
     rounded = comparison.verdict == FLOAT32
-    named = [each for each in told if each.identified]
+    roundings = _roundings(getattr(comparison, "roundings", None) or {})
+    named = [each for each in told
+             if each.identified and each.cause != PRECISION]
     causes = [_cause(i, each) for i, each in enumerate(named, start=1)]
+    narrow = [] if roundings else [
+        _cause("≈", each) for each in told if each.cause == PRECISION]
     numbers = {path: i for i, each in reversed([*enumerate(named, start=1)])
                for path in (each.a, *(one for one, _ in each.also))}
     lost = _unidentified([each for each in told if not each.identified])
     for each in told:
         if not each.identified:
             numbers.setdefault(each.a, "?")
-    roundings = _roundings(getattr(comparison, "roundings", None) or {})
     answered = comparison.verdict == MATCH or bool(
         roundings if rounded else causes and comparison.verdict == DIVERGENCE)
     return Card(
@@ -116,7 +119,7 @@ def card_of(comparison):
         getattr(comparison, "seconds", None),
         tuple(side.get("framework", "") for side in (
             comparison.a, comparison.b)),
-        (*causes, *lost),
+        (*causes, *lost, *narrow),
         tuple(groups_of(comparison.rows, numbers))
         if comparison.verdict != MATCH else (),
         "" if answered else visible(comparison.sentence()),
@@ -132,7 +135,8 @@ def _cause(count, each):
     return CardCause(count, *map(visible, (
         each.cause, _where(places, getattr(each, "part", "")),
         each.in_a, each.in_b, each.place_a, each.place_b, each.expression_a,
-        each.expression_b, each.proof or _replayed(each), each.write)))
+        each.expression_b, each.proof or _replayed(each), each.write)),
+        tuple(map(visible, [] if each.place_b else each.known[:1])))
 
 
 def _where(places, part=""):

@@ -35,6 +35,7 @@ html[theme=dark] .parity-card{{{DARK}}}
  padding-bottom:.4rem}
 .parity-card .word{font-size:1.25rem;font-weight:700;
  text-transform:uppercase;letter-spacing:.01em}
+.parity-card .strong{font-weight:600}
 .parity-card .took{margin-left:auto}
 .parity-card .good{color:var(--card-good)}
 .parity-card .bad{color:var(--card-bad)}
@@ -116,12 +117,12 @@ def _cause(cause, card):
     for side, name, value, expression, place in zip(
             "AB", more, (cause.in_a, cause.in_b), marked,
             (cause.place_a, cause.place_b)):
-        words = (f"<b>{_of(value)}</b>" * bool(value and not told)
-                 + "<br>" * bool(value and expression and not told)
-                 + expression)
+        words = expression if told or not value else f"<b>{_of(value)}</b>"
         if words or place:
             rows.append(f"<dt>{side}{_of(name)}</dt><dd>{words}</dd>"
                         f'<dd class="place"><code>{_of(place)}</code></dd>')
+    if all(expressions) and not told:
+        rows.append(f'<dd class="wide">{"".join(marked)}</dd>')
     if cause.proof:
         rows.append(f'<dt>proof</dt><dd class="wide">{_of(cause.proof)}</dd>')
     if cause.write:
@@ -143,9 +144,9 @@ def _marked(one, two):
         text, at = "", 0
         for start, end in marks:
             text += _of(words[at:start])
-            if words[start:end].strip():
-                text += f"<mark>{_of(words[start:end])}</mark>"
-            at = end
+            at = start + len(words[start:end].rstrip())
+            if at > start:
+                text += f"<mark>{_of(words[start:at])}</mark>"
         made.append(f"<pre>{text}{_of(words[at:].rstrip())}</pre>")
     return made
 

@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import re
 
+from contract.errors import visible
 from parity.comparison.verdicts import OUTPUT
 from parity.numerics.comparator import ZERO
 from parity.tracing.trace import WHOLE
@@ -87,8 +88,8 @@ def _group(label, steps):
     paths = [path[start:] for path, _ in steps]
     ends = [re.search(r"(?:[^.]+\.)?[\d#()]+$|[^.]+$", path) for path in paths]
     short = [end[0] if end else path for end, path in zip(ends, paths)]
-    return StepGroup(label, tuple(
-        (path if short.count(name) > 1 else name, mark)
+    return StepGroup(visible(label), tuple(
+        (visible(path if short.count(name) > 1 else name), mark)
         for path, name, (_, mark) in zip(paths, short, steps)))
 
 

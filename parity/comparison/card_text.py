@@ -141,10 +141,10 @@ def aligned(one, two):
     Returns:
         The two texts, and (start, end) of the columns in which they differ.
     """
-    tokens = [TOKEN.findall(words) for words in (one, two)]
+    tokens = TOKEN.findall(one), TOKEN.findall(two)
     blocks, texts, marks = [], ["", ""], []
     for kind, a, b, c, d in difflib.SequenceMatcher(
-            None, *tokens, autojunk=False).get_opcodes():
+            None, tokens[0], tokens[1], autojunk=False).get_opcodes():
         blocks.append((kind == "equal", [
             "".join(tokens[0][a:b]), "".join(tokens[1][c:d])]))
     for alike, parts in _with_few_gaps(blocks):

@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from contract.errors import visible
 from contract.files import write_whole
+from parity.comparison import card_html
 from parity.comparison.result import OUTPUT
 from parity.numerics.comparator import ZERO, Difference
 from parity.numerics.words import number
@@ -48,7 +49,10 @@ def as_html(comparison):
                    for what, names in getattr(
                        comparison.names, f"only_{side}").items()
                    if names and what in ("steps", "parameters")],
+            card=Markup(card_html.html(comparison.card())),
             charts=charts(comparison), icons=icons((ACCUMULATED, LOCAL)),
+            own=any(row.local is not None and row.local_limit != row.limit
+                    for row in comparison.rows),
             when=datetime.datetime.now(datetime.UTC)))
 
 

@@ -19,8 +19,8 @@ ACCUMULATED, LOCAL = "accumulated", "local"
 SERIES = {ACCUMULATED: 0, LOCAL: 1}
 
 #: A chart's size in pixels, and the margins around its field.
-WIDTH, HEIGHT = 620, 230
-LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34
+WIDTH, HEIGHT = 620, 248
+LEFT, RIGHT, TOP, BOTTOM = 46, 8, 28, 34
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,8 +151,9 @@ def drawing(rows, title):
     errors = [difference.error for row in rows
               for difference in row.differences.values()
               if difference.error and math.isfinite(difference.error)]
-    limits = [row.limit for row in rows
-              if row.limit and math.isfinite(row.limit)]
+    limits = [limit for row in rows for limit in (row.limit, *(
+        difference.limit for difference in row.differences.values()))
+              if limit and math.isfinite(limit)]
     low = math.floor(math.log10(min([*errors, *limits, 1e-16])))
     low = max(low, -20) if errors else -17
     if errors and min(errors) > 1e-12:
@@ -175,10 +176,15 @@ def drawing(rows, title):
              .format(WIDTH, HEIGHT, f"{title}: error by step on a logarithmic "
                      "scale; the numbers are in the table below")]
     parts.append(axes_of(rows, low, high, across, up))
-    line = "".join(
-        f"{'M' if i == 0 else 'L'}{across(i - .5):.1f} {up(row.limit):.1f}"
-        f"H{across(i + .5):.1f}" for i, row in enumerate(rows))
-    parts.append(Markup('<path class="limit" d="{}"/>').format(line))
+    parts.append(Markup('<path class="limit" d="{}"/>').format(
+        stairs([row.limit for row in rows], across, up)))
+    for port in names:  # where it has a limit of its own
+        own = [row.differences[port].limit if port in row.differences
+               else None for row in rows]
+        if any(limit is not None and limit != row.limit
+               for limit, row in zip(own, rows)):
+            parts.append(Markup('<path class="limit p{}" d="{}"/>').format(
+                place_of(port), stairs(own, across, up)))
     for port in names:
         points = [(across(i), up(row.differences[port].error))
                   for i, row in enumerate(rows) if port in row.differences]
@@ -188,6 +194,18 @@ def drawing(rows, title):
             place_of(port), "".join(mark(port, x, y) for x, y in points)))
     parts.append(first_wrong(rows, across, up))
     return Markup("").join(parts) + Markup("</svg>")
+
+
+def stairs(limits, across, up):
+    """Limits as an SVG path: a level piece each step; None is a gap."""
+    pieces, before = [], None
+    for i, limit in enumerate(limits):
+        if limit is not None:
+            pieces.append(f"{'M' if before is None else 'L'}"
+                          f"{across(i - .5):.1f} {up(limit):.1f}"
+                          f"H{across(i + .5):.1f}")
+        before = limit
+    return "".join(pieces)
 
 
 def axes_of(rows, low, high, across, up):
@@ -242,18 +260,21 @@ def part_of(name):
 
 
 def first_wrong(rows, across, up):
-    """A ring and a name at the first step that diverges, if one does."""
+    """A ring at the first step that diverges, if one does.
+
+    Its name stands above the field, so that it covers no curve.
+    """
     for i, row in enumerate(rows):
         for port, difference in row.differences.items():
             if difference.verdict == DIVERGENCE:
                 x, y = across(i), up(difference.error)
-                right = x < WIDTH / 2
                 return Markup(
-                    '<circle class="wrong" cx="{:.1f}" cy="{:.1f}" r="6"/>'
-                    '<text class="wrong" x="{:.1f}" y="{:.1f}" '
-                    'text-anchor="{}">{}</text>').format(
-                        x, y, x + (10 if right else -10),
-                        y + (20 if y < HEIGHT / 2 else -12),
-                        "start" if right else "end",
+                    '<path class="wrong" d="M{0:.1f} {1}V{2:.1f}"/>'
+                    '<circle class="wrong" cx="{0:.1f}" cy="{3:.1f}" r="6"/>'
+                    '<text class="wrong" x="{0:.1f}" y="{4}" '
+                    'text-anchor="{5}">{6}</text>').format(
+                        x, TOP - 10, max(y - 6, TOP - 10), y, TOP - 14,
+                        "start" if x < WIDTH / 3 else
+                        "middle" if x < 2 * WIDTH / 3 else "end",
                         f"{port}: {row.name}")
     return Markup("")

@@ -264,9 +264,10 @@ def gap(array, truth):
 
 
 def closest(report):
-    """The comparisons nearest to their limits: (share, port, row)."""
+    """What matches and is nearest to its limit: (share, port, row)."""
     return [(percent(difference.share), port, row)
-            for row, port, difference in report.closest()[:SHOWN]]
+            for row, port, difference in report.closest()
+            if difference.verdict != DIVERGENCE][:SHOWN]
 
 
 def slowest(report):

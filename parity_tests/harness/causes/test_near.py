@@ -28,7 +28,7 @@ def told(models, x):
     assert comparison.verdict == DIVERGENCE
     assert not any(each.identified and each.cause != PRECISION
                    for each in comparison.explanations)
-    return str(comparison)
+    return " ".join(str(comparison).split())
 
 
 def drawn(*shape):

@@ -161,7 +161,7 @@ def test_the_command(tmp_path):
     right, wrong = (f"{tmp_path}/s.py:{name}" for name in ("right", "wrong"))
     done = CliRunner().invoke(app, [right, wrong, "--replace"])
     assert done.exit_code == 1, done.output
-    assert done.output.count("why: ") == 3
+    assert done.output.startswith("DIVERGENCE   3 causes, proved")
     done = CliRunner().invoke(app, [wrong, str(tmp_path), "--replace"])
     assert done.exit_code == 2 and "is no SCRIPT.py:FUNCTION" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -258,5 +258,6 @@ def test_reports(layer, tmp_path):
     assert "http" not in page and "<script" not in page
     out = terminal.console()
     with out.capture() as text:
-        print_comparison(out, found)
+        print_comparison(out, found, steps=True)
     assert "DIVERGENCE" in text.get() and "norms.0" in text.get()
+    assert max(map(len, text.get().splitlines())) <= out.width
