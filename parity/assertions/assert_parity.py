@@ -14,19 +14,22 @@ import collections.abc
 import dataclasses
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 
 from contract.errors import InputError, one_of
 from parity.assertions.arrays import as_array
 from parity.assertions.message import (
-    NamedDifference, hint_of, table, worst_index)
+    Differences, NamedDifference, hint_of, table, worst_index)
 from parity.numerics import dtypes, tolerances
 from parity.numerics.comparator import DIVERGENCE, compare, relative_error
 
 
-def assert_parity(actual, expected, dtype=None, *, name="", limit=None,
-                  own=None, zero_scale=None):
+def assert_parity(actual: Any, expected: Any, dtype: Any = None, *,
+                  name: str = "", limit: float | None = None, own: Any = None,
+                  zero_scale: float | None = None,
+                  **others: Any) -> Differences:
     """Fail unless ``actual`` is ``expected``, as strictly as the harness.
 
     Args:
@@ -46,23 +49,29 @@ def assert_parity(actual, expected, dtype=None, *, name="", limit=None,
             the limit is relative to.
 
     Returns:
-        A list of NamedDifferences, one per array, in ``expected``'s order.
+        A list of NamedDifferences, one per array, in ``expected``'s order,
+        which prints as "match, 5.8e-08 of 1.9e-06".
 
     Raises:
         AssertionError: something diverges, or nothing was compared. The
             message is a table.
+        TypeError: another keyword, such as NumPy's rtol.
         InputError: something cannot be compared at all.
     """
     __tracebackhide__ = True
     differences = compared(actual, expected, dtype, name=name, limit=limit,
-                           own=own, zero_scale=zero_scale)
+                           own=own, zero_scale=zero_scale, **others)
     fail_on(differences, name)
     return differences
 
 
 def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
-             zero_scale=None):
+             zero_scale=None, **others):
     """The NamedDifferences that assert_parity returns, without failing."""
+    for word in others:
+        raise TypeError(
+            f"assert_parity takes no {word}; limit= is the largest relative "
+            "error, and zero_scale= its scale where the truth is 0.")
     if dtype is not None:
         dtype = dtype_name(dtype)
     if limit is not None and not (
@@ -79,8 +88,8 @@ def compared(actual, expected, dtype=None, *, name="", limit=None, own=None,
             raise InputError(
                 f"zero_scale {zero_scale!r} is not a scale; give a number "
                 "greater than 0.")
-    return list(_nest(name, actual, expected, own, own is not None,
-                      dtype, limit, zero_scale))
+    return Differences(_nest(name, actual, expected, own, own is not None,
+                             dtype, limit, zero_scale))
 
 
 def fail_on(differences, name=""):

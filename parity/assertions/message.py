@@ -7,7 +7,8 @@ import numpy as np
 
 from contract.errors import amount
 from parity.numerics import dtypes
-from parity.numerics.comparator import WORST, Difference, relative_error
+from parity.numerics.comparator import (
+    DIVERGENCE, WORST, Difference, relative_error)
 
 #: Between these an error in float64 has the size of float32's rounding.
 LEAK = 1e-9, 1e-6
@@ -124,8 +125,42 @@ def _pair(values):
     return words
 
 
+class Differences(list):
+    """NamedDifferences that print as one line: match, 5.8e-08 of 1.9e-06."""
+
+    def __repr__(self):
+        if not self:
+            return "nothing compared"
+        wrong = [one for one in self if one.verdict == DIVERGENCE]
+        if wrong:
+            return f"divergence, {headline(wrong)}"
+        worst = max(self, key=lambda one: one.share or 0.0)
+        of = (f"{_number(worst.error)} of {_number(worst.limit)}"
+              if worst.limit else "equal")
+        return f"match, {of}" + (
+            f" at {worst.name}, the worst of {len(self)}"
+            if len(self) > 1 else "")
+
+    __str__ = __repr__
+
+
+def headline(wrong):
+    """The worst divergence in a line, its likely cause in a few words."""
+    worst = max(wrong, key=lambda one: math.inf if one.error is None
+                else one.share if one.share is not None else one.error)
+    if worst.error is None or not worst.dtype:
+        words = worst.reason
+    else:
+        words = f"{_number(worst.error)} > {_number(worst.limit)}"
+    hint = worst.hint.partition("; ")[0].rpartition(": ")[2]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"{worst.name}: " + ", ".join(filter(None, (
+        words, hint.removeprefix("actual is ")))) + more
+
+
 def table(wrong, count):
-    """The message: a line per divergence, with its likely cause below."""
+    """The message: the worst, then a line a divergence with its likely cause.
+    """
     rows = [("name", "shape", "error", "limit", "worst at", "actual",
              "expected")]
     notes = [""]
@@ -141,7 +176,8 @@ def table(wrong, count):
         reason = "" if one.reason.startswith(WORST) else one.reason
         notes.append("; ".join(filter(None, (reason, one.hint))))
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [f"{len(wrong)} of {amount(count, 'comparison')} "
+    lines = [headline(wrong),
+             f"{len(wrong)} of {amount(count, 'comparison')} "
              f"{'diverges' if len(wrong) == 1 else 'diverge'}:"]
     for row, note in zip(rows, notes):
         lines.append("  " + "  ".join(

@@ -6,6 +6,7 @@ differ may only have been computed under two contracts.
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -108,7 +109,8 @@ class Nats:
                     if neither else ""))
 
 
-def nats(logits_a, logits_b, ids, counted=None, **contract):
+def nats(logits_a: Any, logits_b: Any, ids: Any, counted: Any = None,
+         **contract: Any) -> "Nats":
     """Compare two models' log-probabilities of the same tokens.
 
     Args:

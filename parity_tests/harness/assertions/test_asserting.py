@@ -191,8 +191,9 @@ def test_nests_that_differ():
     ours["layers"][1]["scores"] = ours["layers"][1]["scores"] + 1
     ours["cache"] = ours["extra"] = np.ones(2)
     text = message(ours, nest())
-    assert text.startswith("4 of 7 comparisons diverge:")
-    lines = text.splitlines()
+    first, *lines = text.splitlines()
+    assert first.endswith(" (and 3 more)")
+    assert lines[0] == "4 of 7 comparisons diverge:"
     for name, words in {
             "layers[0].mask": "missing from actual",
             "layers[1].scores": "",
@@ -223,13 +224,25 @@ def test_keys_that_read_alike():
         assert_parity({1: 1.0, "1": 2.0}, {1: 1.0, "1": 2.0})
 
 
+def test_what_is_returned_prints_as_a_line():
+    x = np.arange(1.0, 7.0)
+    assert repr(assert_parity(x * (1 + 1e-13), x)) == (
+        "match, 1.0e-13 of 1.0e-12")
+    found = assert_parity({"a": x, "b": x * (1 + 5e-13)}, {"a": x, "b": x})
+    assert repr(found) == (
+        "match, 5.0e-13 of 1.0e-12 at b, the worst of 2")
+    assert repr(assert_parity(np.arange(3), np.arange(3))) == "match, equal"
+
+
 # The message
 
 def test_the_table():
     truth = numbers(5, 6)
     wrong = truth.copy()
     wrong[3, 4] += 0.25
-    lines = message(wrong, truth, name="encoder.output").splitlines()
+    first, *lines = message(
+        wrong, truth, name="encoder.output").splitlines()
+    assert first.startswith("encoder.output: ") and " > 1.0e-12" in first
     assert lines[0] == "1 of 1 comparison diverges:"
     assert lines[1].split() == ["name", "shape", "error", "limit", "worst",
                                 "at", "actual", "expected"]
@@ -242,14 +255,14 @@ def test_the_table():
 
 
 def test_values_have_the_digits_that_tell_them_apart():
-    line = message(np.array([1.0 + 1e-11]), np.ones(1)).splitlines()[2]
+    line = message(np.array([1.0 + 1e-11]), np.ones(1)).splitlines()[3]
     assert line.split()[-2:] == ["1.00000000001", "1"]
 
 
 def test_a_long_list_is_cut():
     truth = {f"step {i}": numbers(4, seed=i) for i in range(25)}
     text = message({name: x + 1 for name, x in truth.items()}, truth)
-    assert text.startswith("25 of 25") and text.endswith("and 15 more")
+    assert "\n25 of 25" in text and text.endswith("and 15 more")
     assert len(text.splitlines()) < 25
 
 
@@ -301,9 +314,9 @@ def test_hints_in_the_catalogues_words():
 
 
 def test_no_hint_is_made_up():
-    assert len(message(numbers(6, 8), numbers(6, 8, seed=1)).splitlines()) == 3
+    assert len(message(numbers(6, 8), numbers(6, 8, seed=1)).splitlines()) == 4
     assert len(message(off(numbers(6, 8), 1e-4), numbers(6, 8))
-               .splitlines()) == 3
+               .splitlines()) == 4
 
 
 # Frameworks

@@ -54,6 +54,7 @@ def test_summary(run):
     done = run(TWO)
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines([
+        "*AssertionError: logits: 1.0e+00 > 1.0e-12, 2 times expected*",
         "*1 of 1 comparison diverges:",
         "*name * shape * error * limit * worst at * actual * expected",
         "*logits * 2×3 * 1.0e+00 * 1.0e-12 *",
@@ -65,7 +66,8 @@ def test_summary(run):
         " * of 1.0e-12: error *, b, *::test_good",
         "numpy *",
         "not checked: torch, *",
-        "not checked: jax, *"])
+        "not checked: jax, *",
+        "FAILED *::test_bad - AssertionError: logits: 1.0e+00 > *"])
     text = done.stdout.str()
     assert "asserting.py" not in text and "def fail_on" not in text
 
