@@ -8,8 +8,10 @@ again in other batches, and token by token. For their tests:
 """
 
 import importlib
+import importlib.metadata
 import importlib.util
 import pathlib
+import tomllib
 
 #: A package of ours with a name that others may have as well.
 CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
@@ -20,6 +22,20 @@ PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
           "invariance": "invariants.batches", "cache": "invariants.caches",
           "nats": "assertions.nats",
           "assert_parity": "assertions.assert_parity"}
+
+__all__ = list(PUBLIC)  # so that help(parity) lists them
+
+#: What the package is called where it is installed.
+NAME = "transformer-parity"
+
+
+def _version() -> str:
+    """The version that is installed, or that of this checkout."""
+    try:
+        return importlib.metadata.version(NAME)
+    except importlib.metadata.PackageNotFoundError:
+        path = CONTRACT.parent / "pyproject.toml"
+        return tomllib.loads(path.read_text("utf-8"))["project"]["version"]
 
 
 def clash():
@@ -39,6 +55,8 @@ def clash():
 
 
 def __getattr__(name):
+    if name == "__version__":
+        return _version()
     if name not in PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if words := clash():

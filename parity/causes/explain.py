@@ -428,7 +428,8 @@ class Explaining:
                           self.b.step(row.b).outputs[row.b_name]))
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of
-def explain(comparison, a, b):
+def explain(comparison: Comparison, a: Trace,
+            b: Trace) -> list[Explanation]:
     """Say why b differs from a, step by step.
 
     Args:

@@ -35,8 +35,10 @@ from parity.tracing.trace import MODULE, WHOLE, Trace, is_float
 
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of
-def compare(a, b, names=None, limit=None, dtype=None, local=None,
-            layers=None):
+def compare(a: Trace, b: Trace, names: NameMap | None = None,
+            limit: float | None = None, dtype: str | None = None,
+            local: bool | None = None,
+            layers: str | None = None) -> Comparison:
     """Compare two traces, with a as the truth.
 
     Args:

@@ -7,6 +7,8 @@ step is compared, so that the first that parts is named.
 """
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +57,8 @@ class Way:
     kept: tuple = ()
 
 
-def invariance(model, *inputs, ways=WAYS, pad_id=None, **keywords):
+def invariance(model: Any, *inputs: Any, ways: Sequence[str] = WAYS,
+               pad_id: int | None = None, **keywords: Any) -> Responses:
     """Ask a model in several ways that must give the same answer.
 
     Args:

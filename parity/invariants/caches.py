@@ -9,6 +9,8 @@ it the first step.
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,8 @@ from parity.tracing.trace import WHOLE, is_float, trace_run
 PAST = "past_key_values"
 
 
-def cache(model, *inputs, step=None, **keywords):
+def cache(model: Any, *inputs: Any, step: Callable | None = None,
+          **keywords: Any) -> Responses:
     """Hold a model's responses token by token against those all at once.
 
     Args:

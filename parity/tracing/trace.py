@@ -17,12 +17,14 @@ import importlib
 import json
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
 from contract.errors import InputError
 from parity import shortage
+from parity.tracing import outline
 
 #: The path of the model itself; no attribute is called that.
 WHOLE = "(model)"
@@ -64,6 +66,10 @@ class Step:
     parameters: list = dataclasses.field(default_factory=list)
     settings: dict = dataclasses.field(default_factory=dict)
     gradients: dict = dataclasses.field(default_factory=dict)
+
+    def __repr__(self):
+        """The step in a line, without its numbers."""
+        return outline.one_step(self)
 
 
 @dataclasses.dataclass
@@ -153,6 +159,14 @@ class Trace:
                     step.gradients))):
             state.update(digest(part, self.hash_of).encode())
         return state.hexdigest()
+
+    def __repr__(self):
+        """About ten lines, and no numbers."""
+        return outline.outline(self)
+
+    def __getitem__(self, path):
+        """The step at this path: ``trace["blocks.0.ln1"]``."""
+        return self.step(path)
 
     def step(self, path):
         """The step at this path; raises InputError if there is none."""
@@ -287,7 +301,8 @@ def framework_of(model):
         "mlx.nn.Module.")
 
 
-def trace(model, *inputs, gradients=None, **keywords):
+def trace(model: Any, *inputs: Any, gradients: Callable | None = None,
+          **keywords: Any) -> Trace:
     """Run a model once and return every sub-module's inputs and outputs.
 
     Tracing changes no number. What is hooked for the run is unhooked after it,
