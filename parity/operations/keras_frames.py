@@ -1,4 +1,4 @@
-"""Which line and which layer asked for an operation of Keras or TensorFlow."""
+"""Which line and which layer asked for an operation of Keras."""
 
 import sys
 
@@ -6,19 +6,20 @@ from parity.operations.frames import Frames, folder_of
 from parity.operations.program import Place
 
 #: Packages whose lines are told only where there are no others.
-PACKAGES = "tensorflow", "keras", "numpy", "optree", "tree", "absl"
+PACKAGES = ("tensorflow", "torch", "jax", "keras", "numpy", "optree", "tree",
+            "absl")
 
 
 class Stack(Frames):
     """Frames, of a run that begins at the code ``end``.
 
     Where no line is the user's, the layer's own line is told, and not that of
-    the function of TensorFlow by which it was done.
+    the backend's function by which it was done.
     """
 
-    def __init__(self, paths):
+    def __init__(self, paths, end=None):
         super().__init__(paths, PACKAGES)
-        self.end = None
+        self.end = end
         self.layers = f"{folder_of('keras')}src/layers/"
         self.keras = folder_of("keras")
 
