@@ -58,8 +58,9 @@ def dump(
 
 
 def is_script(path):
-    """Whether a path is no folder, and names a function of a script."""
-    return ".py:" in path.name and not path.exists()
+    """Whether a path is a script, with the name of a function or without."""
+    return ".py:" in path.name and not path.exists() or (
+        path.suffix == ".py" and not path.is_dir())
 
 
 def traced(path):

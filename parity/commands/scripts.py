@@ -32,7 +32,8 @@ def call_script(target):
     path, colon, name = str(target).rpartition(":")
     if not colon or not path or not name:
         raise InputError(
-            f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION.")
+            f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION, "
+            f"such as {path or name or 'model.py'}:make.")
     path = pathlib.Path(path)
     if not path.is_file():
         raise InputError(f"there is no script {str(path)!r}; check the path.")

@@ -20,7 +20,7 @@ from parity.comparison.arrays import NOT_FINITE, compare_values
 from parity.comparison.belonging import (
     check_comparable, check_inputs, rearranged_back, surely)
 from parity.comparison.layers import chosen
-from parity.comparison.outputs import differing, not_compared
+from parity.comparison.outputs import caches, differing, not_compared
 from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
     Comparison, PairRow, describe)
@@ -101,6 +101,7 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
             f"no step or parameter of {part} of a has a partner in b; give "
             "other layers, or a map.")
     rows.sort(key=lambda row: row.order)
+    notes += comparing.notes
     return Comparison(rows, names, notes, describe(a), describe(b), local,
                       (a.content_hash, b.content_hash), comparing.left_out,
                       layers=part)
@@ -121,6 +122,7 @@ class _Comparing:
         self.owners = {}  # path of a parameter: when it was first used
         for step in sorted(a.steps, key=lambda step: -step.began):
             self.owners |= dict.fromkeys(step.parameters, step.began)
+        self.notes = []
         self.left_out = []  # what of the models' outputs is not compared
         self.containers = {
             step.module for step in a.steps if any(
@@ -295,6 +297,7 @@ class _Comparing:
                 mine.ended))
         elif pair.a == pair.b == WHOLE:
             outputs += differing(pair, mine, other, self.forward, kind)
+            self.notes += caches(pair, mine, other)
             self.left_out = [
                 *(f"{row.a_name}, which is {row.note}" for row in outputs
                   if row.note == NOT_FINITE),

@@ -7,6 +7,7 @@ from parity.comparison.result import OUTPUT, PairRow
 from parity.matching.pairs import VALUES
 from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE
+from parity.tracing.holders import OPENED, holder_of, holders
 from parity.tracing.trace import is_float
 
 NOT_KEPT = "not kept: "
@@ -17,7 +18,8 @@ def leaves(step):
     begin = "outputs."
     return {name.removeprefix(begin): text
             for name, text in step.others.items()
-            if name.startswith(begin) and text != "None"}
+            if name.startswith(begin) and text != "None"
+            and not text.startswith(OPENED)}
 
 
 def equal(one, two, limit):
@@ -62,9 +64,39 @@ def differing(pair, mine, other, limit, kind):
     for name, array in mine.outputs.items():
         there = other.outputs.get(name)
         if there is not None and name not in paired[0] | paired[1] and (
-                is_float(array) == is_float(there)):
+                is_float(array) == is_float(there)) and not cache(mine, name):
             yield row(name, array.shape, array.dtype.name, (
                 f"shape {[*there.shape]} in b, {[*array.shape]} in a"))
+
+
+def caches(pair, mine, other):
+    """Yield a sentence on each cache that has no partner.
+
+    A model gives one without being asked, so the verdict is of what else it
+    gives.
+    """
+    for side, step in (("a", mine), ("b", other)):
+        paired = {getattr(value, side) for value in pair.outputs}
+        kinds = holders(step) | {
+            name: text.removeprefix(NOT_KEPT)
+            for name, text in leaves(step).items()}
+        for name, kind in kinds.items():
+            parts = {part for part in step.outputs
+                     if cache(step, part) == name}
+            if is_cache(kind) and not (parts and parts <= paired):
+                yield (f"{name} of {side}, a {kind}, was not compared; call "
+                       "the model with use_cache=False to be without it.")
+
+
+def cache(step, name):
+    """The cache that an output of a step is a part of, or ""."""
+    holder = holder_of(step, name)
+    return holder if holder and is_cache(holders(step)[holder]) else ""
+
+
+def is_cache(kind):
+    """Whether a class, or the text of what is not kept, is of a cache."""
+    return kind.lower().endswith("cache")
 
 
 def not_compared(pair, mine, other):
@@ -75,12 +107,16 @@ def not_compared(pair, mine, other):
         paired = {getattr(value, side) for value in pair.outputs}
         there = (other if side == "a" else mine).outputs
         for name in step.outputs:
+            if cache(step, name):
+                continue
             if name not in paired and name not in there:
                 yield f"{name} of {side}, which has no partner"
             elif name not in paired and side == "a" and (
                     is_float(step.outputs[name]) != is_float(there[name])):
                 yield f"{name}, which is of another kind in b"
         for name, value in text.items():
+            if is_cache(value):
+                continue
             if name not in theirs:
                 yield f"{name} of {side}, which is no array"
             elif side == "a" and value.startswith(NOT_KEPT):

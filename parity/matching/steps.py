@@ -17,6 +17,7 @@ from parity.matching.values import (
     NEAR, alike, far_apart, pair_values, signature)
 from parity.matching.words import family, likeness
 from parity.numerics.distance import finite_distance
+from parity.tracing.holders import holder_of
 from parity.tracing.trace import TAP, WHOLE, is_float
 
 #: What a step's pairing must score.
@@ -149,10 +150,21 @@ def _in_order(score):
     return path[::-1]
 
 
+def _outputs(step):
+    """A step's outputs, and those of them that an object holds."""
+    inside = {name: array for name, array in step.outputs.items()
+              if holder_of(step, name)}
+    return ({name: array for name, array in step.outputs.items()
+             if name not in inside}, inside)
+
+
 def step_pair(a, b, first, second, by):
     """Two steps as a pair, with their inputs and outputs paired."""
     mine, other = a.step(first), b.step(second)
-    outputs = pair_values(mine.outputs, other.outputs)
+    plain, inside = zip(*(_outputs(step) for step in (mine, other)))
+    outputs = [*pair_values(*plain), *pair_values(*(
+        {name: part[name] for name in part if name in inside[0]
+         and name in inside[1]} for part in inside))]
     if not outputs and "conv" in mine.kind.lower() and (
             "conv" in other.kind.lower()):  # of other sizes
         outputs = [Pair(*names, SAME, SAME, ORDER)

@@ -13,6 +13,7 @@ import numpy as np
 
 import contract.trace
 from contract.errors import InputError
+from parity.tracing.holders import OPENED, held
 from parity.tracing.storage import stored
 from parity.tracing.trace import (
     MODULE, TAP, WHOLE, Step, Trace, array_digest, is_float)
@@ -299,7 +300,12 @@ class Recorder:
 
         def visit(name, leaf):
             if not self.framework.is_array(leaf):
-                step.others[f"outputs.{name}"] = in_words(leaf)
+                arrays = self.opened(name, leaf)
+                step.outputs |= {part: self.keep(array)
+                                 for part, array in arrays.items()}
+                step.others[f"outputs.{name}"] = (
+                    f"{OPENED}{type(leaf).__name__}" if arrays
+                    else in_words(leaf))
                 return leaf
             if (step.path, name) in self.instead:
                 leaf = self.framework.to_native(
@@ -316,6 +322,14 @@ class Recorder:
         changed = self.watch is not None or any(
             path == step.path for path, _ in self.instead)
         return (replaced if changed else output), True
+
+    def opened(self, name, leaf):
+        """The arrays with values that an object holds, such as a cache."""
+        if isinstance(leaf, PLAIN) or can_be_given(leaf):
+            return {}
+        return {part: array for part, array in held(
+            leaf, name, self.framework.is_array).items()
+            if self.framework.is_seen(array)}
 
     def tap(self, module, name, value):
         """Record a tap of one of this project's models."""
@@ -385,6 +399,10 @@ class Recorder:
         def visit(name, leaf):
             if self.framework.is_array(leaf):
                 arrays[name] = self.framework.to_numpy(leaf)
+            else:
+                arrays.update({
+                    part: self.framework.to_numpy(array) for part, array
+                    in self.opened(name, leaf).items()})
             return leaf
         mapped(output, "output", visit)
         return arrays

@@ -322,6 +322,8 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
         notes.append("the model is in training mode, so any dropout drops "
                      "values and running averages are not used.")
 
+    notes += fused(model, recorder)
+
     def rerun(path, arrays):
         with put_back(model, framework.device):
             return recorder.again(path, arrays)
@@ -329,6 +331,21 @@ def capture(model, inputs, keywords, loss_of, run=None, instead=None):
                  if isinstance(tensor, torch.nn.Parameter)]
     return finished(recorder, versions(), precision(), parameters, trainable,
                     aliases, gradients, loss, rerun, notes)
+
+
+def fused(model, recorder):
+    """Yield a sentence on encoder layers that torch computed at once."""
+    seen = recorder.called | recorder.hidden.keys()
+    at_once = [path for path, module in modules(model)
+               if isinstance(module, torch.nn.TransformerEncoderLayer)
+               and path in seen and not any(
+                   each.startswith("" if path == WHOLE else f"{path}.")
+                   for each in seen - {path})]
+    if at_once and torch.backends.mha.get_fastpath_enabled():
+        more = f" and {len(at_once) - 1} more" if at_once[1:] else ""
+        yield (f"torch computed {at_once[0]}{more} at once, by its fast path, "
+               "and called no module inside; call torch.backends.mha."
+               "set_fastpath_enabled(False) before, so that they are seen.")
 
 
 def backward(framework, recorder, collected, loss, tensors, arguments):

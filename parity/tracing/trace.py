@@ -48,7 +48,8 @@ class Step:
         inputs, outputs: name -> array. A single output is called "output",
             those of a tuple "output.0" and so on.
         others: "inputs.NAME" or "outputs.NAME" -> the value that is no array,
-            as text: "None", "0.1", "not kept: Cache".
+            as text: "None", "0.1", "not kept: Scale"; "opened: Cache" where
+            the arrays that it holds are among the outputs.
         parameters: the paths of the parameters that the module itself owns.
         settings: the numbers, texts and booleans among its attributes.
         gradients: name of an output -> gradient of the loss by it.
@@ -295,10 +296,12 @@ def framework_of(model):
             kind = getattr(kind, word, None)
         if kind is not None and isinstance(model, kind):
             return name
+    hint = "; did you mean trace(*make())?" if isinstance(
+        model, tuple) else "."
     raise InputError(
         f"a {type(model).__name__} is not a model that can be traced; give a "
         "torch.nn.Module, a Keras layer or model, an nnx.Module or an "
-        "mlx.nn.Module.")
+        f"mlx.nn.Module{hint}")
 
 
 def trace(model: Any, *inputs: Any, gradients: Callable | None = None,

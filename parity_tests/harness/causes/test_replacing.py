@@ -134,7 +134,7 @@ def test_an_input_is_replaced_in_every_framework(port):
 def test_equal_models_are_not_run_on(tmp_path):
     a, _, x = three_faults()
     a, b = parity.trace(a, x), parity.trace(a, x)
-    comparison = parity.compare(a, b, allow_same=True)
+    comparison = parity.compare(a, b)
     assert replace(comparison, a, b) == [] == comparison.replaced
     folder.dump(b, tmp_path / "b")
     with pytest.raises(InputError, match="read from a file"):

@@ -8,6 +8,7 @@ import pytest
 from contract.errors import InputError
 from parity.causes.explain import explain
 from parity.causes.formulas import masks
+from parity.comparison.arrays import compare_values
 from parity.comparison.compare import compare
 from parity.numerics.comparator import MATCH
 from parity.tracing.folder import dump, load
@@ -233,3 +234,29 @@ def test_modules_within_vmap_are_told(torch):
     comparison = compare(*traces)
     assert comparison.verdict == MATCH
     assert any("within torch.vmap" in note for note in comparison.notes)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_zeros_beside_what_is_not_finite(value):
+    """Such as a mask that is added: 0 and -∞."""
+    mask = np.triu(np.full((4, 4), value), 1)
+    mask[np.tril_indices(4)] = 0
+    assert compare_values(mask.copy(), mask, 1e-12, "float64")[0].verdict == (
+        MATCH)
+    other = mask.copy()
+    other[3, 0] = 1
+    found, _ = compare_values(other, mask, 1e-12, "float64")
+    assert found.reason == "not zero where the truth is, beside NaN or infinity"
+    other[3, 0] = value
+    found, _ = compare_values(other, mask, 1e-12, "float64")
+    assert found.verdict == "divergence"
+
+
+def test_of_whole_numbers_the_first_that_differs_is_told():
+    one = np.arange(12).reshape(3, 4)
+    two = one.copy()
+    two[1, 2], two[2, 3] = 9, 0
+    found, _ = compare_values(two, one, 1e-12, None)
+    assert found.reason == "2 of 12 elements differ, first at [1, 2]: 9, not 6"
+    found, _ = compare_values(np.array(True), np.array(False), 0.0, None)
+    assert found.reason == "1 of 1 elements differ: True, not False"
