@@ -8,7 +8,8 @@ import numpy as np
 def drawn(model, seed=0, size=0.2):
     """A torch model in float64; each parameter is its first value and noise.
 
-    Running means get noise too, running variances a factor of 0.5 to 2.
+    Running means and biases that are buffers get noise too, and running
+    variances a factor of 0.5 to 2.
 
     Args:
         model: a torch module.
@@ -25,7 +26,7 @@ def drawn(model, seed=0, size=0.2):
         for x in dict(sorted(model.named_parameters())).values():
             x.copy_((x if x.dim() < 2 else 0 * x) + noise(x))
         for name, x in sorted(model.named_buffers()):
-            if name.endswith("running_mean"):
+            if name.endswith(("running_mean", "bias")):
                 x.copy_(noise(x))
             elif name.endswith("running_var"):
                 x.copy_(torch.exp(3 * noise(x).clamp(-0.25, 0.25)))

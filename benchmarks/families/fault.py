@@ -17,8 +17,8 @@ class Pair:
         says: expressions, of which a right answer has all; () of sound pairs.
         where: (file, line) of the fault in b, each.
         source: the text of that file.
-        at: an expression that the path of a right module of b matches,
-            where the line is not of a module's computation.
+        at: an expression that the path of a right module of b matches too,
+            where others use what the line makes, or no line is edited.
     """
 
     family: str

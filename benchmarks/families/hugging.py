@@ -50,6 +50,7 @@ class Original:
         kind: its class there.
         config: the class of its config, and the fields that are given.
         given: makes the keywords of its call, of NumPy arrays.
+        extra: (keyword, value) each that the class is given beside a config.
     """
 
     family: str
@@ -57,6 +58,7 @@ class Original:
     kind: str
     config: tuple
     given: object = tokens
+    extra: tuple = ()
 
     def settings(self):
         """A config."""
@@ -70,7 +72,12 @@ class Original:
         """Its class in a file of source, with drawn weights."""
         import torch
         torch.manual_seed(0)
-        return getattr(source.load(), self.kind)(self.settings())
+        return self.kind_of(source.load())
+
+    def kind_of(self, module):
+        """A model of the class in a module."""
+        return getattr(module, self.kind)(
+            self.settings(), **dict(self.extra))
 
     @functools.cached_property
     def _plain(self):
@@ -79,7 +86,7 @@ class Original:
         module = importlib.import_module(
             f"transformers.models.{self.name}.modeling_{self.name}")
         torch.manual_seed(0)
-        return drawing.drawn(getattr(module, self.kind)(self.settings()))
+        return drawing.drawn(self.kind_of(module))
 
     def inputs(self):
         """Keywords, as torch's tensors."""

@@ -185,10 +185,9 @@ def related(pair):
 
 def module_fits(pair, path, classes):
     """Whether a path of b's is a module that holds the fault, or its child."""
-    if pair.at:
-        return bool(re.search(pair.at, path))
-    parent = re.sub(r"(^|\.)[^.]+$", "", path)
-    return path in classes or parent in classes
+    parent = re.sub(r"(^|\.)[^.]+(\.\d+)*$", "", path)
+    return path in classes or parent in classes or bool(
+        pair.at and re.search(pair.at, path))
 
 
 def classes_of(pair):

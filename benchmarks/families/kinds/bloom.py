@@ -20,7 +20,7 @@ def copies():
         "slopes = torch.cat([slopes, torch.pow(extra_base, extra_powers)], "
         "dim=0)",
         "slopes = torch.cat([slopes, slopes[:num_remaining_heads]], dim=0)"))
-    yield of("residual from the norm", (either(RESIDUAL, "input"), "norm"), (
+    yield of("residual from the norm", (either(RESIDUAL, "input"), "@norm"), (
         "residual = hidden_states\n\n        # Self attention",
         "residual = layernorm_output\n\n        # Self attention"))
     yield of("embedding's norm forgotten", (r"norm",), (

@@ -32,7 +32,7 @@ def copies():
     yield of("ff norm forgotten", (NORM,), (
         "hidden_states = self.post_feedforward_layernorm(hidden_states)",
         "hidden_states = hidden_states"))
-    yield of("residual inside the norm", (RESIDUAL, NORM), (
+    yield of("residual inside the norm", (RESIDUAL, "@norm"), (
         "hidden_states = self.post_feedforward_layernorm(hidden_states)\n"
         "        hidden_states = residual + hidden_states",
         "hidden_states = self.post_feedforward_layernorm("
@@ -64,16 +64,16 @@ def ports():
         "pairs * turns).transpose(-1, -2).flatten(-2)",
         "pairs * turns).flatten(-2)"))
     yield of("θ 1e4", (number(5e5), number(1e4)), (
-        "5e5 ** -powers", "1e4 ** -powers"))
+        "5e5 ** -powers", "1e4 ** -powers"), at="attention")
     yield of("heads tiled", (r"tile|repeat|shared heads|order§repeat",), (
         "y.repeat_interleave(q.shape[1] // y.shape[1], 1)",
         "y.repeat(1, q.shape[1] // y.shape[1], 1, 1)"))
     yield of("window of 4", (MASK, r"\b[34]\b"), (
         "torch.ones(length, length).tril().bool()",
-        "torch.ones(length, length).tril().triu(-3).bool()"))
+        "torch.ones(length, length).tril().triu(-3).bool()"), at="attention")
     yield of("the next token seen", (MASK,), (
         "torch.ones(length, length).tril().bool()",
-        "torch.ones(length, length).tril(1).bool()"))
+        "torch.ones(length, length).tril(1).bool()"), at="attention")
     yield of("scale 1/√width", (SCALE, number(24**-0.5, 24**0.5, 0.5) + "|√"),
              ("q, k, v, attn_mask=bias)",
               "q, k, v, attn_mask=bias, scale=24**-0.5)"))

@@ -39,7 +39,7 @@ def within():
         "x1 = x[..., ::2]\n    x2 = x[..., 1::2]"
         "\n    return torch.stack((-x2, x1), dim=-1).flatten(-2)"))
     yield of("second residual from the norm", (
-        either(RESIDUAL, "input"), "norm"), (
+        either(RESIDUAL, "input"), "@norm"), (
         "residual = hidden_states\n        hidden_states = "
         "self.post_attention_layernorm(hidden_states)",
         "hidden_states = self.post_attention_layernorm(hidden_states)\n"
@@ -66,7 +66,7 @@ def across():
     yield of("no scale of scores", (SCALE,), (
         'k) / self.size**0.5', 'k)'))
     yield of("padding ignored", (MASK,), (
-        "kept = kept & (mask[:, None, None] > 0)", "kept = kept"))
+        "kept = kept & (mask[:, None, None] > 0)", "kept = kept"), at="attn")
     yield of("heads tiled", (TILED,), (
         "k, v = jnp.repeat(k, shared, 2), jnp.repeat(v, shared, 2)",
         "k, v = jnp.tile(k, (1, 1, shared, 1)), "
