@@ -10,99 +10,25 @@ A constant's twin is the Python or NumPy number that it was made of. A
 """
 
 import contextlib
-import functools
+import operator
 import sys
-import threading
 import time
 
 import numpy as np
-import tensorflow as tf
-from tensorflow.python.eager import context, execute
-from tensorflow.python.framework import (
-    constant_op, errors_impl, op_callbacks, op_def_registry)
+from tensorflow.python.framework import errors_impl, op_def_registry
 
 from parity.operations import tensorflow_graph
 from parity.operations.keras_frames import Stack
 from parity.operations.program import (
     CONSTANT, LEAF, MADE, OPERAND, RESULT, Operation, Program, Rounding, Value)
-from parity.operations.signature import signature
+from parity.operations.signature import TELLING, signature
+from parity.operations.tensorflow_eager import (
+    CONVERT, LONGER, LONGEST, STORED, as_original, as_stored, calling, cast,
+    computed, has_values, is_random, is_short, longer, of_array, shortened,
+    to_numpy)
 from parity.operations.tensorflow_names import (
     IDENTITIES, UNSEEN, Call, translated)
 from parity.operations.tensorflow_parts import PARTS, short_decimal
-
-#: What is shorter than float64, and what an exact run has instead.
-LONGER = {tf.float32: tf.float64, tf.float16: tf.float64,
-          tf.bfloat16: tf.float64, tf.complex64: tf.complex128}
-
-#: Operations whose result depends on how numbers are stored, or is drawn.
-AS_STORED = {"Bitcast", "DecodeRaw", "EncodeBase64", "AsString", "Multinomial",
-             "PyFunc", "EagerPyFunc", "PyFuncStateless"}
-
-_lock, _open = threading.Lock(), []
-
-
-@contextlib.contextmanager
-def _calling(callback):
-    """Have a callback called after each operation of this thread.
-
-    The path that few operations take is replaced by TensorFlow itself, for all
-    threads; it is put back when the last of them is done.
-    """
-    with _lock:
-        op_callbacks.add_op_callback(callback)
-        _open.append(callback)
-    try:
-        yield
-    finally:
-        with _lock:
-            context.context().remove_op_callback(callback)
-            _open.remove(callback)
-            if not _open and not context.context().op_callbacks:
-                execute.execute = execute.quick_execute
-
-
-@functools.cache
-def _type_attributes(op):
-    """Which attributes of an operation are dtypes."""
-    definition = op_def_registry.get(op)
-    return {attribute.name for attribute in definition.attr
-            if attribute.type in ("type", "list(type)")}
-
-
-def _longer(value):
-    """A dtype, its number or a list of them, at least float64."""
-    if isinstance(value, (list, tuple)):
-        return [_longer(item) for item in value]
-    dtype = tf.as_dtype(value)
-    return LONGER.get(dtype, dtype).as_datatype_enum
-
-
-def _computed(op, inputs, attributes, count):
-    """What an operation gives, not seen by the callback."""
-    flat = tuple(part for pair in attributes.items() if pair[1] is not None
-                 for part in pair)
-    return execute.quick_execute(
-        op, count, list(inputs), flat, context.context())
-
-
-def _cast(tensor, dtype):
-    if tensor.dtype == dtype:
-        return tensor
-    return _computed("Cast", [tensor], {
-        "SrcT": tensor.dtype.as_datatype_enum,
-        "DstT": dtype.as_datatype_enum, "Truncate": False}, 1)[0]
-
-
-def _tensor(array):
-    """A tensor of a NumPy array, not seen by the callback."""
-    return constant_op.convert_to_eager_tensor(
-        np.asarray(array), context.context())
-
-
-def has_values(tensor):
-    """Whether a tensor is eager and has numbers."""
-    return hasattr(tensor, "numpy") and tensor.dtype not in (
-        tf.resource, tf.variant, tf.string)
 
 
 class Known:
@@ -130,8 +56,8 @@ class Recording:
         self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
         self.frames = Stack(paths or {})
         self.known, self.written, self.handles = {}, {}, []
-        self.roundings, self.notes, self.functions = {}, {}, {}
-        self.silent, self.thread = False, threading.get_ident()
+        self.roundings, self.notes, self.place = {}, {}, ""
+        self.originals = {}  # id of a constant -> it, what it was made of
         self.leaves = {id(tensor): (kind, name, tensor, twin)
                        for kind, name, tensor, twin in leaves}
 
@@ -140,7 +66,7 @@ class Recording:
     def value(self, tensor, twin, kind, name="", made_by=None):
         """Put down a Value; return its number."""
         number = len(self.program.values)
-        array = np.asarray(_to_numpy(twin))
+        array = to_numpy(twin)
         value = Value(number, kind, name, tuple(tensor.shape),
                       tensor.dtype.name, None, signature(array), made_by)
         self.program.values.append(value)
@@ -159,13 +85,16 @@ class Recording:
             return self.known[id(tensor)]
         kind, name, _, twin = self.leaves.get(
             id(tensor), (CONSTANT, "", None, None))
+        if id(tensor) not in self.leaves and (
+                same := self.equal(to_numpy(tensor), tensor.dtype)):
+            return self.known.setdefault(id(tensor), self.alias(tensor, same))
         twin = tensor if twin is None or not self.exact else twin
         if self.exact and tensor.dtype in LONGER:
-            longer = LONGER[tensor.dtype]
-            twin = _cast(twin, longer)
-            exact = _as_original(original, tensor, longer)
+            twin = cast(twin, LONGER[tensor.dtype])
+            exact = None if original is None else as_original(
+                original, tensor)
             if exact is not None:
-                twin = _tensor(exact)
+                twin = of_array(exact)
                 self.rounded(tensor, twin)
         if name and (LEAF, name) in self.edits:
             twin = self.edited(twin, (LEAF, name))
@@ -174,19 +103,31 @@ class Recording:
         self.known[id(tensor)] = known
         return known
 
+    def equal(self, array, dtype):
+        """What is known of a tensor with the same numbers: one that went by
+        way of NumPy, or into a function as a constant; None if there is none.
+        """
+        if array.dtype.kind != "f" or np.unique(
+                array.reshape(-1)[:4096]).size < TELLING:
+            return None
+        return next((known for known in reversed(self.known.values())
+                     if known.tensor.dtype == dtype
+                     and known.tensor.shape == array.shape
+                     and np.array_equal(to_numpy(known.tensor), array)), None)
+
     def edited(self, twin, key):
         """A twin, or what an edit puts in its place."""
         array = self.edits.get(key)
         if array is None:
             return twin
         array = np.broadcast_to(np.asarray(array), tuple(twin.shape))
-        return _cast(_tensor(array), twin.dtype)
+        return cast(of_array(array), twin.dtype)
 
     # -- the callback ------------------------------------------------------
 
     def __call__(self, op, inputs, attributes, outputs, op_name=None,
                  graph=None):
-        if self.silent or graph is not None:
+        if graph is not None:  # it is made, not done
             return
         op = op.decode() if isinstance(op, bytes) else op
         attributes = dict(zip(attributes[::2], attributes[1::2]))
@@ -195,10 +136,12 @@ class Recording:
         elif op in UNSEEN or not outputs:
             pass
         elif op in IDENTITIES:
-            self.known[id(outputs[0])] = self.alias(
-                outputs[0], self.of(inputs[0], self.given(inputs, 0)))
+            for place, tensor in enumerate(outputs):
+                if has_values(tensor):
+                    self.known[id(tensor)] = self.alias(tensor, self.of(
+                        inputs[place], self.given(inputs, place)))
         elif op in PARTS:
-            self.attributes(op, attributes)
+            self.attributes(attributes)
             made = PARTS[op](*inputs, attributes)
             made = made if isinstance(made, (list, tuple)) else [made]
             self.instead(outputs, made)
@@ -207,12 +150,14 @@ class Recording:
         else:
             self.operation(op, inputs, attributes, outputs)
 
-    def attributes(self, op, attributes):
-        """Put down that a setting is kept as float32."""
-        for value in attributes.values():
-            if isinstance(value, float) and np.float32(value) != value:
-                key = self.frames.here()[0], "float32"
-                self.roundings[key] = self.roundings.get(key, 0) + 1
+    def attributes(self, attributes):
+        """Put down that settings are rounded to float32; return their names."""
+        names = [name for name, value in attributes.items() if isinstance(
+            value, float) and float(np.float32(value)) != value]
+        if names and self.exact:
+            key = self.frames.here()[0], "float32"
+            self.roundings[key] = self.roundings.get(key, 0) + len(names)
+        return names
 
     def alias(self, tensor, known):
         """The same Value for another tensor."""
@@ -231,7 +176,7 @@ class Recording:
             known = self.known[id(tensor)] = self.alias(tensor, self.of(part))
             value = self.program.values[known.number]
             if known.twin is tensor and tensor is not part and not self.exact:
-                array = np.asarray(_to_numpy(tensor))
+                array = to_numpy(tensor)
                 value.signature = signature(array)
                 if value.array is not None:
                     value.array = np.array(array)
@@ -265,9 +210,6 @@ class Recording:
                     value, (int, float, np.ndarray, np.generic)) else None
         return None
 
-    #: id of a constant -> (the constant, what it was made of).
-    originals = {}
-
     def operation(self, op, inputs, attributes, outputs):
         """Record one operation and compute its twins."""
         inputs = [tensor for tensor in inputs if hasattr(tensor, "numpy")]
@@ -292,7 +234,7 @@ class Recording:
         place, module = self.frames.here()
         self.place = place
         made = self.twins(op, inputs, twins, attributes, outputs)
-        drawn = "Random" in op or any(known.drawn for known in operands)
+        drawn = is_random(op) or any(known.drawn for known in operands)
         results = []
         for slot, (tensor, twin) in enumerate(zip(outputs, made)):
             if not has_values(tensor):
@@ -318,45 +260,39 @@ class Recording:
                 tensor) else None
             self.known[id(tensor)] = Known(tensor, twin, number)
 
-    def twins(self, op, inputs, twins, attributes, outputs):
-        """What an operation gives for the twins of its inputs."""
-        same = all(map(_is, inputs, twins))
-        if "Random" in op or op in AS_STORED:
-            if not same:
-                rounded = [_cast(twin, tensor.dtype) if has_values(tensor)
-                           else twin for tensor, twin in zip(inputs, twins)]
-                if any(not _equal(one, other) for one, other
-                       in zip(rounded, inputs) if has_values(other)):
-                    outputs = _computed(op, rounded, attributes, len(outputs))
-            return list(map(self.widened, outputs))
-        types = _type_attributes(op)
-        if not self.exact:
-            return list(outputs) if same else _computed(
-                op, twins, attributes, len(outputs))
-        longer = attributes | {key: _longer(attributes[key]) for key
-                               in types & attributes.keys()}
-        if same and all(_longer(attributes[key]) == _plain(attributes[key])
-                        for key in types & attributes.keys()):
-            return list(map(self.widened, outputs))
-        try:
-            made = _computed(op, twins, longer, len(outputs))
-        except (errors_impl.OpError, TypeError, ValueError):
-            self.note(f"{op} has no form of float64 in TensorFlow, so that it "
-                      "rounds")
-            made = _computed(op, [
-                _cast(twin, tensor.dtype) if has_values(tensor) else twin
-                for tensor, twin in zip(inputs, twins)],
-                attributes, len(outputs))
-        if any(has_values(tensor) and tensor.dtype in LONGER
-               for tensor in made):
-            self.note(f"{op} gives float32 whatever it is given")
-        return list(map(self.widened, made))
-
     def widened(self, tensor):
         """A tensor in float64 if the run is exact."""
         if self.exact and has_values(tensor) and tensor.dtype in LONGER:
-            return _cast(tensor, LONGER[tensor.dtype])
+            return cast(tensor, LONGER[tensor.dtype])
         return tensor
+
+    def twins(self, op, inputs, twins, attributes, outputs):
+        """What an operation gives for the twins of its inputs."""
+        if is_random(op) or op in STORED:
+            made = as_stored(op, inputs, twins, attributes, outputs)
+        elif all(map(operator.is_, inputs, twins)) and not (
+                self.exact and is_short(op, attributes)):
+            made = outputs
+        elif not self.exact:
+            made = computed(op, twins, attributes, len(outputs))
+        else:
+            made = self.exactly(op, inputs, twins, attributes, len(outputs))
+        return list(map(self.widened, made))
+
+    def exactly(self, op, inputs, twins, attributes, count):
+        """What an operation gives in float64, as far as it can."""
+        for name in self.attributes(attributes):
+            self.note(f"{op} keeps its {name} as float32")
+        try:
+            made = computed(op, twins, longer(op, attributes), count)
+        except (errors_impl.OpError, TypeError, ValueError):
+            self.note(f"{op} has no form of float64 in TensorFlow, so that it "
+                      "rounds")
+            return computed(op, shortened(twins, inputs), attributes, count)
+        if any(has_values(tensor) and tensor.dtype in LONGER
+               for tensor in made):
+            self.note(f"{op} gives float32 whatever it is given")
+        return made
 
     def note(self, sentence):
         """Say once where something could not be widened."""
@@ -369,8 +305,8 @@ class Recording:
                 source.dtype.size <= tensor.dtype.size for source in inputs
                 if source.dtype.is_floating or source.dtype.is_complex):
             return
-        exact, kept = _to_numpy(twin), _to_numpy(_cast(
-            _cast(twin, tensor.dtype), twin.dtype))
+        exact, kept = to_numpy(twin), to_numpy(cast(
+            cast(twin, tensor.dtype), twin.dtype))
         count = int(np.sum((exact != kept) & ~np.isnan(exact)))
         if count:
             key = self.frames.here()[0], tensor.dtype.name
@@ -395,7 +331,9 @@ class Recording:
 
         It is taken for the short decimal that it was probably written as.
         """
-        tensor = _tensor(array)
+        tensor = of_array(array)
+        if same := self.equal(array, tensor.dtype):
+            return same.tensor
         if self.exact and tensor.dtype in LONGER:
             short = short_decimal(array) if array.ndim == 0 else None
             self.originals[id(tensor)] = tensor, short
@@ -414,9 +352,8 @@ class Recording:
     @contextlib.contextmanager
     def recording(self):
         """Record what this thread does."""
-        self.originals = {}
         before = sys.getprofile()
-        with _calling(self):
+        with calling(self):
             if self.exact:
                 sys.setprofile(self.profile)
             try:
@@ -433,51 +370,6 @@ class Recording:
             place, dtype), count in self.roundings.items()]
         program.notes, program.seconds = list(self.notes), seconds
         return program
-
-
-#: What an exact run's arrays are of, by kind.
-LONGEST = {"f": np.float64, "c": np.complex128, "i": np.int64, "u": np.int64,
-           "V": np.float64}
-
-CONVERT = constant_op.convert_to_eager_tensor.__code__
-
-
-def _is(one, other):
-    return one is other
-
-
-def _plain(value):
-    """A dtype's number, or a list of them."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return tf.as_dtype(value).as_datatype_enum
-
-
-def _equal(one, other):
-    return np.array_equal(_to_numpy(one), _to_numpy(other))
-
-
-def _to_numpy(tensor):
-    # A bfloat16 scalar fails to become NumPy's, so it goes by way of float32.
-    if tensor.dtype == tf.bfloat16:
-        tensor = _cast(tensor, tf.float32)
-    return tensor.numpy()
-
-
-def _as_original(original, tensor, dtype):
-    """The number that a constant was made of, in its shape, or None."""
-    if original is None:
-        return None
-    try:
-        array = np.asarray(original)
-    except (TypeError, ValueError):
-        return None
-    if array.dtype.kind not in "fiuc" or array.dtype.itemsize < 8 or (
-            array.size not in (1, tensor.shape.num_elements())):
-        return None
-    array = np.broadcast_to(array if array.size == 1 else array.reshape(
-        tuple(tensor.shape)), tuple(tensor.shape))
-    return array.astype(dtype.as_numpy_dtype)
 
 
 def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
