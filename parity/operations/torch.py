@@ -76,11 +76,14 @@ class Recording(TorchDispatchMode):
         names: [(kind, name, tensor)] of inputs, parameters and buffers.
         exact, edits, keep: as of ``Runner.run``.
         paths: id(module) -> path.
+        before: the Program of an earlier run, of which what is the same is
+            not computed anew.
     """
 
-    def __init__(self, names, exact, edits, keep, paths):
+    def __init__(self, names, exact, edits, keep, paths, before=None):
         super().__init__()
         self.program, self.keep = Program("torch", exact), keep
+        self.before = before
         self.edits = {}
         for (what, which, *slot), array in (edits or {}).items():
             self.edits.setdefault((what, which), {})[
@@ -111,21 +114,28 @@ class Recording(TorchDispatchMode):
         name, paths, settings = translated(function, args, kwargs)
         declared = self.declared(args, kwargs)
         args, kwargs = self.wide(function, args, kwargs, declared)
-        place, module = self.frames.here()
         if function.overloadpacket in IDENTITIES and self.same_dtype(
                 function, args, kwargs):
             made = function(*args, **kwargs)
+            if declared is not None:
+                self.twins.declare(made, declared)
             self.know(made, self.number(at(args, kwargs, paths[0])))
             return made
         number = len(self.program.operations)
-        operation = Operation(
-            number, name, str(function), (), settings, (), place, module)
+        operation = Operation(number, name, str(function), (), settings, (),
+                              *self.here(number, str(function)))
         self.program.operations.append(operation)
-        for slot, array in self.edits.get((OPERAND, number), {}).items():
-            args, kwargs = put(args, kwargs, paths[slot], native(
-                array, at(args, kwargs, paths[slot])))
+        mine = self.edits.get((OPERAND, number), {})
+        for slot in mine:  # a number is what it is edited to
+            if not isinstance(at(args, kwargs, paths[slot]), torch.Tensor):
+                args, kwargs = put(args, kwargs, paths[slot], native(
+                    mine[slot], at(args, kwargs, paths[slot])))
         operation.operands = tuple(
             self.number(at(args, kwargs, path)) for path in paths)
+        for slot in mine:  # an array is numbered as what it stands for
+            if isinstance(at(args, kwargs, paths[slot]), torch.Tensor):
+                args, kwargs = put(args, kwargs, paths[slot], native(
+                    mine[slot], at(args, kwargs, paths[slot])))
         made = (self.drawn if is_random(function) else call)(
             function, args, kwargs, declared)
         if self.twins.exact:
@@ -136,10 +146,19 @@ class Recording(TorchDispatchMode):
         operation.results = tuple(
             self.add(MADE, "", each, declared, number)
             for each in results.values())
-        for each in written:
+        for each in written:  # torch counts the version up afterwards
+            self.know(each, self.numbers[each][0], each._version + 1)
             self.writers[each.untyped_storage().data_ptr()] = self.numbers[
                 each][0]
         return made
+
+    def here(self, number, native):
+        """The Place and module of an operation."""
+        if self.before and number < len(self.before.operations):
+            known = self.before.operations[number]
+            if known.native == native:
+                return known.place, known.module
+        return self.frames.here()
 
     # What an exact run does otherwise.
 
@@ -162,7 +181,7 @@ class Recording(TorchDispatchMode):
             for asked in (*args, *kwargs.values()):
                 if isinstance(asked, torch.dtype) and asked in LONGER and (
                         SIZE[asked] < had):
-                    place, _ = self.frames.here()
+                    place, _ = self.here(len(self.program.operations), "")
                     key = place, str(asked).removeprefix("torch.")
                     self.roundings[key] = (
                         self.roundings.get(key, 0) + of[0].numel())
@@ -223,7 +242,7 @@ class Recording(TorchDispatchMode):
             kind, name = self.names.get(lie(operand), (CONSTANT, ""))
             return self.add(kind, name, operand,
                             self.twins.dtype_of(operand), None)
-        if version == operand._version:
+        if version in (operand._version, operand._version + 1):
             return value
         return self.updated(operand, value)
 
@@ -251,19 +270,24 @@ class Recording(TorchDispatchMode):
             self.know(value, number)
         made = Value(number, kind, name, array.shape,
                      str(dtype).removeprefix("torch."), None,
-                     signature(array), made_by)
+                     signature(array, self.known(number)), made_by)
         if self.keep if isinstance(self.keep, bool) else self.keep(made):
             made.array = array
         self.program.values.append(made)
         return number
 
-    def know(self, tensor, number):
-        """Put down which Value a tensor is."""
-        self.numbers[tensor] = number, tensor._version
+    def known(self, number):
+        """The Signature that a Value had in an earlier run, or None."""
+        return self.before.values[number].signature if (
+            self.before and number < len(self.before.values)) else None
+
+    def know(self, tensor, number, version=None):
+        """Put down which Value a tensor is, as of a version of its own."""
+        version = tensor._version if version is None else version
+        self.numbers[tensor] = number, version
         if tensor.layout == torch.strided and tensor.device.type != "meta":
             self.geometry[lie(tensor)] = (
-                StorageWeakRef(tensor.untyped_storage()), number,
-                tensor._version)
+                StorageWeakRef(tensor.untyped_storage()), number, version)
 
 
 def call(function, args, kwargs, declared):
@@ -280,13 +304,14 @@ def native(array, instead):
 
 
 @contextlib.contextmanager
-def recording(names, exact=False, edits=None, keep=True, paths=None):
+def recording(names, exact=False, edits=None, keep=True, paths=None,
+              before=None):
     """Record this thread's torch operations as a Program.
 
     Yields:
         The Recording; ``finish(outputs)`` of it makes the Program.
     """
-    mode = Recording(names, exact, edits, keep, paths or {})
+    mode = Recording(names, exact, edits, keep, paths or {}, before)
     with Unfused(), mode:
         yield mode
 
@@ -318,7 +343,7 @@ class Runner:
                 "a scripted model cannot be seen as operations; hand in the "
                 "torch.nn.Module that it was made of.")
         self.model, self.inputs, self.keywords = model, inputs, keywords
-        self.make, self.built = make, None
+        self.make, self.built, self.before = make, None, {}
 
     def run(self, exact=False, edits=None, keep=True):
         """Run the model once; see ``parity.operations.program.Runner``."""
@@ -339,7 +364,8 @@ class Runner:
             mapped(value, name, visit)
         paths = {id(module): path for path, module in modules(model)}
         with put_back(model), torch.no_grad(), recording(
-                names, exact, edits, keep, paths) as mode:
+                names, exact, edits, keep, paths,
+                self.before.get(exact)) as mode:
             output = model(*self.inputs, **self.keywords)
             outputs = outputs_of(mode, output)
         program = mode.program
@@ -347,6 +373,7 @@ class Runner:
         program.roundings = [Rounding(place, dtype, count) for (
             place, dtype), count in mode.roundings.items()]
         program.seconds = time.perf_counter() - began
+        self.before.setdefault(exact, program)
         return program
 
     def exact_model(self):

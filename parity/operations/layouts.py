@@ -1,0 +1,94 @@
+"""An array in another layout: with its axes exchanged, joined or divided."""
+
+import itertools
+import math
+
+import numpy as np
+
+#: From here on how far two arrays are apart says nothing.
+UNLIKE = 0.7
+
+#: Of so many axes at most every order is tried.
+AXES = 6
+
+
+def relaid(array, like, most=2):
+    """An array's numbers in the shape of another: where they are alike the
+    most alike first, else with the fewest axes exchanged.
+
+    Args:
+        array: of any shape.
+        like: an array of as many numbers; its own are compared.
+        most: how many of the ways to lay it out are returned.
+
+    Returns:
+        A list of arrays of ``like``'s shape; empty if no order and division of
+        axes leads there.
+    """
+    array, like = np.asarray(array), np.asarray(like)
+    if array.size != like.size:
+        wide = spread(array, like.shape)
+        return [] if wide is None else [wide]
+    found = {}
+    for made in _every(array, like.shape):
+        key = made.tobytes()
+        if key not in found:
+            found[key] = made
+    return sorted(found.values(), key=lambda made: min(
+        distance(made, like), UNLIKE))[:most]
+
+
+def spread(array, shape):
+    """An array broadcast to a shape, its lone axes aside; None if it cannot
+    be."""
+    lean = array.reshape([size for size in array.shape if size != 1])
+    for each in (array, lean):
+        try:
+            return np.array(np.broadcast_to(each, shape))
+        except ValueError:
+            continue
+    return None
+
+
+def distance(one, two):
+    """How far two arrays of one shape are apart, as a share of the second."""
+    one, two = (np.asarray(each, np.complex128 if np.iscomplexobj(each)
+                           else np.float64) for each in (one, two))
+    both = np.isfinite(one) & np.isfinite(two)
+    odd = float((np.isfinite(one) != np.isfinite(two)).mean()) if (
+        one.size) else 0.0
+    size = float(np.linalg.norm(np.where(both, two, 0)))
+    apart = float(np.linalg.norm(np.where(both, one - np.where(
+        both, two, 0), 0)))
+    return odd + (apart / size if size else apart)
+
+
+def _every(array, shape):
+    """Yield the array in a shape, in each order of axes that leads there."""
+    lean = [size for size in array.shape if size != 1]
+    goal = [size for size in shape if size != 1]
+    if math.prod(lean) == math.prod(goal):
+        yield array.reshape(shape)
+    if max(len(lean), len(goal)) > AXES:
+        return
+    array = array.reshape(lean)
+    for order in itertools.permutations(range(len(goal))):
+        finer = [goal[i] for i in order]
+        if _divides(lean, finer):
+            back = np.argsort(order)
+            yield array.reshape(finer).transpose(back).reshape(shape)
+    for order in itertools.permutations(range(len(lean))):
+        if _divides(goal, [lean[i] for i in order]):
+            yield array.transpose(order).reshape(shape)
+
+
+def _divides(coarse, fine):
+    """Whether joining neighbours of a finer shape gives a coarser one."""
+    fine = iter(fine)
+    for size in coarse:
+        product = 1
+        while product < size:
+            product *= next(fine, size + 1)
+        if product != size:
+            return False
+    return True

@@ -1,0 +1,296 @@
+"""What differs between two programs, found and proved by running one.
+
+b is run with one Trial after another applied. One is true if then the outputs
+are a's, or values behind it that a had and b had not are the same. What is
+left is looked into again, so that several faults are told one by one. In the
+end each that is not needed for the outputs to agree is dropped.
+"""
+
+import dataclasses
+import itertools
+import time
+
+import numpy as np
+
+from parity.operations.align import Alignment, moves
+from parity.operations.layouts import relaid
+from parity.operations.program import LEAF, OPERAND
+from parity.operations.skeleton import Skeleton
+from parity.operations.trials import SCALAR, Trial, Trials
+
+#: So often b is run at most, and for so many seconds.
+RUNS, SECONDS = 150, 30.0
+
+
+@dataclasses.dataclass
+class Found:
+    """A difference that is shown by running b without it.
+
+    Attributes:
+        trial: what it is.
+        also: further Trials that are the same at other places.
+        before: the state of b in which it was found, an Alignment.
+        ends: whether with it, and those before it, all outputs are a's.
+    """
+
+    trial: Trial
+    before: Alignment
+    also: list = dataclasses.field(default_factory=list)
+    ends: bool = False
+
+    @property
+    def trials(self):
+        """The first and all like it."""
+        return [self.trial, *self.also]
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a search found.
+
+    Attributes:
+        found: every Found, in order.
+        first: the Alignment of the two as they are.
+        last: that of a and b with all that was found applied.
+        runs, seconds: how often b was run, and how long it took.
+    """
+
+    found: list
+    first: Alignment
+    last: Alignment
+    runs: int = 0
+    seconds: float = 0.0
+
+    @property
+    def corrected(self):
+        """Whether the outputs are a's once all that was found is applied."""
+        return not self.last.different
+
+
+class Search:
+    """Looks for what differs.
+
+    Args:
+        a: a's Program, with all arrays.
+        run: edits -> b's Program, with all arrays.
+        near: as of Alignment.
+        runs, seconds: how often, and for how long, b is run at most.
+    """
+
+    def __init__(self, a, run, near, runs=RUNS, seconds=SECONDS):
+        self.a, self._run, self.near = a, run, near
+        self.most, self.until = runs, time.perf_counter() + seconds
+        self.one = Skeleton(a)
+        self.runs, self.edits, self.found = 0, {}, []
+
+    def find(self):
+        """The Outcome."""
+        began = time.perf_counter()
+        first = now = self.aligned({})
+        while now.different and (step := self.step(now)):
+            now = step
+        now = self.needed(now)
+        return Outcome(self.found, first, now, self.runs,
+                       time.perf_counter() - began)
+
+    def aligned(self, edits):
+        """How b is aligned with a under some edits."""
+        self.runs += 1
+        return Alignment(self.a, self._run(edits), self.near)
+
+    def step(self, now):
+        """Find one more difference; the Alignment with it, or None."""
+        two = Skeleton(now.b)
+        trials = Trials(now, self.one, two)
+        for trial in self.unlike(trials):
+            best = None
+            for edits in trial.ways:
+                if (self.runs >= self.most
+                        or time.perf_counter() > self.until):
+                    break
+                then = self.aligned(self.edits | edits)
+                if self.better(now, then, edits, two) and (
+                        best is None or size(then) < size(best[0])):
+                    best = then, edits
+                if best and not best[0].different:
+                    break
+            if best is None:
+                if self.runs >= self.most or time.perf_counter() > self.until:
+                    return None
+                continue
+            then, edits = best
+            trial = dataclasses.replace(trial, ways=[edits])
+            self.edits |= edits
+            self.put_down(trial, now, then)
+            if trial.kind == SCALAR and then.different:
+                then = self.everywhere(trial, now, then)
+            return then
+        return None
+
+    def unlike(self, trials):
+        """Yield Trials, those like what was found before first, each once."""
+        seen = set()
+        for trial in itertools.chain(self.again(trials), trials.every()):
+            trial.ways = [edits for edits in trial.ways
+                          if key(edits) not in seen]
+            seen |= {*map(key, trial.ways)}
+            if trial.ways:
+                yield trial
+
+    def again(self, trials):
+        """What was found before, at the next place of the same lines."""
+        for each in self.found:
+            trial = each.trial
+            if trial.b is None or trial.a is None:
+                continue
+            mine, theirs = (
+                [other for other in program.operations
+                 if other.place == of.place and other.native == of.native
+                 and other.name == of.name]
+                for program, of in ((trials.b, trial.b), (self.a, trial.a)))
+            at_b = _index(mine, trial.b)
+            at_a = _index(theirs, trial.a)
+            for other in mine[at_b + 1:]:
+                there = at_a + _index(mine, other) - at_b
+                if there >= len(theirs) or not any(
+                        result in trials.alignment.lost["b"]
+                        for result in other.results):
+                    continue
+                yield from self.likewise(trial, trials, other, theirs[there])
+
+    def likewise(self, trial, trials, b, a):
+        """A Trial at two operations as another is at its two."""
+        edits = {}
+        for edit, array in trial.ways[0].items():
+            if len(edit) < 3 or edit[1] != trial.b.number:
+                return
+            what, _, slot = edit
+            value = (b.operands if what == OPERAND else b.results)[slot]
+            source = self.source(trial, a)
+            if source is None:
+                return
+            if trial.kind == SCALAR:
+                edits[what, b.number, slot] = array
+                continue
+            for made in relaid(self.a.values[source].array,
+                               trials.b.values[value].array, 1):
+                edits[what, b.number, slot] = made
+        if edits:
+            yield dataclasses.replace(
+                trial, b=b, a=a, ways=[edits],
+                value_b=b.operands[trial.slot] if trial.slot is not None
+                else b.results[0], value_a=self.source(trial, a))
+
+    def source(self, trial, a):
+        """The value of a that a Trial takes, at another operation."""
+        for mine, there in ((trial.a.operands, a.operands),
+                            (trial.a.results, a.results)):
+            if trial.value_a in mine and mine.index(
+                    trial.value_a) < len(there):
+                return there[mine.index(trial.value_a)]
+        return None
+
+    def better(self, now, then, edits, two):
+        """Whether b with some edits is a, or nearer to it.
+
+        Nearer: a value that tells, that was lost, and that is computed of
+        what was edited, and not only taken from it, is a's now.
+        """
+        if not then.different:
+            return True
+        if len(then.b.operations) != len(now.b.operations):
+            return False
+        touched, given = [], set()
+        for what, number, *_ in edits:
+            if what == OPERAND:
+                touched.append(now.b.operations[number])
+                continue
+            given |= {value.number for value in now.b.values
+                      if value.name == number} if what == LEAF else {
+                *now.b.operations[number].results}
+        follows = two.after(given | {
+            result for operation in touched for result in operation.results})
+        computed = two.after({
+            result for operation in (*touched, *(
+                operation for number in follows
+                for operation in two.users.get(number, ())))
+            if not moves(operation) for result in operation.results})
+        return any(
+            number in now.lost["b"] and number in then.in_a
+            and then.b.values[number].signature.telling
+            for number in computed - given)
+
+    def everywhere(self, trial, now, then):
+        """The same constant at all places of its line, if that is better."""
+        operation, slot = trial.b, trial.slot
+        had, alike = now.b.values[trial.value_b].array, {}
+        asked = trial.ways[0][OPERAND, operation.number, slot]
+        for other in then.b.operations:
+            if other.number == operation.number or (
+                    other.place, other.native) != (
+                    operation.place, operation.native):
+                continue
+            if slot < len(other.operands) and np.array_equal(
+                    then.b.values[other.operands[slot]].array, had):
+                alike[OPERAND, other.number, slot] = asked
+        if not alike:
+            return then
+        more = self.aligned(self.edits | alike)
+        if more.different and len(more.lost["b"]) >= len(then.lost["b"]):
+            return then
+        self.edits |= alike
+        for (_, number, _) in alike:
+            self.found[-1].also.append(dataclasses.replace(
+                trial, b=then.b.operations[number],
+                ways=[{(OPERAND, number, slot): asked}]))
+        return more
+
+    def put_down(self, trial, now, then):
+        """Put a difference to those that were found, the same once."""
+        ends = not then.different
+        for each in self.found:
+            first = each.trial
+            if (first.kind, *_lines(first)) == (trial.kind, *_lines(trial)):
+                each.also.append(trial)
+                each.ends = ends
+                return
+        self.found.append(Found(trial, now, ends=ends))
+
+    def needed(self, now):
+        """Drop what the outputs agree without; the Alignment then."""
+        if now.different or len(self.found) < 2:
+            return now
+        for each in [*self.found]:
+            mine = {edit for trial in each.trials for edit in trial.ways[0]}
+            less = {edit: array for edit, array in self.edits.items()
+                    if edit not in mine}
+            if self.runs >= self.most or len(self.found) == 1:
+                break
+            then = self.aligned(less)
+            if not then.different:
+                self.edits, now = less, then
+                self.found.remove(each)
+        return now
+
+
+def _lines(trial):
+    """The lines of both programs that a Trial is of."""
+    return tuple(each and (each.place, each.native)
+                 for each in (trial.a, trial.b))
+
+
+def _index(operations, operation):
+    """The place of an operation among some, by its number."""
+    return next((i for i, each in enumerate(operations)
+                 if each.number == operation.number), -1)
+
+
+def key(edits):
+    """What edits share that do the same."""
+    return tuple(sorted((*map(str, edit), array.tobytes())
+                        for edit, array in edits.items()))
+
+
+def size(alignment):
+    """How much is lost, to choose the better of two."""
+    return bool(alignment.different), len(alignment.lost["b"])

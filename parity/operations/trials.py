@@ -1,0 +1,344 @@
+"""What may differ between two programs where b's first values are lost.
+
+A Trial is a guess with a reason in both programs: a constant of a's in an
+operation of b's that reads the same, an operation that only one of them does,
+another operand, another order of one. ``trials`` yields them, the likeliest
+first. Whether one is true is for ``parity.operations.search`` to see by
+running b with it.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from parity.operations.align import is_view
+from parity.operations.layouts import distance, relaid
+from parity.operations.program import (
+    LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
+from parity.operations.vocabulary import COMMUTATIVE
+
+#: What kinds of difference there are.
+SCALAR, ARRAY, ORDER, OTHER, MISSING, EXTRA, COMPUTED = (
+    "constant", "array", "order", "operand", "missing", "extra", "computed")
+
+#: Pairs of operations of which one undoes what the other does.
+OPPOSITES = {("multiply", "divide"): lambda c: 1 / c,
+             ("divide", "multiply"): lambda c: 1 / c,
+             ("add", "subtract"): lambda c: -c,
+             ("subtract", "add"): lambda c: -c}
+
+#: How many operations that only a does may stand between.
+BETWEEN = 4
+
+#: How many values of a are tried for one of b's, and orders of one of them.
+TRIED, ORDERS = 3, 6
+
+
+@dataclasses.dataclass
+class Trial:
+    """A guess of what differs, and the edits of b that would mend it.
+
+    Attributes:
+        kind: SCALAR: another number; ARRAY: another parameter, buffer or
+            table; ORDER: the same numbers in another order; OTHER: another
+            value is read; MISSING: a does more; EXTRA: b does more; COMPUTED:
+            it is computed otherwise.
+        b, a: the operations, or None where there is none.
+        value_b, value_a: numbers of the values that differ.
+        ways: edits as of ``Runner.run``: where it is not known how a's axes
+            lie in b, one for each way.
+        slot: of b's operand, or None.
+    """
+
+    kind: str
+    b: Operation | None
+    a: Operation | None
+    value_b: int
+    value_a: int
+    ways: list
+    slot: int | None = None
+
+
+class Trials:
+    """The guesses at one state of b.
+
+    Args:
+        alignment: an Alignment.
+        one, two: the Skeletons of a and b.
+    """
+
+    def __init__(self, alignment, one, two):
+        self.alignment, self.one, self.two = alignment, one, two
+        self.a, self.b = alignment.a, alignment.b
+        lost, depth = alignment.lost, alignment.depth
+        self.lost_a = sorted(
+            {one.root(number) for number in lost["a"]},
+            key=lambda number: (depth["a"].get(number, 0), number))
+        self.lost_b = sorted(
+            {two.root(number) for number in lost["b"]},
+            key=lambda number: (depth["b"].get(number, 0), number))
+        self.first = [number for number in self.lost_b
+                      if depth["b"].get(number, 0) == 0]
+        self.made_a = [self.a.maker(number) for number in self.lost_a
+                       if self.a.maker(number) is not None]
+
+    def every(self):
+        """Yield each Trial, the likeliest first."""
+        first = [self.b.maker(number) for number in self.first]
+        first = [each for each in first if each is not None]
+        for pass_ in (self.alike, self.leaf, self.swapped, self.missing,
+                      self.extra, self.other):
+            for operation in sorted(first, key=lambda each: each.number):
+                yield from pass_(operation)
+        for number in self.first:
+            if self.b.values[number].kind != MADE:
+                yield from self.leaf_alone(number)
+        yield from self.computed()
+
+    def matches(self, number, other):
+        """Whether a value of b has the numbers of one of a."""
+        return other in self.alignment.in_a.get(number, ())
+
+    def shared(self, b, a):
+        """[(slot in b, slot in a)]: operands that are the same numbers."""
+        left, pairs = self.one.arrays(a), []
+        for slot, value in self.two.arrays(b).items():
+            for other, number in left.items():
+                if self.matches(value, number):
+                    pairs.append((slot, other))
+                    del left[other]
+                    break
+        return pairs
+
+    def partners(self, operation):
+        """Operations of a, lost as this one is, that read some of the same:
+        (operation, pairs of operands), those of its name first."""
+        found = []
+        for other in self.made_a:
+            if is_view(other):
+                continue
+            pairs = self.shared(operation, other)
+            if pairs and (other.name == operation.name or (
+                    operation.name, other.name) in OPPOSITES):
+                found.append((other, pairs))
+        return sorted(found, key=lambda each: (
+            each[0].name != operation.name, -len(each[1]),
+            self.alignment.depth["a"].get(each[0].results[0], 0)))
+
+    def alike(self, operation):
+        """The same operation on the same values: a constant or an order."""
+        arrays = self.two.arrays(operation)
+        for other, pairs in self.partners(operation):
+            if len(pairs) < max(len(arrays), len(self.one.arrays(other))):
+                continue
+            yield from self.constant(operation, other)
+            if other.name == operation.name:
+                for slot, there in pairs:
+                    yield from self.order(operation, slot, other, there)
+
+    def constant(self, operation, other):
+        """A constant of a's in the place of b's."""
+        theirs = self.one.constants(other)
+        opposite = OPPOSITES.get((operation.name, other.name))
+        for slot, value in self.two.constants(operation).items():
+            for there, number in theirs.items():
+                if other.name == operation.name and slot != there and (
+                        operation.name not in COMMUTATIVE):
+                    continue
+                mine = number_of(self.b.values[value])
+                asked = number_of(self.a.values[number])
+                if mine is None or asked is None:
+                    continue
+                if opposite:
+                    asked = opposite(asked) if asked or (
+                        operation.name in ("add", "subtract")) else asked
+                if not math.isclose(mine, asked, rel_tol=1e-12):
+                    yield Trial(
+                        SCALAR, operation, other, value, number,
+                        [{(OPERAND, operation.number, slot): np.asarray(
+                            asked)}], slot)
+
+    def order(self, operation, slot, other, there):
+        """a's operand, in a's order, in the place of b's."""
+        mine = self.b.values[operation.operands[slot]]
+        theirs = self.a.values[other.operands[there]]
+        ways = [{(OPERAND, operation.number, slot): array}
+                for array in relaid(theirs.array, mine.array, ORDERS)
+                if distance(array, mine.array) > self.alignment.near]
+        if ways:
+            yield Trial(ORDER, operation, other, mine.number, theirs.number,
+                        ways, slot)
+
+    def swapped(self, operation):
+        """Another value of a's in the place of one that b reads."""
+        arrays = self.two.arrays(operation)
+        for other, pairs in self.partners(operation):
+            if other.name != operation.name or len(pairs) == len(arrays):
+                continue
+            used = {there for _, there in pairs}
+            for slot in arrays.keys() - {slot for slot, _ in pairs}:
+                for there in self.one.arrays(other).keys() - used:
+                    yield from self.instead(
+                        OTHER, operation, slot, other, other.operands[there])
+
+    def instead(self, kind, operation, slot, other, number):
+        """Trials with a value of a as what an operation of b reads."""
+        mine = self.b.values[operation.operands[slot]]
+        theirs = self.a.values[number]
+        ways = [self.readers(mine.number, array)
+                for array in relaid(theirs.array, mine.array)
+                if distance(array, mine.array) > self.alignment.near]
+        if any(ways):
+            yield Trial(kind, operation, other, mine.number, number,
+                        [*filter(None, ways)], slot)
+
+    def readers(self, number, array):
+        """Edits by which all that is lost and reads a value, or a view of
+        it, reads an array instead."""
+        root, edits = self.two.root(number), {}
+        for operation in self.two.readers.get(root, ()):
+            if not any(result in self.alignment.lost["b"]
+                       for result in operation.results):
+                continue
+            for slot, operand in enumerate(operation.operands):
+                if self.two.root(operand) == root:
+                    made = relaid(array, self.b.values[operand].array, 1)
+                    if made:
+                        edits[OPERAND, operation.number, slot] = made[0]
+        return edits
+
+    def leaf(self, operation):
+        """A parameter or table of a's in the place of b's."""
+        for slot, root in self.two.arrays(operation).items():
+            value = self.b.values[root]
+            if value.kind == MADE or not self.is_lost("b", root):
+                continue
+            for other, pairs in self.partners(operation):
+                used = {there for _, there in pairs}
+                for there in self.one.arrays(other).keys() - used:
+                    yield from self.table(
+                        value, operation, slot, other,
+                        self.a.values[other.operands[there]])
+
+    def leaf_alone(self, number):
+        """A lost leaf, and lost leaves of a of its size."""
+        value = self.b.values[number]
+        for other in self.lost_a:
+            theirs = self.a.values[other]
+            if theirs.kind != MADE and (
+                    theirs.signature.size == value.signature.size):
+                yield from self.table(value, None, None, None, theirs)
+
+    def table(self, value, operation, slot, other, theirs):
+        """Trials with an array of a's as a leaf of b."""
+        ways = [{(LEAF, value.name): array} if value.name and (
+                    value.kind == PARAMETER) else self.readers(
+                    value.number, array)
+                for array in relaid(theirs.array, value.array)
+                if distance(array, value.array) > self.alignment.near]
+        if any(ways):
+            yield Trial(ARRAY, operation, other, value.number, theirs.number,
+                        [*filter(None, ways)], slot)
+
+    def is_lost(self, side, number):
+        """Whether a value is lost."""
+        return number in self.alignment.lost[side]
+
+    def missing(self, operation):
+        """What a makes of a value before it does what b does with it."""
+        for slot, root in self.two.arrays(operation).items():
+            if self.is_lost("b", root) or not self.b.values[
+                    root].signature.telling:
+                continue
+            for number in self.made_of(self.alignment.in_a.get(root, ())):
+                if self.a.values[number].signature.size == self.b.values[
+                        root].signature.size and operation.name in {
+                        each.name for each in self.one.readers.get(number, ())}:
+                    yield from self.instead(
+                        MISSING, operation, slot, self.a.maker(number), number)
+
+    def made_of(self, numbers):
+        """Lost values of a that follow from some in a few operations."""
+        now, seen = {*map(self.one.root, numbers)}, []
+        for _ in range(BETWEEN):
+            now = {self.one.root(result) for root in now
+                   for operation in self.one.readers.get(root, ())
+                   for result in operation.results
+                   if self.is_lost("a", result)}
+            seen += sorted(now - {*seen})
+        return seen
+
+    def extra(self, operation):
+        """What b reads, in the place of what it makes of it."""
+        made = self.b.values[operation.results[0]]
+        for slot, root in self.two.arrays(operation).items():
+            mine = self.b.values[root]
+            if self.is_lost("b", root) or (
+                    mine.signature.size != made.signature.size):
+                continue
+            after = {each.name for each in self.two.readers.get(
+                self.two.root(made.number), ())}
+            if not any(each.name in after and any(
+                    result in self.alignment.lost["a"]
+                    for result in each.results)
+                    for number in self.alignment.in_a.get(root, ())
+                    for each in self.one.readers.get(
+                        self.one.root(number), ())):
+                continue
+            for array in relaid(mine.array, made.array, 1):
+                yield Trial(EXTRA, operation, None, made.number, root,
+                            [{(RESULT, operation.number, 0): array}], slot)
+
+    def other(self, operation):
+        """Another value of a's, where nothing that is read is shared."""
+        arrays = self.two.arrays(operation)
+        for there in self.made_a:
+            if there.name != operation.name or self.alignment.depth["a"].get(
+                    there.results[0], 0) > BETWEEN:
+                continue
+            theirs = self.one.arrays(there)
+            if len(theirs) != len(arrays):
+                continue
+            for slot, number in theirs.items():
+                if slot in arrays and self.a.values[number].signature.size == (
+                        self.b.values[arrays[slot]].signature.size):
+                    yield from self.instead(
+                        OTHER, operation, slot, there, there.operands[slot])
+
+    def computed(self):
+        """A lost value of a in the place of one of b."""
+        for number in self.lost_b:
+            mine, maker = self.b.values[number], self.b.maker(number)
+            if maker is None:
+                continue
+            place = maker.results.index(number)
+            for theirs in self.likely(mine, maker):
+                ways = [{(RESULT, maker.number, place): array} for array
+                        in relaid(self.a.values[theirs].array, mine.array, 4)]
+                if ways:
+                    yield Trial(COMPUTED, maker, self.a.maker(theirs),
+                                number, theirs, ways)
+
+    def likely(self, mine, maker):
+        """Lost values of a that may be one of b's."""
+        found = []
+        for number in self.lost_a:
+            theirs, other = self.a.values[number], self.a.maker(number)
+            if other is None or theirs.signature.kind != mine.signature.kind:
+                continue
+            if theirs.signature.size != mine.signature.size:
+                continue
+            moments = zip(theirs.signature.moments, mine.signature.moments)
+            found.append((
+                other.name != maker.name, not self.shared(maker, other),
+                sum(abs(one - two) for one, two in moments), number))
+        return [number for *_, number in sorted(found)[:TRIED]]
+
+
+def number_of(value):
+    """The number that a scalar Value is; None of one that is no number."""
+    array = np.asarray(value.array)
+    if array.dtype.kind not in "fiu" or array.size != 1:
+        return None
+    return float(array.reshape(-1)[0])
