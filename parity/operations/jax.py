@@ -4,8 +4,6 @@ A copy of the model is run, so that the caller's own is never touched; which
 module asked for an operation is seen from the Python stack.
 """
 
-import copy
-
 import jax
 import numpy as np
 from flax import nnx
@@ -39,15 +37,18 @@ def arrays_of(model):
     return found
 
 
+def same(left, right):
+    """Whether two arrays are equal to the bit."""
+    left, right = np.asarray(left), np.asarray(right)
+    return (left.shape, left.dtype, left.tobytes()) == (
+        right.shape, right.dtype, right.tobytes())
+
+
 def close(exact, plain):
     """Whether two arrays differ by no more than float32's rounding."""
     exact, plain = np.asarray(exact), np.asarray(plain)
-    if exact.shape != plain.shape:
-        return False
-    if exact.dtype.kind not in "fc":
-        return np.array_equal(exact, plain)
-    exact, plain = (each.astype(np.result_type(each, np.float64))
-                    for each in (exact, plain))
+    if exact.shape != plain.shape or exact.dtype.kind != "f":
+        return same(exact, plain)
     with np.errstate(invalid="ignore"):
         return bool(np.all((exact == plain) | (
             np.abs(exact - plain) <= 2 * FLOAT32 * np.abs(plain)) | (
@@ -72,69 +73,90 @@ class Runner:
                 "JAX; hand in the nnx.Module that it was made of.")
         self.model, self.inputs = model, tuple(inputs)
         self.keywords, self.make = dict(keywords), make
+        self.made = None
 
     def run(self, exact=False, edits=None, keep=True):
         """Run the model once; see parity.operations.program.Runner."""
-        notes = []
-        model = self.model
+        instead, notes = {}, []
         if exact and self.make is not None:
-            model = self.built(notes)
-        program = record(lambda recording: self.call(recording, model),
+            instead, notes = self.tables()
+        program = record(lambda recording: self.call(recording, instead),
                          exact, edits, keep)
         program.notes += notes
         return program
 
-    def built(self, notes):
-        """The model made anew in float64, with the trained weights."""
-        made = record(lambda _: self.make()[0], exact=True, silent=True)
-        if type(made) is not type(self.model):
-            notes.append("the model could not be made anew in float64.")
-            return self.model
-        return made
+    def tables(self):
+        """Arrays of the model made anew in float64, and notes.
 
-    def call(self, recording, model):
-        """Call a copy of the model, as ``record`` asks for."""
-        plain, memo = arrays_of(self.model), {}
-        for name, owner in arrays_of(model).items():
-            array = raw(owner)
-            if model is not self.model and name in plain and (
-                    isinstance(plain[name], nnx.Param)
-                    or not close(array, raw(plain[name]))):
-                kept = raw(plain[name])
+        A parameter stays as it was trained. Another array is the exact one
+        where the two agree but for rounding, or where making the model once
+        more gives the plain one again.
+
+        Returns:
+            {name: array}, and [a sentence of what could not be made].
+        """
+        if self.made is not None:
+            return self.made
+        plain = {name: owner for name, owner in arrays_of(self.model).items()
+                 if not isinstance(owner, nnx.Param)}
+        made, notes, again = {}, [], None
+        exact = record(self.again, exact=True, silent=True)
+        for name, owner in plain.items():
+            if name not in exact:
+                notes.append(f"{name!r} was not made anew in float64.")
+            elif close(exact[name], raw(owner)):
+                made[name] = exact[name]
             else:
-                kept = array
-            memo[id(array)] = recording.leaf(PARAMETER, name, kept)
-        for _, value in nnx.iter_graph(model):  # such as random states
-            array = raw(value)
-            if isinstance(array, jax.Array):
-                memo.setdefault(id(array), array)
+                if again is None:
+                    again = record(self.again, silent=True)
+                if name in again and same(again[name], raw(owner)):
+                    made[name] = exact[name]
+        self.made = made, notes
+        return self.made
+
+    def again(self, recording):
+        """{name: array} of the model made once more."""
+        return {name: raw(owner)
+                for name, owner in arrays_of(self.make()[0]).items()}
+
+    def call(self, recording, instead):
+        """Call a copy of the model, as ``record`` asks for.
+
+        Args:
+            instead: {name: array} for some of its own.
+        """
+        leaves = {}
+        for name, owner in arrays_of(self.model).items():
+            array = raw(owner)
+            leaves[id(array)] = recording.leaf(
+                PARAMETER, name, array, instead.get(name))
 
         def visit(name, leaf):
-            if is_array(leaf) and id(leaf) not in memo:
-                memo[id(leaf)] = recording.leaf(INPUT, name, leaf)
-            return leaf
+            if isinstance(leaf, nnx.Module):
+                return copied(leaf, leaves)
+            if not is_array(leaf):
+                return leaf
+            if id(leaf) not in leaves:
+                leaves[id(leaf)] = recording.leaf(INPUT, name, leaf)
+            return leaves[id(leaf)]
         names, by_keyword = argument_names(
             type(self.model).__call__.__get__(self.model),
             self.inputs, self.keywords)
-        for name, value in [*zip(names, self.inputs), *(
-                (name, self.keywords[name]) for name in by_keyword)]:
-            mapped(value, name, visit)
-        model, inputs, keywords = copied(
-            (model, self.inputs, self.keywords), memo)
+        inputs = [mapped(value, name, visit)
+                  for name, value in zip(names, self.inputs)]
+        keywords = {name: mapped(self.keywords[name], name, visit)
+                    for name in by_keyword}
+        model = copied(self.model, leaves)
         recording.paths = {id(each): path for path, each in modules(model)}
         return model(*inputs, **keywords)
 
 
-def copied(value, memo):
-    """A copy of a model and its inputs, with other arrays in their places.
+def copied(model, leaves):
+    """A copy of a module, with other arrays in the places of its own.
 
     Args:
-        memo: id(array) -> what stands in its place.
+        leaves: id(array) -> what stands in its place.
     """
-    try:
-        return copy.deepcopy(value, memo)
-    except TypeError as problem:
-        raise InputError(
-            f"the model holds what cannot be copied ({problem}), so that it "
-            "cannot be run without a change of it; hand in one without that."
-        ) from problem
+    graph, state = nnx.split(model)
+    return nnx.merge(graph, jax.tree.map(
+        lambda leaf: leaves.get(id(leaf), leaf), state), copy=True)

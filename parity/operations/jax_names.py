@@ -31,6 +31,10 @@ RANDOM = {"random_bits", "random_seed", "random_split", "random_fold_in",
           "random_wrap", "random_unwrap", "random_gamma", "random_clone",
           "threefry2x32", "rng_bit_generator", "rng_uniform"}
 
+#: Those of them that draw.
+DRAWN = {"random_bits", "random_gamma", "threefry2x32", "rng_bit_generator",
+         "rng_uniform"}
+
 #: Give back what they are given.
 IDENTITIES = {"copy", "copy_p", "optimization_barrier", "name", "pvary",
               "sharding_constraint", "device_put", "stage", "pcast",

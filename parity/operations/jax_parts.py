@@ -52,14 +52,28 @@ def cond(recording, args, params):
 
 
 def loop(recording, args, params):
-    """``while``, step by step."""
+    """``while``, step by step; of a batch, until all of it is done."""
     n, m = params["cond_nconsts"], params["body_nconsts"]
     asked, constants, values = args[:n], args[n:n + m], args[n + m:]
-    while bool(recording.inner(
-            *opened(params, "cond_jaxpr"), [*asked, *values])[0]):
-        values = recording.inner(
+    while True:
+        going, = recording.inner(
+            *opened(params, "cond_jaxpr"), [*asked, *values])
+        if not np.any(going):
+            return [*map(recording.staged, values)]
+        made = recording.inner(
             *opened(params, "body_jaxpr"), [*constants, *values])
-    return values
+        if going.ndim:
+            made = [recording.process(lax.select_n_p, [
+                spread(recording, going, np.shape(new)), old, new], {})[0]
+                for old, new in zip(values, made)]
+        values = made
+
+
+def spread(recording, array, shape):
+    """An array along the first axes of a shape."""
+    return recording.process(lax.broadcast_in_dim_p, [array], {
+        "shape": shape, "sharding": None,
+        "broadcast_dimensions": tuple(range(array.ndim))})[0]
 
 
 LOOPS = {"scan": scan, "cond": cond, "while": loop}

@@ -14,12 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from contract.errors import InputError
 from parity.operations.frames import Frames
 from parity.operations.jax_dispatch import (
     carried_out, file_of, handled_by, lines_of, literal, opened,
     sixty_four_bits, undisturbed)
 from parity.operations.jax_names import (
-    CALLS, IDENTITIES, MOVING, OPAQUE, RANDOM, named)
+    CALLS, DRAWN, IDENTITIES, MOVING, OPAQUE, RANDOM, named)
 from parity.operations.jax_parts import LOOPS, PARTS
 from parity.operations.jax_widening import (
     DTYPES, as_asked, is_key, is_short, longer, widened, widened_params)
@@ -82,6 +83,10 @@ def is_array(value):
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
 
 
+class Drawn(BaseException):
+    """An exact run is to draw random numbers: those of a plain one."""
+
+
 class Stack(Frames):
     """The Python stack below ``record``.
 
@@ -127,16 +132,19 @@ class Recording:
         exact, edits, keep: as of ``Runner.run``.
         packages: those of the framework, whose lines are told last.
         silent: whether to carry out alone, and record nothing.
+        draws: of an exact run, the results of each drawing of random numbers
+            in the plain one; of a plain one, where they are put.
 
     Set ``paths``, {id(module): path}, before the model is called.
     """
 
-    def __init__(self, exact, edits, keep, packages, silent=False):
+    def __init__(self, exact, edits, keep, packages, silent=False,
+                 draws=None):
         self.program = Program("jax", exact)
         self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
         self.silent, self.stack = silent, Stack({}, packages)
         self.known, self.longer, self.contents = {}, {}, {}
-        self.rounded, self.place = {}, None
+        self.rounded, self.place, self.draws = {}, None, draws
 
     @property
     def paths(self):
@@ -192,16 +200,18 @@ class Recording:
             self.know(array, number)
         return number
 
-    def leaf(self, kind, name, array):
+    def leaf(self, kind, name, array, instead=None):
         """What an input or a parameter is in this run.
 
         Args:
             kind: INPUT or PARAMETER.
             name: as of a Trace.
             array: JAX's or NumPy's; give the result to the model instead.
+            instead: another array to use, of the same shape, or None.
         """
         with undisturbed():
-            used = widened(array) if self.exact else array
+            used = array if instead is None else instead
+            used = widened(used) if self.exact else used
             if (LEAF, name) in self.edits:
                 used = put(self.edits[LEAF, name], used)
             if self.silent:
@@ -242,9 +252,12 @@ class Recording:
 
     def unseen(self, name):
         """Note what cannot be seen inside."""
-        note = f"nothing inside {name} can be seen."
-        if note not in self.program.notes:
-            self.program.notes.append(note)
+        self.note(f"nothing inside {name} can be seen.")
+
+    def note(self, sentence):
+        """Say something once."""
+        if sentence not in self.program.notes:
+            self.program.notes.append(sentence)
 
     def process(self, primitive, args, params, dtypes=None):
         """Carry out a primitive, or what it consists of, and record it.
@@ -351,11 +364,17 @@ class Recording:
 
     def carried(self, primitive, args, params, dtypes):
         """A primitive's results, in float64 where the run is exact."""
-        if primitive.name in OPAQUE:
-            self.unseen(primitive.name)
-        if not self.exact:
-            return carried_out(primitive, args, params)
         name = primitive.name
+        if name in OPAQUE:
+            self.unseen(name)
+        drawn = name in CALLS or name in DRAWN
+        if drawn and self.exact and not self.silent:
+            return self.drawn(params)
+        if not self.exact:
+            results = carried_out(primitive, args, params)
+            if drawn and self.draws is not None:
+                self.draws.append(results)
+            return results
         if name in CALLS or name in RANDOM or name in OPAQUE:
             return as_asked(primitive, args, params, dtypes)
         if name == "bitcast_convert_type":
@@ -365,10 +384,24 @@ class Recording:
             return carried_out(primitive, args, widened_params(params))
         except (TypeError, ValueError):
             results = as_asked(primitive, args, params, dtypes)
-            note = f"{name} could not be computed in float64."
-            if note not in self.program.notes:
-                self.program.notes.append(note)
+            self.note(f"{name} could not be computed in float64.")
             return results
+
+    def drawn(self, params):
+        """The numbers that the plain run drew here."""
+        if self.draws is None:
+            raise Drawn
+        if not self.draws:
+            raise InputError(
+                "the exact run draws more random numbers than the plain one; "
+                "hand in a model that draws none, such as one in evaluation.")
+        results = [widened(each) for each in self.draws.pop(0)]
+        if "jaxpr" in params:
+            results = [
+                each if is_key(each.dtype) or jnp.issubdtype(
+                    each.dtype, jnp.inexact) else each.astype(made.dtype)
+                for each, made in zip(results, params["jaxpr"].out_avals)]
+        return results
 
     def source(self, array, dtype, new):
         """The dtype of which a program takes the bits."""
@@ -439,7 +472,9 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
     Args:
         function: is called with the Recording, which it tells its leaves
             (``leaf``) and the paths of its modules (``paths``); what it
-            returns is the output, a nest of arrays.
+            returns is the output, a nest of arrays. If the run is exact and
+            draws random numbers, it is called three times, each time from the
+            same state: the numbers are those of a plain run.
         exact, edits, keep: as of ``Runner.run``.
         packages: whose lines are told only where no other file asked.
         silent: compute alone, and record nothing.
@@ -447,13 +482,19 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
     Returns:
         The Program; if silent, what the function returned.
     """
-    recording = Recording(exact, edits, keep, packages, silent)
+    def run(exact, silent, draws):
+        recording = Recording(exact, edits, keep, packages, silent, draws)
+        with sixty_four_bits() if exact else contextlib.nullcontext():
+            with handled_by(recording):
+                output = function(recording)
+            return output if silent else recording.finish(output)
     began = time.perf_counter()
-    with sixty_four_bits() if exact else contextlib.nullcontext():
-        with handled_by(recording):
-            output = function(recording)
-        if silent:
-            return output
-        program = recording.finish(output)
-    program.seconds = time.perf_counter() - began
-    return program
+    try:
+        result = run(exact, silent, None)
+    except Drawn:
+        draws = []
+        run(False, True, draws)
+        result = run(True, silent, draws)
+    if not silent:
+        result.seconds = time.perf_counter() - began
+    return result
