@@ -1,7 +1,5 @@
 """A comparison of two models for the eye, in a terminal."""
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from contract.errors import visible
@@ -32,29 +30,44 @@ def print_comparison(out, comparison, steps=False, everything=False):
         out.print(Text("    --steps  shows every pair", style="dim"))
 
 
+#: How an array that is no step's only output is called in the table.
+PREFIX = {PARAMETER: "param ", INPUT: "in ", OUTPUT: "", GRADIENT: "grad "}
+
+#: So many columns a path has, or the table leaves out a column, these first.
+PATH, LEFT_OUT = 22, ("worst at", "shape", "limit")
+
+
 def print_steps(out, comparison, everything=False):
     """Print one line a pair of arrays, and what has no partner."""
-    rows = [(row, cells_of(row)) for row in _shown(comparison, everything)]
-    same = all(cells[1] == "same" for _, cells in rows)
-    titles = [title for i, title in enumerate(COLUMNS) if not (same and i == 1)]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for title in titles:
-        table.add_column(title, no_wrap=True, justify=(
-            "right" if title in ("error", "local", "limit") else "left"))
-    shown = [[cell for i, cell in enumerate(cells[:-1])
-              if not (same and i == 1)] for _, cells in rows]
-    paths = len(titles) - 5
-    wide = [max([len(title), *(len(cells[i]) for cells in shown)])
-            for i, title in enumerate(titles)]
-    room = max(12, (out.width - 2 - sum(wide[paths:]) - 2 * len(titles))
-               // paths)
-    for (row, _), cells in zip(rows, shown):
-        cells = [_text(middle(visible(cell), room) if i < paths else cell)
-                 for i, cell in enumerate(cells)]
-        if row.diverges:
-            cells[-1].stylize("bold red")
-        table.add_row(*cells)
-    out.print(table)
+    rows = _shown(comparison, everything)
+    columns = _columns(rows)
+    limits = dict.fromkeys(columns["limit"])
+    if len(limits) == 1:
+        del columns["limit"]
+    paths = [name for name in columns if name.startswith("step")]
+
+    def room():
+        wide = sum(max(map(len, [name, *cells])) + 2
+                   for name, cells in columns.items() if name not in paths)
+        return max(12, (out.width - wide) // len(paths) - 2)
+    for name in LEFT_OUT:
+        if room() < min(PATH, max(map(len, columns[paths[0]]), default=0)):
+            columns.pop(name, None)
+    for path in paths:
+        columns[path] = [middle(cell, room()) for cell in columns[path]]
+    wide = {name: max(map(len, [name, *cells]))
+            for name, cells in columns.items()}
+    out.print(_line(list(columns), wide, "bold"))
+    for row, *cells in zip(rows, *columns.values()):
+        out.print(_line(cells, wide, "bold red" if row.diverges else ""))
+        *_, also = cells_of(row)
+        rest = "; ".join(words for words in also.split("; ")
+                         if words and not words.startswith(WORST))
+        if rest:
+            out.print(Text(f"  {visible(rest)}", style="dim"))
+    out.print()
+    if len(limits) == 1:
+        out.print(f"The limit is {next(iter(limits))}.")
     for part in (PARAMETER, INPUT, OUTPUT, GRADIENT):
         found = [row for row in comparison.rows if row.part == part]
         if found:
@@ -70,6 +83,47 @@ def print_steps(out, comparison, everything=False):
     for note in comparison.notes:
         out.print(_text(f"note: {note}"))
     out.print()
+
+
+def _columns(rows):
+    """{title: the cells of every row}; b's paths only where they differ."""
+    cells = [cells_of(row) for row in rows]
+    columns = {"step": [visible(_name(row, row.a, row.a_name))
+                        for row in rows]}
+    if any(row.a != row.b for row in rows):
+        columns = {"step of a": columns["step"], "step of b": [
+            "same" if row.b == row.a else visible(row.b) for row in rows]}
+    columns |= {COLUMNS[i]: [each[i] for each in cells] for i in range(2, 6)}
+    columns["verdict"] = [_mark(row) for row in rows]
+    columns["worst at"] = [
+        row.reason.partition("; ")[0].removeprefix("worst at row ")
+        if row.reason.startswith(WORST) else "" for row in rows]
+    return columns
+
+
+def _name(row, path, name):
+    """An array's name, with its own only where a step has several."""
+    end = "" if name in ("", "input", "output") else f" · {name}"
+    return f"{PREFIX[row.part]}{path}{end}"
+
+
+def _mark(row):
+    """A row's verdict in a word."""
+    if row.diverges:
+        return f"✗ {row.origin}".rstrip()
+    return "✓" if row.verdict == MATCH else _verdict(row)
+
+
+def _line(cells, wide, style):
+    """A line of the table; a style is the verdict's, or the whole heading's."""
+    made = Text()
+    for (title, room), cell in zip(wide.items(), cells):
+        right = title in ("error", "local", "limit")
+        text = cell.rjust(room) if right else cell.ljust(room)
+        heading = style == "bold" or title == "verdict"
+        made.append(text + "  ", style=style if heading else "")
+    made.rstrip()
+    return made
 
 
 def _text(words):

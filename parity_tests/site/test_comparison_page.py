@@ -5,7 +5,9 @@ import re
 import pytest
 
 from parity.comparison.compare import compare
-from parity.render.comparison_page import as_html
+from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
+from parity.render.comparison_page import ChartRow, as_html
+from parity.render.error_charts import ACCUMULATED, LOCAL, TOP, drawing
 from parity_tests.support.browser import Opened, chromium
 from parity_tests.support.layers import (
     nnx_layer, torch_layer, traced, weights_of)
@@ -25,6 +27,25 @@ def test_every_step_is_drawn_with_both_errors(text):
     legend, drawn = marks[:2], marks[-2:]
     assert legend == [1, 1] and min(drawn) > 3
     assert "accumulated: norm" in text, "the first step is named"
+
+
+def test_the_ring_stands_above_the_limit_that_decided():
+    """A step alone has a lower limit than the model, drawn in its colour."""
+    rows = [ChartRow(f"step {i}", 8e-6, {
+        ACCUMULATED: Difference(2e-6, 8e-6, MATCH),
+        LOCAL: Difference(error, 2e-6, DIVERGENCE if error > 2e-6 else MATCH)})
+        for i, error in enumerate((1e-6, 4e-6, 1e-6))]
+    svg = drawing(rows, "three steps")
+    ring, = re.findall(r'<circle class="wrong" cx="[\d.]+" cy="([\d.]+)"', svg)
+    limit, = re.findall(r'class="limit p1" d="M[\d.]+ ([\d.]+)', svg)
+    name, = re.findall(r'<text class="wrong" x="[\d.]+" y="([\d.]+)"', svg)
+    assert float(ring) < float(limit)
+    assert float(name) < TOP, "it covers no curve"
+
+
+def test_the_card_comes_first(text):
+    assert 0 < text.index('<div class="parity-card">') < text.index("<h2")
+    assert text.count('class="word bad">divergence') == 1
 
 
 def test_it_asks_for_nothing(text):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rich.console import Console
 
 import parity
 from parity.causes.explanation import UNIDENTIFIED, Explanation
@@ -12,6 +13,7 @@ from parity.comparison.result import FLOAT32, OUTPUT, Comparison, PairRow
 from parity.matching.pairs import NameMap
 from parity.matching.rearrangement import SAME
 from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.render.comparison import print_steps
 from parity.tracing.trace import WHOLE
 from parity_tests.support.engines import usable
 from parity_tests.support.layers import (
@@ -216,6 +218,23 @@ def test_of_two_models():
     path = next(line for line in lines if "norm1 ✗1" in line)
     assert "✓" in path.partition("norm1")[0]
     assert "✓" not in path.partition("norm1")[2]
+
+
+@pytest.mark.parametrize("renamed", ["", "encoder.layer_stack."])
+def test_the_table_has_a_line_a_step(renamed):
+    comparison = layers(12)
+    for row in comparison.rows:
+        row.reason = "worst at row [0]" if row.diverges else ""
+        row.b = f"{renamed}{row.b}"
+    out = Console(width=80, highlight=False)
+    with out.capture() as captured:
+        print_steps(out, comparison)
+    lines = captured.get().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[:2] == ["step", "of" if renamed else "shape"]
+    assert len(lines[1:lines.index("")]) == len(comparison.rows)
+    assert "The limit is 1.0e-12." in lines
+    assert not any("divergence" in line for line in lines)
 
 
 @pytest.mark.parametrize("name", ["trace", "compare", "explain", "nats",
