@@ -32,7 +32,7 @@ def arrays_of(model):
     found = dict(named_variables(model)[0])
     for path, module in modules(model):
         for name, value in held(module):
-            if is_array(value) and not isinstance(value, nnx.Variable):
+            if isinstance(value, (jax.Array, np.ndarray)):
                 found[name if path == WHOLE else f"{path}.{name}"] = value
     return found
 
@@ -132,7 +132,7 @@ class Runner:
                 PARAMETER, name, array, instead.get(name))
 
         def visit(name, leaf):
-            if isinstance(leaf, nnx.Module):
+            if isinstance(leaf, nnx.Pytree):
                 return copied(leaf, leaves)
             if not is_array(leaf):
                 return leaf

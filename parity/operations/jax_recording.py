@@ -6,58 +6,30 @@ class is patched, and Python's own control flow is kept.
 """
 
 import contextlib
-import sys
 import time
-import weakref
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from contract.errors import InputError
-from parity.operations.frames import Frames
 from parity.operations.jax_dispatch import (
     carried_out, file_of, handled_by, lines_of, literal, opened,
     sixty_four_bits, undisturbed)
 from parity.operations.jax_names import (
     CALLS, DRAWN, IDENTITIES, MOVING, OPAQUE, RANDOM, named)
 from parity.operations.jax_parts import LOOPS, PARTS
+from parity.operations.jax_stack import Stack
+from parity.operations.jax_values import (
+    Values, bits, dtype_of, is_array, precision, put)
 from parity.operations.jax_widening import (
     DTYPES, as_asked, is_key, is_short, longer, widened, widened_params)
 from parity.operations.program import (
-    CONSTANT, LEAF, MADE, OPERAND, RESULT, Operation, Place, Program,
-    Rounding, Value)
-from parity.operations.signature import signature
+    CONSTANT, MADE, OPERAND, RESULT, Operation, Place, Program, Rounding)
 from parity.tracing.recorder import mapped
 
-#: Whose lines ask for nothing, and where they draw random numbers.
-INSIDE, DRAWS = ("jax", "jaxlib", "numpy"), "/jax/_src/random/"
-
-
-def to_numpy(value):
-    """An array's numbers, as NumPy has them; a random key's are its words."""
-    if isinstance(value, jax.Array) and is_key(value.dtype):
-        value = jax.random.key_data(value)
-    return np.asarray(value)
-
-
-def dtype_of(value):
-    """The dtype that JAX has an array or a scalar in."""
-    dtype = getattr(value, "dtype", None)
-    return jax.typeof(value).dtype if dtype is None else dtype
-
-
-def content(array):
-    """What two equal arrays have in common."""
-    numbers = np.asarray(array)
-    return numbers.shape, numbers.dtype.str, signature(numbers).digest
-
-
-def put(edit, array):
-    """An edit as what it takes the place of."""
-    edit = np.broadcast_to(np.asarray(edit), np.shape(array)).astype(
-        dtype_of(array))
-    return jnp.asarray(edit) if isinstance(array, jax.Array) else edit
+#: Where JAX draws random numbers.
+DRAWS = "/jax/_src/random/"
 
 
 def is_draw(jaxpr):
@@ -65,67 +37,11 @@ def is_draw(jaxpr):
     return jaxpr is not None and DRAWS in file_of(jaxpr)
 
 
-def bits(dtype):
-    """How long a floating dtype is."""
-    return jnp.finfo(dtype).bits
-
-
-def precision(params):
-    """The dtype that ``reduce_precision`` rounds to."""
-    bits = params["exponent_bits"], params["mantissa_bits"]
-    return next((jnp.dtype(each) for each in (
-        jnp.bfloat16, jnp.float16, jnp.float32) if bits == (
-            jnp.finfo(each).nexp, jnp.finfo(each).nmant)), None)
-
-
-def is_array(value):
-    """Whether a value has a shape and numbers: random keys as well."""
-    return isinstance(value, (jax.Array, np.ndarray, np.generic))
-
-
 class Drawn(BaseException):
     """An exact run is to draw random numbers: those of a plain one."""
 
 
-class Stack(Frames):
-    """The Python stack below ``record``.
-
-    Args:
-        paths: id(module) -> path.
-        packages: of the framework, told where no other file asked.
-    """
-
-    def __init__(self, paths, packages):
-        super().__init__(paths, INSIDE + tuple(packages))
-        self.inside = tuple(f"{folder.rstrip('/')}/" for folder in Frames(
-            {}, INSIDE).own)
-
-    def kind(self, file):
-        """As of Frames; JAX and NumPy ask for nothing."""
-        kind = super().kind(file)
-        return 2 if kind == 1 and file.startswith(self.inside) else kind
-
-    def here(self):
-        """The Place, and the path of the innermost module or ""."""
-        frame, place, outer, module = sys._getframe(1), None, None, ""
-        while frame is not None and frame.f_code is not record.__code__ and (
-                place is None or not module):
-            code = frame.f_code
-            kind = self.kind(code.co_filename)
-            if kind == 0:
-                place = place or Place(
-                    code.co_filename, frame.f_lineno, code.co_name)
-            elif kind == 1:
-                outer = outer or Place(
-                    code.co_filename, frame.f_lineno, code.co_name)
-            if kind < 2 and not module and code.co_argcount:
-                module = self.paths.get(id(frame.f_locals.get(
-                    code.co_varnames[0])), "")
-            frame = frame.f_back
-        return place or outer or Place(), module
-
-
-class Recording:
+class Recording(Values):
     """Is given each primitive of a run, carries it out and records it.
 
     Args:
@@ -140,10 +56,8 @@ class Recording:
 
     def __init__(self, exact, edits, keep, packages, silent=False,
                  draws=None):
-        self.program = Program("jax", exact)
-        self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
-        self.silent, self.stack = silent, Stack({}, packages)
-        self.known, self.longer, self.contents = {}, {}, {}
+        super().__init__(Program("jax", exact), edits, keep, silent)
+        self.stack = Stack({}, packages, record.__code__)
         self.rounded, self.place, self.draws = {}, None, draws
 
     @property
@@ -154,101 +68,6 @@ class Recording:
     @paths.setter
     def paths(self, paths):
         self.stack.paths = paths
-
-    # Values
-
-    def value(self, kind, name, array, dtype, made_by=None):
-        """A new Value's number."""
-        number = len(self.program.values)
-        numbers = to_numpy(array)
-        value = Value(number, kind, name, numbers.shape, str(dtype), None,
-                      signature(numbers), made_by)
-        if self.keep is True or (self.keep and self.keep(value)):
-            value.array = numbers
-        self.program.values.append(value)
-        return number
-
-    def know(self, array, number, dtype=None):
-        """That an array is a Value, which the program has in a dtype."""
-        if isinstance(array, (jax.Array, np.ndarray)):
-            dtype = jnp.dtype(dtype or self.program.values[number].dtype) if (
-                not is_key(array.dtype)) else array.dtype
-            self.known[id(array)] = weakref.ref(array), number, dtype
-
-    def found(self, array):
-        """The number of the Value that an array is, or None."""
-        known = self.known.get(id(array))
-        if known is not None and known[0]() is array:
-            return known[1]
-        if np.ndim(array) and self.contents and not (
-                isinstance(array, jax.Array) and is_key(array.dtype)):
-            return self.contents.get(content(array))
-        return None
-
-    def dtype(self, array):
-        """The dtype that the program has an array in."""
-        known = self.known.get(id(array))
-        if known is not None and known[0]() is array:
-            return known[2]
-        return dtype_of(array)
-
-    def number(self, array):
-        """The number of the Value that an array or a scalar is."""
-        number = self.found(array)
-        if number is None:
-            number = self.value(CONSTANT, "", array, dtype_of(array))
-            self.know(array, number)
-        return number
-
-    def leaf(self, kind, name, array, instead=None):
-        """What an input or a parameter is in this run.
-
-        Args:
-            kind: INPUT or PARAMETER.
-            name: as of a Trace.
-            array: JAX's or NumPy's; give the result to the model instead.
-            instead: another array to use, of the same shape, or None.
-        """
-        with undisturbed():
-            used = array if instead is None else instead
-            used = widened(used) if self.exact else used
-            if (LEAF, name) in self.edits:
-                used = put(self.edits[LEAF, name], used)
-            if self.silent:
-                return used
-            number = self.value(kind, name, used, dtype_of(array))
-            for each in (array, used):
-                self.know(each, number)
-            self.longer[id(array)] = array, used
-            if np.ndim(used) and not is_key(used.dtype):
-                self.contents.setdefault(content(used), number)
-        return used
-
-    def taken(self, array):
-        """An operand as it is computed with."""
-        if id(array) in self.longer and self.longer[id(array)][0] is array:
-            return self.longer[id(array)][1]
-        if not self.exact or not is_short(dtype_of(array)):
-            return array
-        used = widened(array)
-        if isinstance(array, (jax.Array, np.ndarray)) and not self.silent:
-            number = self.number(array)
-            self.program.values[number].dtype = str(array.dtype)
-            self.know(used, number)
-            self.longer[id(array)] = array, used
-        return used
-
-    # What JAX asks for
-
-    def staged(self, value):
-        """JAX's array of NumPy's or of a scalar."""
-        used = self.taken(value)
-        if isinstance(used, jax.Array):
-            return used
-        array = jnp.asarray(used)
-        if not self.silent:
-            self.know(array, self.number(used))
-        return array
 
     def unseen(self, name):
         """Note what cannot be seen inside."""
@@ -460,6 +279,12 @@ class Recording:
             return leaf
         with undisturbed():
             mapped(output, "output", visit)
+        if all(self.program.values[number].kind == CONSTANT
+               for number in self.program.outputs.values()):
+            raise InputError(
+                "none of the operations that make the model's output is seen; "
+                "hand in the model before it is compiled, and let it return "
+                "arrays of JAX.")
         self.program.roundings = [Rounding(*key, count) for key, count
                                   in self.rounded.items()]
         return self.program
