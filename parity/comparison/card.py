@@ -6,9 +6,11 @@ HTML.
 
 import dataclasses
 import math
+import re
 
 from contract.errors import amount, visible
-from parity.comparison.card_path import agreeing, groups_of
+from parity.comparison.card_path import (
+    DIFFERS, NEAR, agreeing, groups_of)
 from parity.comparison.verdicts import (
     FLOAT32, GRADIENT, INPUT, OUTPUT, PARAMETER, PRECISION)
 from parity.numerics.comparator import DIVERGENCE, MATCH
@@ -120,7 +122,8 @@ def card_of(comparison):
         tuple(side.get("framework", "") for side in (
             comparison.a, comparison.b)),
         (*causes, *lost, *narrow),
-        tuple(groups_of(comparison.rows, numbers))
+        tuple(groups_of(comparison.rows, numbers, NEAR if rounded
+                        else DIFFERS))
         if comparison.verdict != MATCH else (),
         "" if answered else visible(comparison.sentence()),
         _first(comparison) if answered and not rounded else "",
@@ -142,7 +145,8 @@ def _cause(count, each):
 def _where(places, part=""):
     """Modules by b's paths, a's where it is another: two, or one and more."""
     a, b = places[0]
-    first = b if a == b else f"{b} ({a} in A)"
+    name = b if re.search("[A-Za-z]", b) else f"module {b}"  # of a Sequential
+    first = name if a == b else f"{name} ({a} in A)"
     first = f"before {first}" if part == INPUT else first
     if len(places) == 1:
         return first

@@ -14,7 +14,7 @@ from parity.comparison.verdicts import OUTPUT
 from parity.numerics.comparator import ZERO
 from parity.tracing.trace import WHOLE
 
-AGREES, DIFFERS = "✓", "✗"
+AGREES, DIFFERS, NEAR = "✓", "✗", "≈"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,7 @@ class StepGroup:
 
     Attributes:
         label: "blocks.0" or "blocks.0 … blocks.11"; "" outside of layers.
-        steps: (name, mark) of each: the mark is "✓", "✗1", "✗?" or "".
+        steps: (name, mark) of each: "✓", "✗1", "✗?", "≈" or "".
     """
 
     label: str
@@ -32,13 +32,18 @@ class StepGroup:
     @property
     def wrong(self):
         """Whether a cause sits here."""
-        return any(mark.startswith(DIFFERS) for _, mark in self.steps)
+        return any(_is_wrong(mark) for _, mark in self.steps)
 
     @property
     def mark(self):
         """The mark that all its steps have, or None."""
         marks = {mark for _, mark in self.steps}
         return marks.pop() if len(marks) == 1 else None
+
+
+def _is_wrong(mark):
+    """Whether a mark says that something is told of its step."""
+    return mark.startswith((DIFFERS, NEAR))
 
 
 def agreeing(rows):
@@ -50,12 +55,13 @@ def agreeing(rows):
     return verdicts
 
 
-def groups_of(rows, numbers):
+def groups_of(rows, numbers, differs=DIFFERS):
     """The StepGroups of a comparison's rows.
 
     Args:
         rows: its PairRows.
         numbers: path of a step in a -> number of its cause, or "?".
+        differs: how the first is marked that no cause is told of.
     """
     verdicts = agreeing(rows)
     outer = {path[:place.start()] for path in verdicts
@@ -65,12 +71,12 @@ def groups_of(rows, numbers):
         if path in numbers:
             marks[path] = f"{DIFFERS}{numbers[path]}"
         elif path not in outer and path != WHOLE:
-            marks[path] = AGREES if agrees else DIFFERS * (
+            marks[path] = AGREES if agrees else differs * (
                 first and not numbers)
-        first = first and not marks.get(path, AGREES).startswith(DIFFERS)
-    if not any(mark.startswith(DIFFERS) for mark in marks.values()) and (
+        first = first and not _is_wrong(marks.get(path, AGREES))
+    if not any(map(_is_wrong, marks.values())) and (
             not verdicts.get(WHOLE, True)):
-        marks[WHOLE] = DIFFERS
+        marks[WHOLE] = differs
     layers = itertools.groupby(marks, key=_layer)
     return _joined([_group(label, [(path, marks[path]) for path in paths])
                     for label, paths in layers])
@@ -149,7 +155,7 @@ def _of_group(group, level):
     for mark, steps in itertools.groupby(
             group.steps, key=lambda step: step[1]):
         shown = names = [name for name, _ in steps]
-        if mark.startswith(DIFFERS):
+        if _is_wrong(mark):
             shown = names[:1] if level > 2 else names
         elif not mark and level > 1 and group.wrong:
             shown = ["…"]
@@ -165,7 +171,7 @@ def _of_group(group, level):
 
 def _marked(space, mark):
     """A mark in its colour."""
-    style = "good" if mark == AGREES else "bad"
+    style = {AGREES: "good", NEAR: "warn"}.get(mark, "bad")
     return [(f"{space or ' '}{mark}", style)] if mark else []
 
 

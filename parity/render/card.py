@@ -5,8 +5,8 @@ from rich.text import Text
 from parity.comparison.card_text import WIDTH, lines
 
 #: The styles of a card's words, as rich has them.
-STYLES = {"strong": "bold", "dim": "dim", "good": "green", "bad": "bold red",
-          "warn": "yellow", "mark": "bold red", "": ""}
+STYLES = {"strong": "bold", "dim": "dim", "good": "bold green",
+          "bad": "bold red", "warn": "bold yellow", "mark": "bold red", "": ""}
 
 
 def print_card(out, card):

@@ -62,7 +62,9 @@ def test_the_fields_are_there(folder):
     table = PAGE.read_text("utf-8").partition("| field |")[2].partition(
         "\n\n")[0]
     named = re.findall("`([a-z_]+)`", table)
-    rows = {**data, **data["first"], **data["explanations"][0]}
+    card = data["card"]
+    rows = {**data, **data["first"], **data["explanations"][0], **card,
+            **card["causes"][0]}
     assert len(named) > 15 and set(named) <= rows.keys()
     page = (folder / "e" / "evidence.md").read_text()
     assert page.startswith("# Parity: divergence\n") and "epsilon" in page
@@ -77,7 +79,9 @@ def test_the_recipe_for_pytest_fails_with_the_cause(folder, monkeypatch):
     monkeypatch.syspath_prepend(folder)
     recipe = runpy.run_path(str(folder / "test_port.py"))
     monkeypatch.delitem(sys.modules, "port")
-    with pytest.raises(AssertionError, match="epsilon: 0.001 in b"):
+    with pytest.raises(
+            AssertionError,
+            match=r"epsilon  module 1\n +A +1e-05\n +B +0.001"):
         recipe["test_port"]()
 
 

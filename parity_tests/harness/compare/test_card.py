@@ -140,6 +140,8 @@ def test_where_float32_is_inside():
         "    A rounds at  model.py:62   float32   2.0e-08 off by it",
         "                 a.py:1        float32",
         "    B rounds at  port.py:4     float32   3.0e-08 off by it"]
+    assert "    tok ✓ │ blocks.0  ln1 ≈ q fc1 fc2 │ blocks.1 │ head" in (
+        shown(comparison))
 
 
 def test_a_narrow_screen_breaks_no_name():
