@@ -88,6 +88,11 @@ def plain(value):
     return str(value)
 
 
+def is_boolean(value):
+    """Whether an array or a scalar is of booleans."""
+    return jax.typeof(value).dtype.kind == "b"
+
+
 def power(primitive, args, params):
     """``square`` and ``integer_pow``: a power, its exponent an operand."""
     exponent = params.get("y", 2)
@@ -102,7 +107,7 @@ def power(primitive, args, params):
 
 def select(primitive, args, params):
     """``select_n``: ``where``, if it is of two."""
-    if len(args) != 3 or np.result_type(args[0]).kind != "b":
+    if len(args) != 3 or not is_boolean(args[0]):
         return Named("select_n", args, {})
     return Named("where", [args[0], args[2], args[1]], {}, lambda operands: (
         primitive, [operands[0], operands[2], operands[1]], params))
@@ -200,7 +205,7 @@ def product(primitive, args, params):
 
 def logical(primitive, args, params):
     """``and``, ``or``, ``xor`` and ``not``: of booleans, or of bits."""
-    kind = "logical" if np.result_type(args[0]).kind == "b" else "bitwise"
+    kind = "logical" if is_boolean(args[0]) else "bitwise"
     return Named(f"{kind}_{primitive.name}", args, {})
 
 
