@@ -352,14 +352,9 @@ class Recording:
     @contextlib.contextmanager
     def recording(self):
         """Record what this thread does."""
-        before = sys.getprofile()
-        with calling(self):
-            if self.exact:
-                sys.setprofile(self.profile)
-            try:
-                yield self
-            finally:
-                sys.setprofile(before)
+        with calling(self), profiled_by(
+                self.profile) if self.exact else contextlib.nullcontext():
+            yield self
 
     def finished(self, outputs, seconds):
         """The Program, with the outputs by name."""
@@ -370,6 +365,21 @@ class Recording:
             place, dtype), count in self.roundings.items()]
         program.notes, program.seconds = list(self.notes), seconds
         return program
+
+
+@contextlib.contextmanager
+def profiled_by(function):
+    """Tell a function of this thread's calls; then the one of before."""
+    before = sys.getprofile()
+    sys.setprofile(function)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        if hasattr(before, "enable"):  # a profiler written in C
+            before.enable()
+        else:
+            sys.setprofile(before)
 
 
 def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
