@@ -1,8 +1,10 @@
 """The commands ``parity dump`` and ``parity compare``."""
 
+import functools
 import importlib.util
 import pathlib
 import shlex
+import time
 from typing import Annotated, Optional
 
 import typer
@@ -64,14 +66,18 @@ def is_script(path):
 
 
 def traced(path):
-    """The Trace in a dump, or of what a script's function returns."""
+    """The Trace in a dump, or of what a script's function returns; and the
+    Side that can be run again, None of a dump."""
     if not is_script(path):
         from parity.tracing import folder
-        return folder.load(path)
+        return folder.load(path), None
+    from parity.causes.deciding import Side
     from parity.tracing.trace import trace_alone
-    model, inputs, keywords = call_script(path)
+    made = call_script(path)
     with running(str(path)):
-        return trace_alone(model, *inputs, **keywords)
+        model, inputs, keywords = made
+        return trace_alone(model, *inputs, **keywords), Side(
+            *made, functools.partial(call_script, path))
 
 
 def compare(
@@ -96,6 +102,9 @@ def compare(
     everything: Annotated[bool, typer.Option(
         "--all", help="The same, with matching inputs, parameters and "
         "gradients.")] = False,
+    exact: Annotated[bool, typer.Option(
+        "--exact", help="Compare with nothing shorter than float64 inside, "
+        "also where the outputs agree as they are: both are scripts.")] = False,
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
@@ -108,10 +117,11 @@ def compare(
 ):
     """Compare two models: name the first step at which they part, and why.
 
-    Exit status: 0 match, 1 divergence, 2 usage or unreadable input, 4 nothing,
+    Exit status: 0 match, also but for float32 inside, 1 divergence, 2 usage or unreadable input, 4 nothing,
     or not the models' outputs, was compared.
     """
-    from parity.causes import explain, replacing
+    from parity.causes import replacing
+    from parity.causes.deciding import decide
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
     from parity.comparison.evidence import evidence as facts
@@ -138,15 +148,24 @@ def compare(
             raise InputError(
                 "--replace runs whole models on, and --layers leaves out some "
                 "of them; give one of the two.")
-        first, second = traced(a), traced(b)
+        began = time.perf_counter()
+        (first, one), (second, two) = traced(a), traced(b)
+        if exact and None in (one, two):
+            raise InputError(
+                "--exact runs the models, and a dump is none; give both as "
+                "SCRIPT.py:FUNCTION.")
         check_comparable(first, second, dtype)
         names = (mapping_file.read(map_file, first, second) if map_file
                  else suggest(first, second))
         if write_map:
             mapping_file.write(names, write_map)
         comparison = compared(first, second, names, dtype=dtype, layers=layers)
-        (replacing.replace if replace else explain.explain)(
-            comparison, first, second)
+        if replace:
+            replacing.replace(comparison, first, second)
+        else:
+            with running(str(b)):
+                decide(comparison, first, second, one, two, exact)
+        comparison.seconds = time.perf_counter() - began
         screens.print_comparison(terminal.console(), comparison,
                                  steps or everything, everything)
         if folder:

@@ -110,6 +110,12 @@ class Comparison:
             place a's was put, by causes.replacing.replace.
         layers: the comparison.layers.Layers that were compared, or None for
             the whole models.
+        decided: the verdict that the models' operations gave, or "".
+        roundings: "a" and "b" -> (place, dtype, what it costs or None) of each
+            line at which a model rounds to something shorter than float64.
+        corrected: what the outputs are once every cause is corrected in b, a
+            sentence, or "".
+        seconds: how long the comparison took, or None.
     """
 
     rows: list
@@ -123,6 +129,10 @@ class Comparison:
     explanations: list = dataclasses.field(default_factory=list)
     replaced: list = dataclasses.field(default_factory=list)
     layers: Layers | None = None
+    decided: str = ""
+    roundings: dict = dataclasses.field(default_factory=dict)
+    corrected: str = ""
+    seconds: float | None = None
 
     @property
     def compared(self):
@@ -132,8 +142,13 @@ class Comparison:
     @property
     def divergences(self):
         """The rows that diverge: steps in order of computation, then the rest.
+
+        Where every output agrees these are gradients alone: inner steps that
+        differ all the same are no counterparts.
         """
         diverging = [row for row in self.rows if row.diverges]
+        if self.outputs_agree:
+            diverging = [row for row in diverging if row.part == GRADIENT]
         first = {OUTPUT: 0, INPUT: 0, GRADIENT: 2, PARAMETER: 1}
         return sorted(diverging, key=lambda row: (first[row.part], row.order))
 
@@ -153,7 +168,9 @@ class Comparison:
         were. Or all but gradients is float32's rounding, and they are so near
         that they may be: of them nothing is shown to the bit.
         """
-        diverging = [row for row in self.rows if row.diverges]
+        if self.decided and not self._gradients_differ:
+            return self.decided
+        diverging = self.divergences
         if not all(row.rounding for row in diverging):
             return DIVERGENCE
         if diverging:
@@ -168,6 +185,20 @@ class Comparison:
                 else INCOMPLETE)
 
     @property
+    def outputs_agree(self):
+        """Whether all of the models' outputs were compared and match."""
+        ends = [row for row in self.rows if row.part == OUTPUT
+                and row.a == WHOLE and row.b == WHOLE]
+        return (any(row.verdict == MATCH for row in ends)
+                and not any(row.diverges for row in ends)
+                and not self.left_out and not self._partial)
+
+    @property
+    def _gradients_differ(self):
+        """Whether a gradient differs, which operations do not tell of."""
+        return any(row.part == GRADIENT and row.diverges for row in self.rows)
+
+    @property
     def _partial(self):
         """Whether layers were left out."""
         return self.layers is not None and not self.layers.whole
@@ -180,9 +211,9 @@ class Comparison:
 
     @property
     def status(self):
-        """The exit status: 0 match, 1 divergence, be it float32's rounding, 4
-        nothing compared."""
-        return {MATCH: 0, DIVERGENCE: 1, FLOAT32: 1}.get(self.verdict, 4)
+        """The exit status: 0 match, also but for float32 inside, 1 divergence,
+        4 nothing, or not all, compared."""
+        return {MATCH: 0, FLOAT32: 0, DIVERGENCE: 1}.get(self.verdict, 4)
 
     def as_json(self):
         """Everything as plain data; an error that is no number is null."""
@@ -267,6 +298,12 @@ class Comparison:
 
     def _in_float32(self):
         """Where float32 is inside, and how far the outputs are apart."""
+        if self.decided:
+            largest = max((row.error for row in self.rows
+                           if row.part == OUTPUT and row.a == WHOLE
+                           and row.error is not None), default=0.0)
+            return ("The models are equal but for float32 inside: as they are"
+                    f" their outputs differ by {number(largest)}.")
         places = dict.fromkeys(
             path for each in self.explanations
             for path in (each.a, *(one for one, _ in each.also)))

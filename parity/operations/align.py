@@ -10,6 +10,7 @@ import functools
 
 import numpy as np
 
+from parity.operations.layouts import distance, relaid
 from parity.operations.program import CONSTANT, MADE
 
 #: How far two signatures of the same numbers are apart at most: exact runs of
@@ -33,14 +34,33 @@ class Alignment:
     def __init__(self, a, b, near=NEAR):
         self.a, self.b, self.near = a, b, near
         self.in_a, self.in_b = {}, {}
-        tables = _tables(a)
+        tables, self._ordered = _tables(a), {}
         for value in b.values:
-            numbers = [*_found(value.signature, *tables[value.signature.kind],
-                               near)] if value.signature.kind in tables else []
+            kind = value.signature.kind
+            numbers = [*_found(value.signature, *tables[kind], near)] if (
+                kind in tables) else []
+            if not value.signature.telling:
+                numbers = [number for number in numbers
+                           if self.ordered(a.values[number], value)]
             if numbers:
                 self.in_a[value.number] = numbers
                 for number in numbers:
                     self.in_b.setdefault(number, []).append(value.number)
+
+    def ordered(self, one, two):
+        """Whether two arrays of few different numbers have them at the same
+        places, which their signatures do not tell."""
+        if one.array is None or two.array is None or two.signature.size == 1:
+            return True
+        key = (one.signature.digest, one.shape), (
+            two.signature.digest, two.shape)
+        if key not in self._ordered:
+            self._ordered[key] = key[0] == key[1] or any(
+                distance(made, two.array) <= self.near
+                for made in relaid(one.array, two.array, 1)) or any(
+                distance(made, one.array) <= self.near
+                for made in relaid(two.array, one.array, 1))
+        return self._ordered[key]
 
     def has(self, side, number):
         """Whether the other program has a value of this one.

@@ -146,6 +146,12 @@ class Recording(TorchDispatchMode):
         operation.results = tuple(
             self.add(MADE, "", each, declared, number)
             for each in results.values())
+        for each in () if written else tensors_of(made):
+            for base in tensors_of((args, kwargs)):
+                if each.untyped_storage().data_ptr() == (
+                        base.untyped_storage().data_ptr()):
+                    # A view has its base's version, but not yet.
+                    self.know(each, self.numbers[each][0], base._version)
         for each in written:  # torch counts the version up afterwards
             self.know(each, self.numbers[each][0], each._version + 1)
             self.writers[each.untyped_storage().data_ptr()] = self.numbers[

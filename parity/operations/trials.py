@@ -133,6 +133,7 @@ class Trials:
             if len(pairs) < max(len(arrays), len(self.one.arrays(other))):
                 continue
             yield from self.constant(operation, other)
+            yield from self.parts(operation, other)
             if other.name == operation.name:
                 for slot, there in pairs:
                     yield from self.order(operation, slot, other, there)
@@ -158,6 +159,22 @@ class Trials:
                         SCALAR, operation, other, value, number,
                         [{(OPERAND, operation.number, slot): np.asarray(
                             asked)}], slot)
+
+    def parts(self, operation, other):
+        """All that an operation gives, such as the parts of a split."""
+        mine = [self.b.values[each] for each in operation.results]
+        theirs = [self.a.values[each] for each in other.results]
+        if len(mine) < 2 or [each.signature.size for each in mine] != [
+                each.signature.size for each in theirs]:
+            return
+        laid = [relaid(one.array, two.array, ORDERS)
+                for one, two in zip(theirs, mine)]
+        ways = [{(RESULT, operation.number, slot): array
+                 for slot, array in enumerate(arrays)}
+                for arrays in zip(*laid)]
+        if ways:
+            yield Trial(COMPUTED, operation, other, operation.results[0],
+                        other.results[0], ways)
 
     def order(self, operation, slot, other, there):
         """a's operand, in a's order, in the place of b's."""

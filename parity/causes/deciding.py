@@ -1,0 +1,178 @@
+"""The verdict on two models by their operations, and what differs.
+
+What the user compares are the models' outputs. Where they differ as the models
+are, both are run with nothing shorter than float64 inside: if they then agree,
+the models are *equal but for float32 inside*. If not, b is run with one thing
+of a's after another until its outputs are a's, and that is the cause.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from contract.errors import InputError
+from parity.causes.explain import explain
+from parity.causes.proved import errors, explanations
+from parity.causes.write import write_of
+from parity.comparison.result import FLOAT32
+from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.numerics.words import listed, number
+from parity.operations.align import NEAR, Alignment
+from parity.operations.search import Search
+from parity.tracing.trace import framework_of
+
+#: Where a model cannot be widened everywhere, numbers are the same up to this.
+ROUGH = 1e-7
+
+#: Models of so many numbers at most are run with every value kept at once.
+SMALL = 20_000_000
+
+#: Frameworks whose models are seen as operations.
+SEEN = ("torch", "jax", "keras", "numpy")
+
+
+@dataclasses.dataclass
+class Side:
+    """A model, its inputs, and what makes both anew if that is known.
+
+    Attributes:
+        model, inputs, keywords: as for parity.tracing.trace.trace.
+        make: () -> (model, inputs, keywords), or None.
+    """
+
+    model: object
+    inputs: tuple
+    keywords: dict
+    make: Callable | None = None
+
+    def runner(self):
+        """The Runner of its framework.
+
+        Raises:
+            InputError: it cannot be seen as operations.
+        """
+        name = framework_of(self.model)
+        if name not in SEEN:
+            raise InputError(
+                f"of {name} modules alone are seen, not operations.")
+        return importlib.import_module(f"parity.operations.{name}").Runner(
+            self.model, self.inputs, self.keywords, self.make)
+
+
+def decide(comparison, a, b, one, two, exact=False):
+    """Set a comparison's verdict and explanations by operations.
+
+    Args:
+        comparison: what ``compare`` returned of the two traces.
+        a, b: the Traces.
+        one, two: the Side of each, or None where there is a trace alone.
+        exact: ask for an exact comparison also where all outputs agree.
+
+    Returns:
+        The comparison.
+    """
+    began = time.perf_counter()
+    if comparison.outputs_agree and not exact:
+        if comparison.verdict == DIVERGENCE:  # of a gradient
+            explain(comparison, a, b)
+        _count_unlike(comparison)
+    elif comparison.layers is not None or None in (one, two):
+        explain(comparison, a, b)
+    else:
+        try:
+            _by_operations(comparison, a, b, one.runner(), two.runner())
+        except InputError as error:
+            comparison.notes.append(
+                f"the models were compared module by module: {error}")
+            explain(comparison, a, b)
+    for each in comparison.explanations:
+        if not each.write:
+            each.write = write_of(b.framework, each.cause, each.in_a)
+    comparison.seconds = (comparison.seconds or 0.0) + (
+        time.perf_counter() - began)
+    return comparison
+
+
+def _count_unlike(comparison):
+    """Note how many inner pairs differ although all outputs agree."""
+    unlike = sum(row.diverges for row in comparison.rows)
+    if unlike and comparison.verdict == MATCH:
+        one = unlike == 1
+        comparison.notes.append(
+            f"{unlike} inner {'pair differs' if one else 'pairs differ'} "
+            f"although every output agrees: {'it is' if one else 'they are'} "
+            "no counterparts.")
+
+
+def _by_operations(comparison, a, b, one, two):
+    """Decide by running both exactly, and b with a's things in it."""
+    small = sum(array.size for trace in (a, b)
+                for array in trace.parameters.values()) <= SMALL
+    programs = [_run(runner, small) for runner in (one, two)]
+    near = NEAR if not any(_is_narrow(each) for each in programs) else ROUGH
+    alignment = Alignment(*programs, near)
+    comparison.roundings = {
+        side: _lines(program) for side, program in zip("ab", programs)}
+    comparison.notes += [f"{side}: {note}" for side, program in zip(
+        "ab", programs) for note in program.notes]
+    if not alignment.outputs:
+        comparison.notes.append("no output of a has the size of one of b.")
+        explain(comparison, a, b)
+        return
+    if not alignment.different:
+        agree = comparison.outputs_agree
+        comparison.decided = MATCH if agree else FLOAT32
+        comparison.corrected = (
+            "With nothing shorter than float64 inside, the outputs agree to "
+            f"{number(max(errors(alignment), default=0.0))}.")
+        return
+    comparison.decided = DIVERGENCE
+    if not small:
+        programs = [runner.run(exact=True) for runner in (one, two)]
+    outcome = Search(programs[0], lambda edits: two.run(
+        exact=True, edits=edits), near).find()
+    told = explanations(outcome)
+    if not outcome.corrected:
+        told += _others(comparison, a, b, told)
+    comparison.explanations = told
+    if outcome.corrected:
+        comparison.corrected = (
+            f"With {'it' if len(told) == 1 else 'all of them'} corrected in b,"
+            f" its outputs are a's to "
+            f"{number(max(errors(outcome.last), default=0.0))}.")
+
+
+def _run(runner, small):
+    """An exact run, with its outputs' arrays and, if small, every other."""
+    program = runner.run(exact=True, keep=small)
+    if not small:
+        ends = {*program.outputs.values()}
+        program = runner.run(exact=True, keep=lambda value: (
+            value.number in ends or value.signature.size < 4096))
+    return program
+
+
+def _is_narrow(program):
+    """Whether something in an exact run is still shorter than float64."""
+    return any("float32" in note for note in program.notes)
+
+
+def _lines(program):
+    """[(place, dtype, None)] of where a program rounds, each once."""
+    return [*dict.fromkeys(
+        (str(each.place), each.dtype, None) for each in program.roundings)]
+
+
+def _others(comparison, a, b, told):
+    """What modules tell where operations do not tell all."""
+    before = comparison.explanations
+    with contextlib.suppress(InputError):
+        explain(comparison, a, b)
+    more = [each for each in comparison.explanations
+            if not told or not each.identified]
+    comparison.explanations = before
+    return more

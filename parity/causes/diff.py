@@ -1,0 +1,154 @@
+"""``parity.diff`` and ``parity.exact``: all in one call."""
+
+import dataclasses
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from contract.errors import InputError
+from parity.causes.deciding import Side, decide
+from parity.comparison.compare import compare
+from parity.comparison.result import Comparison
+from parity.tracing.trace import framework_of, trace
+
+
+def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
+         gradients: Callable | None = None, names: Any = None,
+         **keywords: Any) -> Comparison:
+    """Compare two models, and say where they differ and why.
+
+    Args:
+        a: the truth: a model, or a function without parameters that returns
+            (model, inputs) or (model, inputs, keywords).
+        b: what is held against it: likewise.
+        inputs, keywords: the arguments of models that are given as such, as
+            arrays of any framework.
+        exact: compare with nothing shorter than float64 inside, also where
+            the models agree as they are.
+        gradients: as of ``parity.trace``.
+        names: as of ``parity.compare``.
+
+    Returns:
+        A Comparison with its explanations; it prints as the answer.
+
+    Raises:
+        InputError: one is neither a model nor such a function, or the two
+            cannot be compared.
+    """
+    began = time.perf_counter()
+    sides = [side_of(each, inputs, keywords) for each in (a, b)]
+    traces = [trace(side.model, *side.inputs, gradients=gradients,
+                    **side.keywords) for side in sides]
+    comparison = compare(*traces, names)
+    decide(comparison, *traces, *sides, exact=exact)
+    comparison.seconds = time.perf_counter() - began
+    return comparison
+
+
+def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
+            ) -> Side:
+    """The Side that a model, or a function that makes one, stands for."""
+    try:
+        framework = framework_of(given)
+    except InputError:
+        framework = ""
+    if framework:
+        if not inputs and not keywords:
+            raise InputError(
+                "a model needs its inputs: diff(a, b, *inputs), or give "
+                "functions that return (model, inputs).")
+        return Side(given, tuple(of_framework(each, framework)
+                                 for each in inputs),
+                    {name: of_framework(each, framework)
+                     for name, each in (keywords or {}).items()})
+    if not callable(given) or inspect.isclass(given):
+        raise InputError(
+            f"a {type(given).__name__} is neither a model nor a function "
+            "that returns (model, inputs); give one of them.")
+
+    def make():
+        made = given()
+        if not isinstance(made, tuple) or len(made) not in (2, 3):
+            raise InputError(
+                f"{getattr(given, '__name__', given)!s} must return (model, "
+                f"inputs) or (model, inputs, keywords); it returned a "
+                f"{type(made).__name__}.")
+        model, arrays, named = (*made, {})[:3]
+        return model, (tuple(arrays) if isinstance(arrays, (tuple, list))
+                       else (arrays,)), dict(named)
+    return Side(*make(), make)
+
+
+def of_framework(value: Any, framework: str) -> Any:
+    """An array as a framework's own; any other value as it is."""
+    if framework == "torch":
+        import torch
+        if isinstance(value, torch.Tensor) or not hasattr(
+                value, "__array__"):
+            return value
+        return torch.from_numpy(np.array(value))
+    if not hasattr(value, "__array__"):
+        return value
+    array = np.asarray(value.detach() if hasattr(value, "detach") else value)
+    if framework == "jax":
+        import jax.numpy as jnp
+        return jnp.asarray(array)
+    if framework == "keras":
+        from keras import ops
+        return ops.convert_to_tensor(array, array.dtype.name)
+    return array
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactRun:
+    """A run with nothing shorter than float64 inside.
+
+    Attributes:
+        outputs: name -> array, of float64 where the model's are floating.
+        roundings: (file:line, dtype, how many numbers) of each line at which
+            the model as it is rounds to something shorter.
+        notes: what could not be widened, a sentence each.
+        program: every operation; see parity.operations.program.Program.
+    """
+
+    outputs: dict[str, np.ndarray]
+    roundings: list[tuple[str, str, int]]
+    notes: list[str]
+    program: Any = dataclasses.field(repr=False)
+
+    def __repr__(self):
+        names = ", ".join(f"{name} {list(array.shape)}"
+                          for name, array in self.outputs.items())
+        lines = [f"Exact run of {len(self.program.operations)} operations: "
+                 f"{names}", *(f"  {place} rounds {count} numbers to {dtype}"
+                               for place, dtype, count in self.roundings),
+                 *(f"  {note}" for note in self.notes)]
+        return "\n".join(lines)
+
+
+def exact(model: Any, *inputs: Any, **keywords: Any) -> ExactRun:
+    """Run a model with nothing shorter than float64 inside.
+
+    Neither the model nor its caller is changed. Given a function that makes
+    the model, it is also built so: tables too are computed in float64.
+
+    Args:
+        model: a model, or a function without parameters that returns (model,
+            inputs) or (model, inputs, keywords).
+        inputs, keywords: the model's arguments, if it is given itself.
+
+    Returns:
+        An ExactRun.
+
+    Raises:
+        InputError: the model cannot be seen as operations.
+    """
+    program = side_of(model, inputs, keywords).runner().run(exact=True)
+    return ExactRun(
+        {name: program.values[number].array
+         for name, number in program.outputs.items()},
+        [(str(each.place), each.dtype, each.count)
+         for each in program.roundings], program.notes, program)

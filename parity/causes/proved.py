@@ -1,0 +1,325 @@
+"""Differences that were proved by running b, as Explanations."""
+
+import re
+
+import numpy as np
+
+from parity.causes.explanation import Explanation
+from parity.numerics.words import apart, listed, number
+from parity.operations import roles
+from parity.operations.expressions import Names, cut, formula, number_text
+from parity.operations.layouts import distance, relaid
+from parity.operations.program import CONSTANT, PARAMETER
+from parity.operations.skeleton import Skeleton
+from parity.operations.trials import (
+    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, SCALAR, number_of)
+
+#: What a module is called where it is not known.
+WHOLE = "(model)"
+
+
+def explanations(outcome):
+    """An Explanation of each difference that a search found.
+
+    Args:
+        outcome: an Outcome of parity.operations.search.
+    """
+    told = []
+    for found in outcome.found:
+        each = _Told(found).explanation()
+        each.proof = _proof(outcome, found)
+        told.append(each)
+    return told
+
+
+def _proof(outcome, found):
+    """What b's outputs were with what was found applied, in a sentence."""
+    alone = len(outcome.found) == 1
+    if not outcome.corrected:
+        return ("With a's in b, values behind it are a's; the outputs still "
+                "differ." if alone else
+                "With a's in b, values behind it are a's.")
+    largest = max((error for error in errors(outcome.last)), default=0.0)
+    what = "this" if alone else "this and the other causes"
+    return (f"With {what} corrected in b, its outputs are a's to "
+            f"{number(largest)}.")
+
+
+def errors(alignment):
+    """Yield the relative error of each pair of outputs."""
+    for one, two in alignment.outputs:
+        mine = alignment.a.values[alignment.a.outputs[one]].array
+        other = alignment.b.values[alignment.b.outputs[two]].array
+        for array in relaid(mine, other, 1):
+            yield distance(other, array)
+
+
+class _Told:
+    """What is said of one Found."""
+
+    def __init__(self, found):
+        self.found, self.trial = found, found.trial
+        self.alignment = found.before
+        self.a, self.b = self.alignment.a, self.alignment.b
+        self.one, self.two = Skeleton(self.a), Skeleton(self.b)
+        self.names = Names(self.alignment)
+
+    def explanation(self):
+        """The Explanation."""
+        trial = self.trial
+        cause, in_a, in_b = {
+            SCALAR: self.constant, ARRAY: self.array, ORDER: self.order,
+            OTHER: self.operand, MISSING: self.missing, EXTRA: self.extra,
+            COMPUTED: self.computed}[trial.kind]()
+        at_a, at_b = (each.module if each is not None and each.module
+                      else WHOLE for each in (self.at("a"), self.at("b")))
+        where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
+        each = Explanation(
+            at_a, at_b, cause, in_a, in_b,
+            f"In {where}, {cause}: {in_b} in b, {in_a} in a.",
+            also=self.also(at_a, at_b))
+        each.place_a, each.place_b = (
+            str(operation.place) if operation is not None else ""
+            for operation in (self.at("a"), self.at("b")))
+        each.expression_a, each.expression_b = self.expressions()
+        each.known += [f"{letter} is {text}." for letter, text
+                       in self.names.legend.items()]
+        return each
+
+    def at(self, side):
+        """The operation of a side that stands for the difference."""
+        operation = getattr(self.trial, side)
+        if operation is not None:
+            return operation
+        program = getattr(self, side)
+        value = getattr(self.trial, f"value_{side}")
+        maker = program.maker(value)
+        if maker is not None:
+            return maker
+        return next((program.operations[each] for each in program.users.get(
+            value, ())), None)
+
+    def also(self, at_a, at_b):
+        """[module of a, of b] of the further places."""
+        places = []
+        for trial in self.found.also:
+            two = trial.b.module if trial.b is not None else at_b
+            one = trial.a.module if trial.a is not None and (
+                trial.a is not self.trial.a) else in_layer_of(at_a, two)
+            if [one, two] not in [[at_a, at_b], *places]:
+                places.append([one or WHOLE, two or WHOLE])
+        return places
+
+    def expressions(self):
+        """The formula of each side."""
+        trial = self.trial
+        ends = {"a": trial.value_a, "b": trial.value_b}
+        if trial.kind in (SCALAR, ORDER, OTHER) and trial.a is not None:
+            ends = {"a": trial.a.results[0], "b": trial.b.results[0]}
+        if trial.kind == ARRAY and trial.b is not None:
+            ends = {"a": trial.a.results[0] if trial.a else trial.value_a,
+                    "b": trial.b.results[0]}
+        return [cut(formula(self.names, side, value))
+                for side, value in ends.items()]
+
+    # What is said, by kind: the cause, what it is in a, and in b.
+
+    def constant(self):
+        """Another number."""
+        cause = roles.of_constant(self.two, self.trial.b, self.trial.slot)
+        edit = self.trial.ways[0]
+        asked = float(np.asarray(next(iter(edit.values()))).reshape(-1)[0])
+        had = number_of(self.b.values[self.trial.value_b])
+        in_a, in_b = apart(asked, had)
+        if self.trial.a is not None and self.trial.a.name != (
+                self.trial.b.name):
+            return cause, self.words("a"), self.words("b")
+        if cause == "attention scale":
+            in_a, in_b = (
+                f"{text} = {root}" if (root := roles.as_root(value)) else text
+                for text, value in ((in_a, asked), (in_b, had)))
+        return cause, in_a, in_b
+
+    def words(self, side):
+        """The formula of what differs, shortened."""
+        return cut(self.expressions()["ab".index(side)], 60)
+
+    def array(self):
+        """Another parameter, buffer or table."""
+        mine, theirs = (self.b.values[self.trial.value_b],
+                        self.a.values[self.trial.value_a])
+        what = {PARAMETER: "parameter", CONSTANT: "table"}.get(
+            mine.kind, "array")
+        if mine.signature.kind == "b" or theirs.signature.kind == "b":
+            what = "mask"
+        relation = related(theirs.array, mine.array)
+        return (what, name_of(theirs),
+                f"{name_of(mine)}{relation and f', {relation}'}")
+
+    def order(self):
+        """The same numbers in another order."""
+        mine, theirs = (self.b.values[self.trial.value_b],
+                        self.a.values[self.trial.value_a])
+        array = next(iter(self.trial.ways[0].values()))
+        relation = related(array, mine.array) or "in another order"
+        if mine.signature.kind == "b":
+            return "mask", self.label("a"), f"{self.label('b')}, {relation}"
+        return "order", self.label("a"), f"the same numbers {relation}"
+
+    def label(self, side):
+        """What the value that differs is called."""
+        number = getattr(self.trial, f"value_{side}")
+        operation = getattr(self.trial, side)
+        return self.names.of(side, number) or cut(formula(
+            self.names, side, number, reader=operation), 60)
+
+    def operand(self):
+        """Another value is read."""
+        in_a, in_b = (cut(formula(
+            self.names, side, getattr(self.trial, f"value_{side}"),
+            top=not self.names.of(side, getattr(self.trial, f"value_{side}")),
+            reader=getattr(self.trial, side)), 60) for side in "ab")
+        if in_a == in_b:
+            in_a, in_b = self.words("a"), self.words("b")
+        return "another value is read", in_a, in_b
+
+    def missing(self):
+        """a does more."""
+        trial = self.trial
+        sources = {self.one.root(each) for each in self.alignment.in_a.get(
+            trial.value_b, ())}
+        steps = roles.between(self.one, trial.value_a, sources)
+        word = roles.of_step(self.one, steps, self.others(
+            self.one, steps, sources)) or "a step"
+        return word, cut(formula(self.names, "a", trial.value_a), 60), "none"
+
+    def extra(self):
+        """b does more."""
+        word = roles.of_step(self.two, [self.trial.b], self.others(
+            self.two, [self.trial.b], {self.trial.value_a})) or "a step"
+        return word, "none", cut(formula(
+            self.names, "b", self.trial.b.results[0]), 60)
+
+    @staticmethod
+    def others(skeleton, steps, sources):
+        """How many arrays some operations read that they do not make."""
+        made = {result for each in steps for result in each.results}
+        read = {root for each in steps
+                for root in skeleton.arrays(each).values()}
+        return len(read - made - sources) - (not sources)
+
+    def computed(self):
+        """It is computed otherwise."""
+        trial, cause = self.trial, "computation"
+        if trial.a is not None and trial.a.name == trial.b.name:
+            differ = [name for name in {**trial.a.settings,
+                                        **trial.b.settings}
+                      if name in ("axis", "strides", "padding", "dilation",
+                                  "groups", "k", "diagonal", "shift",
+                                  "correction", "start", "stop")
+                      and trial.a.settings.get(name) != trial.b.settings.get(
+                          name)]
+            if differ and differ[0] != "axis" or differ and self.shape(
+                    "a") == self.shape("b"):
+                name = differ[0]
+                return (name, str(trial.a.settings.get(name)),
+                        str(trial.b.settings.get(name)))
+        steps = [roles.between(skeleton, value, self.shared(side))
+                 for skeleton, side, value in (
+                     (self.one, "a", trial.value_a),
+                     (self.two, "b", trial.value_b))]
+        words = [roles.of_step(skeleton, each) for skeleton, each in zip(
+            (self.one, self.two), steps)]
+        cause = words[0] if words[0] == words[1] and words[0] else (
+            f"{words[0]} or {words[1]}" if all(words) else cause)
+        return cause, self.words("a"), self.words("b")
+
+    def shape(self, side):
+        """The shape of what the operation of a side reads first."""
+        operation = getattr(self.trial, side)
+        program = getattr(self, side)
+        return program.values[operation.operands[0]].shape if (
+            operation.operands) else ()
+
+    def shared(self, side):
+        """The roots of a side that the other has as well."""
+        skeleton = self.one if side == "a" else self.two
+        have = (self.alignment.in_b if side == "a"
+                else self.alignment.in_a)
+        return {skeleton.root(number) for number in have}
+
+
+def name_of(value):
+    """What a parameter or table is called."""
+    return value.name or f"a table {list(value.shape)}"
+
+
+def in_layer_of(path, like):
+    """A path in the layer that another path is in, where both have one."""
+    numbers = re.findall(r"\d+", like)
+    if not numbers or not re.search(r"\d+", path):
+        return path
+    return re.sub(r"\d+", numbers[0], path, count=1)
+
+
+def related(truth, actual):
+    """How one array is made of another, in words, or ""."""
+    truth, actual = np.asarray(truth), np.asarray(actual)
+    if truth.dtype.kind not in "fiub" or truth.size != actual.size:
+        return ""
+    if truth.dtype.kind == "b":
+        more = int((actual.reshape(-1) & ~truth.reshape(-1)).sum())
+        less = int((~actual.reshape(-1) & truth.reshape(-1)).sum())
+        return listed([*([f"true at {more} places more"] if more else []),
+                       *([f"at {less} places less"] if less else [])])
+    flat, other = (each.reshape(-1).astype(np.float64)
+                   for each in (truth, actual))
+    finite = np.isfinite(flat) & np.isfinite(other) & (flat != 0)
+    if finite.any():
+        ratio = other[finite] / flat[finite]
+        middle = float(np.median(ratio))
+        if np.allclose(ratio, middle, rtol=1e-9) and middle != 1 and (
+                np.allclose(other[~finite], flat[~finite], equal_nan=True)):
+            return ("with the other sign" if middle == -1 else
+                    f"{number_text(middle)} times as large")
+        apart_by = other[finite] - flat[finite]
+        step = float(np.median(apart_by))
+        if step and np.allclose(apart_by, step, rtol=1e-9):
+            return f"{number_text(step)} more at every place"
+    if not np.array_equal(np.sort(flat), np.sort(other)):
+        rows = ratios(truth, actual)
+        return rows
+    if truth.ndim == 2 and truth.shape[0] == truth.shape[1] and (
+            np.array_equal(truth.T, actual.reshape(truth.shape))):
+        return "transposed"
+    if truth.shape == actual.shape:
+        for axis in range(truth.ndim):
+            if np.array_equal(np.flip(truth, axis), actual):
+                return f"backwards along axis {axis}"
+            for shift in range(1, min(truth.shape[axis], 64)):
+                if np.array_equal(np.roll(truth, shift, axis), actual):
+                    return f"moved by {shift} along axis {axis}"
+    return "in another order"
+
+
+def ratios(truth, actual):
+    """The factors of columns, where each has one of its own, in words."""
+    if truth.shape != actual.shape or truth.ndim < 1 or not truth.size:
+        return ""
+    columns = truth.shape[-1]
+    pairs = zip(truth.reshape(-1, columns).T, actual.reshape(-1, columns).T)
+    factors = []
+    for one, two in pairs:
+        kept = one != 0
+        ratio = two[kept] / one[kept]
+        if not ratio.size or not np.allclose(ratio, ratio[0], rtol=1e-9):
+            return ""
+        factors.append(float(ratio[0]))
+    shown = ", ".join(f"{factor:.4g}" for factor in factors[:6])
+    more = ", …" if len(factors) > 6 else ""
+    return f"its columns times {shown}{more}"
+
+
+#: Kinds of Found whose cause has a name of its own, and need no other.
+NAMED = {SCALAR, ARRAY, MISSING, EXTRA}
+

@@ -1,0 +1,177 @@
+"""What an operation, or a constant in it, is for, in the field's words."""
+
+import math
+
+#: How many operations on the way to its use are looked through.
+AHEAD = 8
+
+#: Functions of one array that are activations by themselves.
+ACTIVATIONS = {"relu", "sigmoid", "tanh", "erf", "softplus", "where",
+               "maximum", "minimum", "clip", "exp", "expm1", "elu"}
+
+
+def follows(skeleton, operation, names, through=None, most=AHEAD):
+    """Whether what an operation gives is soon read by one of some names.
+
+    Args:
+        skeleton: of its program.
+        names: those of the operations that are looked for.
+        through: of those that may stand between; any where it is None.
+    """
+    now, seen = [operation], set()
+    for _ in range(most):
+        after = []
+        for each in now:
+            for result in each.results:
+                for reader in skeleton.readers.get(skeleton.root(result), ()):
+                    if reader.number in seen:
+                        continue
+                    seen.add(reader.number)
+                    if reader.name in names:
+                        return True
+                    if through is None or reader.name in through:
+                        after.append(reader)
+        now = after
+    return False
+
+
+def comes_from(skeleton, operation, names, through=None, most=AHEAD):
+    """Whether an operation reads what one of some names made shortly before;
+    the arguments are those of ``follows``."""
+    now = [operation]
+    for _ in range(most):
+        before = []
+        for each in now:
+            for root in skeleton.arrays(each).values():
+                maker = skeleton.program.maker(root)
+                if maker is None:
+                    continue
+                if maker.name in names:
+                    return True
+                if through is None or maker.name in through:
+                    before.append(maker)
+        now = before
+    return False
+
+
+#: What stands between scores and the exponential of their softmax.
+SCORES = {"subtract", "max", "where", "add", "multiply", "divide", "tanh",
+          "maximum", "cast", "softmax", "isfinite"}
+
+
+def is_scores(skeleton, operation):
+    """Whether an operation's result is attention's scores or goes there."""
+    return follows(skeleton, operation, {"exp", "softmax", "log_softmax"},
+                   SCORES, 6) and (
+        operation.name == "matmul" or comes_from(
+            skeleton, operation, {"matmul"}, SCORES | {"transpose"}, 4)
+        or follows(skeleton, operation, {"matmul"}, SCORES, 2))
+
+
+def of_constant(skeleton, operation, slot):
+    """What a constant is for, in a word or two; "constant" if unknown."""
+    name = operation.name
+    if name in ("add", "maximum", "clip") and follows(
+            skeleton, operation, {"sqrt", "rsqrt", "power", "divide",
+                                  "reciprocal"}, (), 1):
+        return "epsilon"
+    if name in ("add", "maximum") and follows(
+            skeleton, operation, {"divide"}, {"sqrt"}, 2):
+        return "epsilon"
+    if follows(skeleton, operation, {"sin", "cos"}, {
+            "multiply", "divide", "matmul", "power", "exp", "reciprocal",
+            "concatenate", "slice", "negative", "log", "add", "subtract"}):
+        if name in ("power", "log") or name == "multiply" and follows(
+                skeleton, operation, {"exp"}, {"negative", "divide"}, 3):
+            return "base of the frequencies"
+        return "factor of the frequencies"
+    if name in ("multiply", "divide") and is_scores(skeleton, operation):
+        return "attention scale"
+    if name == "where":
+        return "value of the masked places"
+    if name in ("add", "subtract") and comes_from(
+            skeleton, operation, {"arange", "cumsum"}, (), 2):
+        return "first position"
+    if name in ("multiply", "divide") and comes_from(
+            skeleton, operation, {"take"}, (), 1):
+        return "scale of the embedding"
+    if name in ("multiply", "divide") and (
+            follows(skeleton, operation, {"tanh"}, (), 1)
+            or comes_from(skeleton, operation, {"tanh"}, (), 1)):
+        return "constant of the tanh"
+    if name in ("maximum", "minimum", "clip"):
+        return "limit"
+    if name in ("multiply", "divide"):
+        return "factor"
+    if name == "power":
+        return "exponent"
+    return "constant"
+
+
+def between(skeleton, number, sources, most=12):
+    """The operations by which a value is made of some, the last first.
+
+    Args:
+        number: of the value.
+        sources: numbers of roots at which to stop.
+    """
+    found, queue = [], [number]
+    while queue and len(found) < most:
+        maker = skeleton.maker(queue.pop(0))
+        if maker is None or maker in found:
+            continue
+        found.append(maker)
+        queue += [root for root in skeleton.arrays(maker).values()
+                  if root not in sources]
+    return found
+
+
+def of_step(skeleton, operations, others=0):
+    """What some operations do together, in the field's words, or "".
+
+    Args:
+        operations: as of ``between``.
+        others: how many values they read beside the one they are done to.
+    """
+    names = [each.name for each in operations]
+    if not names:
+        return ""
+    if {"rsqrt", "sqrt", "power"} & {*names} and {"mean", "sum", "var"} & {
+            *names}:
+        return "norm"
+    if "exp" in names and "sum" in names or "softmax" in names:
+        return "softmax"
+    if "erf" in names or "erfc" in names:
+        return "GELU"
+    if "tanh" in names and len(names) > 4:
+        return "GELU by tanh"
+    if "tanh" in names and {"multiply", "divide"} & {*names}:
+        return "soft cap"
+    if names[0] == "where" or "logical_not" in names:
+        return "mask"
+    if "sin" in names or "cos" in names:
+        return "position encoding"
+    if names[0] == "multiply" and "sigmoid" in names:
+        return "SiLU"
+    if {*names} <= ACTIVATIONS and len(names) == 1:
+        return "activation"
+    if names[0] in ("multiply", "divide") and len(names) == 1 and not others:
+        return "attention scale" if is_scores(
+            skeleton, operations[0]) else "factor"
+    if names[0] in ("add", "subtract") and len(names) == 1:
+        return "summand"
+    if names[0] in ("multiply", "divide") and len(names) == 1:
+        return "factor"
+    if names[0] == "matmul":
+        return "projection"
+    return ""
+
+
+def as_root(number):
+    """A number as 1/√n or √n where it is one, else ""."""
+    for square, text in ((1 / number ** 2, "1/√{}") if number else (0, ""),
+                         (number ** 2, "√{}")):
+        if square > 1.5 and math.isclose(square, round(square),
+                                         rel_tol=1e-12):
+            return text.format(round(square))
+    return ""
