@@ -9,14 +9,14 @@ import contextlib
 import threading
 
 
-class _Open(threading.local):
+class _OpenRun(threading.local):
     """The run of this thread, (paths, drawn), or None."""
 
     def __init__(self):
         self.run = None
 
 
-_open = _Open()
+_open = _OpenRun()
 
 
 def places(config, batch, source, target):

@@ -9,14 +9,14 @@ import contextlib
 import threading
 
 
-class _Open(threading.local):
+class _OpenTrace(threading.local):
     """What is open in this thread; torch.compile guards on an attribute."""
 
     def __init__(self):
         self.recorder = None
 
 
-_open = _Open()
+_open = _OpenTrace()
 
 
 class Recording:

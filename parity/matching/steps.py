@@ -8,6 +8,7 @@ is written to a file, corrected by hand, and read again: mapping_file.py.
 
 import numpy as np
 
+from parity.matching.channels import by_convention, convention
 from parity.matching.pairs import (
     NAMES, ORDER, VALUES, NameMap, Pair, StepPair)
 from parity.matching.parameters import (
@@ -206,6 +207,13 @@ def suggest(a, b):
         steps.append(step_pair(a, b, a.steps[i].path, b.steps[j].path,
                                VALUES if close else NAMES))
     steps.append(step_pair(a, b, WHOLE, WHOLE, NAMES))
+    if found := convention(steps, a, b):
+        for pair in steps:
+            mine, other = a.step(pair.a), b.step(pair.b)
+            pair.inputs = [*by_convention(
+                pair.inputs, mine.inputs, other.inputs, found)]
+            pair.outputs = [*by_convention(
+                pair.outputs, mine.outputs, other.outputs, found)]
     names = NameMap(steps, parameters)
     names.notes += [
         *swapped_notes(parameters), *transposed_notes(parameters, a)]

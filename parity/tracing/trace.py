@@ -314,6 +314,9 @@ def trace(model: Any, *inputs: Any, gradients: Callable | None = None,
     one that makes its weights on its first call has them afterwards. The mode
     (training or evaluation) and torch's gradient mode are not changed.
 
+    Several threads may trace at once, each what it calls itself; what a model
+    calls in another thread is not seen.
+
     Args:
         model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
             mlx.nn.Module.

@@ -10,7 +10,7 @@ from parity.matching.rearrangement import (
     SAME, best, candidates, parts, rearranged, shapes)
 from parity.matching.mapping_file import read, write
 from parity.matching.steps import suggest
-from parity.numerics.comparator import DIVERGENCE
+from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.tracing.trace import WHOLE
 from parity_tests.support.engines import usable
 from parity_tests.support.layers import (
@@ -109,3 +109,75 @@ def test_a_map_that_is_wrong(layer, tmp_path, text, words):
     with pytest.raises(InputError, match=words):
         read(path, traced(layer, "torch"),
              traced(nnx_layer(weights_of(layer)), "jax"))
+
+
+def images(wrong=None, channels=6):
+    """Traces of a model with channels second and of one with them last, on
+    images of as many rows and columns as there are channels.
+
+    ``wrong`` is what becomes of the first layer's output in the second.
+    """
+    import torch
+    first, second = (np.random.default_rng(i).normal(size=(6, size))
+                     for i, size in ((1, channels), (2, 6)))
+
+    class Mix(torch.nn.Module):
+        def __init__(self, matrix, last):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.tensor(matrix))
+            self.formula = "oc,bhwc->bhwo" if last else "oc,bchw->bohw"
+
+        def forward(self, x):
+            return torch.einsum(self.formula, self.weight, x)
+
+    class Model(torch.nn.Module):
+        def __init__(self, last):
+            super().__init__()
+            self.last, self.mix = last, Mix(first, last)
+            self.then = Mix(second, last)
+
+        def forward(self, x):
+            x = self.mix(x)
+            x = wrong(x) if self.last and wrong else x
+            return self.then(x)
+    x = torch.tensor(np.random.default_rng(3).normal(size=(2, channels, 6, 6)))
+    return traced(Model(False), "torch", x.numpy()), traced(
+        Model(True), "torch", x.permute(0, 2, 3, 1).numpy())
+
+
+@pytest.mark.parametrize("channels", [6, 3])
+def test_channels_stand_in_one_place_in_a_model(channels):
+    """The shapes of these arrays show nothing; those of others do."""
+    usable("torch")
+    found = compare(*images(channels=channels))
+    assert found.verdict == MATCH
+    assert found.first is None and "transpose 0 3 1 2" in found.sentence()
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda x: x.flip(1) * 1.3, lambda x: 1.2 * x, lambda x: x.tanh()])
+def test_the_place_of_channels_is_no_fault(wrong):
+    usable("torch")
+    found = compare(*images(wrong, channels=3))
+    assert found.verdict == DIVERGENCE and found.first.name == "then · x"
+    assert {row.b_layout for row in found.rows if row.part == OUTPUT} == {
+        "transpose 0 3 1 2"}
+
+
+def test_a_model_whose_output_alone_is_transposed_differs():
+    """No other array shows that channels stand elsewhere in it."""
+    usable("torch")
+    import torch
+    x = np.random.default_rng(0).normal(size=(2, 4, 4, 4))
+
+    class Model(torch.nn.Linear):
+        turned = False
+
+        def forward(self, x):
+            y = super().forward(x)
+            return y.permute(0, 2, 3, 1) if self.turned else y
+    torch.manual_seed(0)
+    model = Model(4, 4).double()
+    a = traced(model, "torch", x)
+    model.turned = True
+    assert compare(a, traced(model, "torch", x)).verdict == DIVERGENCE
