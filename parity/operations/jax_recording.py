@@ -31,6 +31,9 @@ from parity.tracing.recorder import mapped
 #: Where JAX draws random numbers.
 DRAWS = "/jax/_src/random/"
 
+#: Instead of what a plain run drew: there was none.
+NONE = ()
+
 
 def is_draw(jaxpr):
     """Whether a program draws random numbers as JAX's own functions do."""
@@ -212,8 +215,8 @@ class Recording(Values):
             raise Drawn
         if not self.draws:
             raise InputError(
-                "the exact run draws more random numbers than the plain one; "
-                "hand in a model that draws none, such as one in evaluation.")
+                "the exact run draws random numbers that the plain one does "
+                "not; hand in a model in evaluation, which draws none.")
         results = [widened(each) for each in self.draws.pop(0)]
         if "jaxpr" in params:
             results = [
@@ -320,6 +323,12 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
         draws = []
         run(False, True, draws)
         result = run(True, silent, draws)
+    except TypeError:
+        if not exact:
+            raise
+        # Compiled functions may insist on a dtype: the carry of a scan.
+        with jax.disable_jit():
+            result = run(True, silent, NONE)
     if not silent:
         result.seconds = time.perf_counter() - began
     return result

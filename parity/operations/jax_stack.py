@@ -4,6 +4,7 @@ import sys
 
 from parity.operations.frames import Frames
 from parity.operations.program import Place
+from parity.tracing.trace import WHOLE
 
 #: Whose lines ask for nothing.
 INSIDE = ("jax", "jaxlib", "numpy")
@@ -30,7 +31,11 @@ class Stack(Frames):
         return 2 if kind == 1 and file.startswith(self.inside) else kind
 
     def here(self):
-        """The Place, and the path of the innermost module or ""."""
+        """The Place, and the path of the innermost module.
+
+        Inside a compiled function modules are others: there it is the one that
+        called the function.
+        """
         frame, place, outer, module = sys._getframe(1), None, None, ""
         while frame is not None and frame.f_code is not self.top and (
                 place is None or not module):
@@ -46,4 +51,5 @@ class Stack(Frames):
                 module = self.paths.get(id(frame.f_locals.get(
                     code.co_varnames[0])), "")
             frame = frame.f_back
-        return place or outer or Place(), module
+        return (place or outer or Place(),
+                module or (WHOLE if self.paths else ""))

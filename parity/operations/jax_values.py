@@ -1,5 +1,6 @@
 """Arrays, scalars and dtypes as JAX has them, and those of a run."""
 
+import hashlib
 import weakref
 
 import jax
@@ -33,7 +34,9 @@ def content(array):
     numbers = np.asarray(array)
     if numbers.size < 2 or (numbers == numbers.flat[0]).all():
         return None
-    return numbers.shape, numbers.dtype.str, signature(numbers).digest
+    return numbers.shape, numbers.dtype.str, hashlib.blake2b(
+        np.ascontiguousarray(numbers).view(np.uint8).data,
+        digest_size=16).digest()
 
 
 def put(edit, array):
@@ -137,8 +140,12 @@ class Values:
             for each in (array, used):
                 self.know(each, number)
             self.longer[id(array)] = array, used
-            if content(used) is not None:
-                self.contents.setdefault(content(used), number)
+            # NumPy's own are given anew with each use, in JAX's own dtype.
+            for each in ([used] if isinstance(used, jax.Array)
+                         else [used, jnp.asarray(used)]):
+                key = content(each)
+                if key is not None:
+                    self.contents.setdefault(key, number)
         return used
 
     def taken(self, array):

@@ -12,9 +12,6 @@ from parity.operations.jax_names import CALLS
 #: Parameters of primitives that say in which dtype they compute.
 DTYPES = ("new_dtype", "dtype", "preferred_element_type", "out_dtype")
 
-#: So many significant digits of a float32 are what somebody wrote.
-DIGITS = 6
-
 
 def is_key(dtype):
     """Whether a dtype is of random keys."""
@@ -36,15 +33,20 @@ def longer(dtype):
 
 
 def as_written(number):
-    """A short number as float64: of six digits if these round to it.
+    """A short number as float64: the shortest decimal that rounds to it.
 
-    So 1e-6, which is 9.99999997e-7 as float32, is 1e-6 again.
+    So 1e-6, which is 9.99999997e-7 as float32, is 1e-6 again. What has more
+    digits than a dtype holds for sure was computed, and stays as it is.
     """
     exact = np.asarray(number).astype(longer(number.dtype))
     if exact.ndim or exact.dtype.kind != "f" or not np.isfinite(exact):
         return exact
-    written = np.float64(f"{exact:.{DIGITS}g}")
-    return written if written.astype(number.dtype) == number else exact
+    for digits in range(jnp.finfo(number.dtype).precision):
+        written = np.float64(f"{exact:.{digits}e}")
+        with np.errstate(over="ignore"):
+            if written.astype(number.dtype) == number:
+                return written
+    return exact
 
 
 def widened(value):

@@ -248,6 +248,41 @@ def test_what_is_drawn_is_drawn_alike():
     np.testing.assert_array_equal(output(plain), model(x))
 
 
+class Recurrent(nnx.Module):
+    """A compiled scan, whose carry is of the parameters' dtype."""
+
+    def __init__(self):
+        self.cells = nnx.RNN(nnx.LSTMCell(6, 5, rngs=nnx.Rngs(0)))
+
+    @nnx.jit
+    def __call__(self, x):
+        return self.cells(x)
+
+
+def test_a_compiled_scan_is_exact_too():
+    model, x = Recurrent(), jnp.asarray(X[None], jnp.float32)
+    runner = Runner(model, (x,), {})
+    plain, exact = runner.run(), runner.run(exact=True)
+    assert len(plain.operations) == len(exact.operations) > 100
+    assert 1e-9 < error(output(plain), output(exact)) < 1e-6
+    assert output(exact).dtype == np.float64
+
+
+def test_numpy_inputs_and_tables_are_known():
+    with jax.enable_x64(False):
+        table = np.linspace(0, 1, 6)
+        model = Of(lambda m, x: jnp.multiply(x, m.table) + 1e-3, table=table)
+        for exact in (False, True):
+            program = Runner(model, (X,), {}).run(exact)
+            read = [program.values[v] for o in program.operations
+                    for v in o.operands]
+            assert [(v.kind, v.name) for v in read if v.kind != MADE] == [
+                (PARAMETER, "table"), (INPUT, "x"), (CONSTANT, "")]
+            assert read[-1].array == 1e-3
+        np.testing.assert_allclose(output(program), X * table + 1e-3,
+                                   rtol=1e-15)
+
+
 class Rotary(nnx.Module):
     """A table in float32, a weight, and a statistic."""
 
