@@ -14,12 +14,13 @@ class Stack(Frames):
     """Frames, of a run that begins at the code ``end``.
 
     Where no line is the user's, the layer's own line is told, and not that of
-    the backend's function by which it was done.
+    the backend's function by which it was done. ``within`` is the line of a
+    graph that is run, if it is known.
     """
 
     def __init__(self, paths, end=None):
         super().__init__(paths, PACKAGES)
-        self.end = end
+        self.end, self.within = end, None
         self.layers = f"{folder_of('keras')}src/layers/"
         self.keras = folder_of("keras")
 
@@ -45,8 +46,8 @@ class Stack(Frames):
             found.setdefault(rank, (code, frame.f_lineno))
             if 0 in found and module:
                 break
-        if not found:
-            return Place(), module
+        if self.within or not found:
+            return self.within or Place(), module
         code, line = found[min(found)]
         return Place(code.co_filename, line, code.co_name), module
 

@@ -4,6 +4,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import function_def_to_graph, op_def_registry
 
+from parity.operations.program import Place
 
 #: They would change something a second time.
 WRITES = {"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp",
@@ -23,11 +24,9 @@ def graph_of(name, frames=()):
     """
     for frame in frames:
         found = frame.f_locals.get("self")
-        if type(found).__name__ == "AtomicFunction":
-            try:
-                return found.graph
-            except AttributeError:
-                break
+        if type(found).__name__ == "AtomicFunction" and name in (
+                found.name, getattr(found.name, "decode", str)()):
+            return found.graph
     definition = context.context().get_function_def(name)
     if definition is None:
         return None
@@ -52,23 +51,23 @@ def _plain(value):
     return getattr(value, kind) if kind else None
 
 
-def _done(op, inputs, constant):
+def _done(op, inputs, recording):
     """What one operation of a graph gives."""
     attributes = op.node_def.attr
     if op.type == "Const":
-        return [constant(tf.make_ndarray(attributes["value"].tensor))]
+        return [recording.constant(tf.make_ndarray(attributes["value"].tensor))]
     if op.type in CALLS:
-        return run(graph_of(attributes["f"].func.name), inputs, constant)
+        return run(graph_of(attributes["f"].func.name), inputs, recording)
     if op.type in LOOPS:
         test = graph_of(attributes["cond"].func.name)
         body = graph_of(attributes["body"].func.name)
-        while bool(run(test, inputs, constant)[0]):
-            inputs = run(body, inputs, constant)
+        while bool(run(test, inputs, recording)[0]):
+            inputs = run(body, inputs, recording)
         return inputs
     if op.type in BRANCHES:
         branch = "then_branch" if bool(inputs[0]) else "else_branch"
         return run(graph_of(attributes[branch].func.name), inputs[1:],
-                   constant)
+                   recording)
     known = {attribute.name for attribute in op_def_registry.get(op.type).attr}
     plain = {name: _plain(value) for name, value in attributes.items()
              if name in known}
@@ -78,21 +77,30 @@ def _done(op, inputs, constant):
                            context.context())
 
 
-def run(graph, inputs, constant):
+def run(graph, inputs, recording):
     """What a graph gives.
 
     Args:
         inputs: eager tensors, captured ones among them.
-        constant: makes an eager tensor of a constant's NumPy array.
+        recording: makes the constants, and is told the lines.
     """
-    made = {}
+    made, before = {}, recording.frames.within
     for symbol, tensor in zip(graph.inputs, inputs):
         made[symbol.ref()] = tensor
     for op in graph.get_operations():
         if op.type == "Placeholder" or op.type in WRITES:
             continue
+        recording.frames.within = line_of(op, recording.frames) or before
         results = _done(op, [made[source.ref()] for source in op.inputs],
-                        constant)
+                        recording)
         for symbol, tensor in zip(op.outputs, results):
             made[symbol.ref()] = tensor
+    recording.frames.within = before
     return [made[symbol.ref()] for symbol in graph.outputs]
+
+
+def line_of(op, frames):
+    """The Place that asked for an operation of a graph, or None."""
+    return next((Place(line.filename, line.lineno, line.name)
+                 for line in reversed(op.traceback or ())
+                 if frames.kind(line.filename) == 0), None)
