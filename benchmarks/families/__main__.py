@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.families [FAMILY …] [--only PATTERN] [--markdown FILE]``:
 with a FILE the table is written between its two comments. ``--check`` asks
-nothing, and says how far each pair's outputs are apart.
+nothing, and says how far each pair's outputs are apart; ``--modules`` asks
+``parity.compare`` and ``parity.explain``, not ``parity.diff``.
 """
 
 import argparse
@@ -25,6 +26,8 @@ def main():
     parser.add_argument("--only", metavar="PATTERN", default="",
                         help="of pairs, those whose names match")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--modules", action="store_true",
+                        help="ask of modules alone, not of operations")
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
     asked = parser.parse_args()
     chosen = [pair for pair in pairs(asked.families)
@@ -33,7 +36,7 @@ def main():
         sys.exit(sum([not checked(pair) for pair in chosen]) > 0)
     outcomes = []
     for pair in chosen:
-        outcome = outcome_of(pair)
+        outcome = outcome_of(pair, not asked.modules)
         outcomes.append(outcome)
         way = "across" if pair.across else "within"
         print(f"{pair.family:12} {way} {pair.name:32} {outcome.verdict:15}"

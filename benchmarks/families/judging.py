@@ -14,6 +14,7 @@ import numpy as np
 
 from parity.causes.cause import PRECISION
 from parity.numerics.comparator import DIVERGENCE
+from parity.tracing.trace import WHOLE
 
 #: What became of a fault, best first; and of a sound pair.
 RIGHT, PLACE, UNKNOWN, WRONG, CRASH = (
@@ -28,14 +29,19 @@ NEAR = 2
 CHANGED, SOUND = 1e-9, 1e-6
 
 
-def ask(pair):
+def ask(pair, operations=True):
     """The Comparison of a pair, and what is told of it: Explanations.
 
-    The one place that knows how the debugger is asked.
+    The one place that knows how the debugger is asked: ``parity.diff``, or
+    without operations ``parity.compare`` and ``parity.explain``.
     """
+    from parity.causes.diff import diff
     from parity.causes.explain import explain
     from parity.comparison.compare import compare
     from parity.tracing.trace import trace
+    if operations:
+        comparison = diff(pair.a, pair.b)
+        return comparison, comparison.explanations
     traces = []
     for make in (pair.a, pair.b):
         model, inputs, keywords = make()
@@ -52,8 +58,8 @@ class Outcome:
         pair: the Pair.
         verdict: one of the above.
         told: what was told, a text each.
-        line, place: whether the line, or a line or module of the same class,
-            was told.
+        line, place: whether the line was told, or one that uses what it
+            sets; or a line or module of the same class.
         seconds: how long it took.
     """
 
@@ -74,12 +80,12 @@ def quiet():
         yield
 
 
-def outcome_of(pair):
-    """Ask of a Pair, and judge."""
+def outcome_of(pair, operations=True):
+    """Ask of a Pair, and judge; operations is as of ask."""
     start = time.perf_counter()
     try:
         with quiet():
-            comparison, told = ask(pair)
+            comparison, told = ask(pair, operations)
             classes = classes_of(pair)
     except Exception as error:  # the bench counts it
         return Outcome(pair, CRASH, [repr(error)[:200]])
@@ -150,11 +156,23 @@ def judged(pair, comparison, told, classes):
 
 
 def on_line(pair, place):
-    """Whether a place, "file.py:44", is the fault's line or near it."""
+    """Whether a place, "file.py:44", is the fault's line or near it, or uses
+    what that line sets."""
     file, _, line = place.rpartition(":")
-    return any(os.path.basename(file) == name and line.isdigit()
-               and abs(int(line) - right) <= NEAR
-               for name, right in pair.where)
+    if not line.isdigit() or not pair.where or (
+            os.path.basename(file) != pair.where[0][0]):
+        return False
+    return int(line) in using(pair) or any(
+        abs(int(line) - right) <= NEAR for _, right in pair.where)
+
+
+def using(pair):
+    """Lines that use what the fault's lines set: ``self.NAME``, a constant."""
+    text = pair.source.splitlines()
+    names = {found[1] for _, right in pair.where if (found := re.match(
+        r"\s*(self\.\w+|[A-Z_]+)\s*=", text[right - 1]))}
+    return {i + 1 for i, each in enumerate(text) for name in names
+            if re.search(re.escape(name) + r"\b", each)}
 
 
 def in_place(pair, each, classes):
@@ -168,23 +186,19 @@ def in_place(pair, each, classes):
 
 def related(pair):
     """Lines of the classes or functions that the fault's lines stand in, and
-    lines that use what these set: ``self.NAME`` or a constant."""
-    text = pair.source.splitlines()
-    lines = set()
+    lines that use what these set."""
+    lines = using(pair)
     for _, right in pair.where:
         for node in ast.parse(pair.source).body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and (
                     node.lineno <= right <= node.end_lineno):
                 lines |= {*range(node.lineno, node.end_lineno + 1)}
-        name = re.match(r"\s*(self\.\w+|[A-Z_]+)\s*=", text[right - 1])
-        if name:
-            lines |= {i + 1 for i, each in enumerate(text)
-                      if re.search(re.escape(name[1]) + r"\b", each)}
     return lines
 
 
 def module_fits(pair, path, classes):
     """Whether a path of b's is a module that holds the fault, or its child."""
+    path = "" if path == WHOLE else path
     parent = re.sub(r"(^|\.)[^.]+(\.\d+)*$", "", path)
     return path in classes or parent in classes or bool(
         pair.at and re.search(pair.at, path))
@@ -220,8 +234,9 @@ def modules(model):
     if hasattr(model, "named_modules"):
         return [*model.named_modules()]
     if hasattr(model, "_flatten_layers"):
-        return [(layer.path.partition("/")[2].replace("/", "."), layer)
-                for layer in model._flatten_layers()]
+        from parity.tracing import keras
+        return [("" if path == WHOLE else path, layer)
+                for path, layer in keras.modules(model)]
     from flax import nnx
     return [(".".join(map(str, path)), node)
             for path, node in nnx.iter_graph(model)

@@ -45,7 +45,9 @@ class Source:
                                  f"{self.path.name}, not once")
             at = text.index(old, begin)
             text = text[:at] + new + text[at + len(old):]
-            lines.append(1 + text.count("\n", 0, at + _apart(old, new)))
+            first, last = _apart(old, new)
+            lines += range(1 + text.count("\n", 0, at + first),
+                           2 + text.count("\n", 0, at + last))
         return text, tuple(lines)
 
     @property
@@ -55,7 +57,7 @@ class Source:
 
     @property
     def lines(self) -> tuple:
-        """The line of each edit, from 1; () of a sound file."""
+        """The lines of the edits, from 1; () of a sound file."""
         return self._edited[1]
 
     @property
@@ -85,11 +87,14 @@ def _load(source):
 
 
 def _apart(old, new):
-    """How many characters two texts begin with alike, or up to a line's."""
-    same = next((i for i, (one, two) in enumerate(zip(old, new))
-                 if one != two), min(len(old), len(new)))
-    spaces = re.match(r"\s*", new[same:]).group()
-    return same + len(spaces)
+    """Where new first and last differs from old, as characters of new."""
+    def same(old, new):
+        return next((i for i, (one, two) in enumerate(zip(old, new))
+                     if one != two), min(len(old), len(new)))
+    first = same(old, new)
+    first += len(re.match(r"\s*", new[first:]).group())
+    last = len(new) - 1 - same(old[::-1], new[::-1])
+    return min(first, len(new) - 1), max(first, last)
 
 
 def port(name, *edits) -> Source:

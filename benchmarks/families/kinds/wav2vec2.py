@@ -37,11 +37,15 @@ def pairs():
             "nn.GroupNorm(num_groups=1,")),
         of("weight norm over another axis", (
             r"weight norm|norm|ax[ie]s|dim|different",), (
-            "            self.conv = weight_norm(self.conv, name=\"weight\", "
-            "dim=2)\n\n        self.padding",
-            "            self.conv = weight_norm(self.conv, name=\"weight\", "
-            "dim=2)\n            self.conv.parametrizations.weight[0].dim = 0"
-            "\n\n        self.padding")),
+            "        hidden_states = self.conv(hidden_states)\n"
+            "        hidden_states = self.padding(hidden_states)",
+            "        weight = self.conv.parametrizations.weight\n"
+            "        kernel = weight.original0 * weight.original1 / (\n"
+            "            weight.original1.norm(dim=(1, 2), keepdim=True))\n"
+            "        hidden_states = nn.functional.conv1d(\n"
+            "            hidden_states, kernel, self.conv.bias, 1,\n"
+            "            self.conv.padding, 1, self.conv.groups)\n"
+            "        hidden_states = self.padding(hidden_states)")),
         of("the first place cut, not the last", (
             r"pad|shift|first|last|slice|\[|roll",), (
             "hidden_states = hidden_states[:, :, : -self.num_pad_remove]",
