@@ -133,12 +133,11 @@ class TensorFlow:
         from parity.operations.tensorflow import building
         with building() as recording:
             model = make()[0]
-        tables, others = [], named_variables(plain)[0]
-        for path, variable in named_variables(model)[0].items():
+        tables = []
+        for path, variable in tables_of(model, plain).items():
             known = recording.written.get(id(getattr(
                 variable._value, "handle", None)))
-            if known is not None and not known.drawn and is_table(
-                    variable, others.get(path)):
+            if known is not None and not known.drawn:
                 tables.append((PARAMETER, path, variable.value, known.twin))
         theirs = {path: value for path, *_, value in attributes(plain)}
         for path, _, _, tensor in attributes(model):
@@ -239,11 +238,16 @@ class Jax:
         return model, exact_tables(model, plain)
 
 
-def is_table(variable, other):
-    """Whether a variable of a model made anew is a table that was computed,
-    as in the plain model."""
-    return not variable.trainable and other is not None and close(
-        variable.value, other.value)
+def tables_of(model, plain):
+    """{path: variable} of those of a model made anew that were computed, as in
+    the plain model: no weights, also if they are frozen."""
+    others = named_variables(plain)[0]
+    weights = {id(variable) for _, layer in modules(model)
+               for variable in layer._trainable_variables}
+    return {path: variable for path, variable
+            in named_variables(model)[0].items()
+            if id(variable) not in weights and path in others
+            and close(variable.value, others[path].value)}
 
 
 def exact_tables(model, plain):
@@ -251,10 +255,8 @@ def exact_tables(model, plain):
 
     Tensors beside variables become the plain model's where they are others.
     """
-    others = named_variables(plain)[0]
-    tables = {path: variable.value for path, variable
-              in named_variables(model)[0].items()
-              if is_table(variable, others.get(path))}
+    tables = {path: variable.value
+              for path, variable in tables_of(model, plain).items()}
     theirs = {path: value for path, *_, value in attributes(plain)}
     for path, layer, name, tensor in attributes(model):
         if path in theirs and not close(tensor, theirs[path]):
@@ -263,4 +265,4 @@ def exact_tables(model, plain):
 
 
 #: By Keras' name of each.
-BACKENDS = {"tensorflow": TensorFlow, "torch": Torch, "jax": Jax}
+BACKENDS: dict = {"tensorflow": TensorFlow, "torch": Torch, "jax": Jax}

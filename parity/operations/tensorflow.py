@@ -22,7 +22,7 @@ from parity.operations.program import (
     CONSTANT, MADE, OPERAND, RESULT, Operation, Rounding)
 from parity.operations.tensorflow_eager import (
     CONVERT, LONGER, STORED, as_stored, calling, computed, has_values,
-    is_random, is_short, longer, of_array, shortened)
+    is_random, is_short, longer, of_array, shortened, to_numpy)
 from parity.operations.tensorflow_names import (
     IDENTITIES, UNSEEN, Call, translated)
 from parity.operations.tensorflow_parts import PARTS, short_decimal
@@ -205,7 +205,7 @@ class Recording(Values):
         It is taken for the short decimal that it was probably written as.
         """
         tensor = of_array(array)
-        if same := self.equal(array, tensor.dtype):
+        if same := self.equal(to_numpy(tensor), tensor.dtype):
             return same.tensor
         if self.exact and tensor.dtype in LONGER:
             short = short_decimal(array) if array.ndim == 0 else None

@@ -134,7 +134,7 @@ def _along(x, axis, count, attributes):
 
 
 #: Operation -> what stands for it.
-PARTS = {
+PARTS: dict = {
     "Softmax": _softmax, "LogSoftmax": _log_softmax, "BiasAdd": _bias,
     "SquaredDifference": _squared_difference, "Square": _square,
     "Relu6": _relu6, "LeakyRelu": _leaky, "Elu": _elu, "Selu": _selu,
