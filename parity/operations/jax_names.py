@@ -1,6 +1,7 @@
 """JAX's primitives in the words of ``parity.operations.vocabulary``."""
 
 import dataclasses
+import enum
 from collections.abc import Callable
 
 import jax
@@ -59,7 +60,7 @@ MOVING = {"reshape", "transpose", "broadcast_in_dim", "slice", "rev",
 
 
 @dataclasses.dataclass
-class Named:
+class Naming:
     """How a primitive is recorded.
 
     Attributes:
@@ -102,14 +103,14 @@ def power(primitive, args, params):
         if np.array_equal(y, exponent):
             return primitive, [x], params
         return lax.pow_p, [x, jax.numpy.asarray(y, x.dtype)], {}
-    return Named("power", [args[0], exponent], {}, restore)
+    return Naming("power", [args[0], exponent], {}, restore)
 
 
 def select(primitive, args, params):
     """``select_n``: ``where``, if it is of two."""
     if len(args) != 3 or not is_boolean(args[0]):
-        return Named("select_n", args, {})
-    return Named("where", [args[0], args[2], args[1]], {}, lambda operands: (
+        return Naming("select_n", args, {})
+    return Naming("where", [args[0], args[2], args[1]], {}, lambda operands: (
         primitive, [operands[0], operands[2], operands[1]], params))
 
 
@@ -121,7 +122,7 @@ def cut(primitive, args, params):
                   in zip(starts, sizes, x.shape))
     settings = {"start": start, "step": (1,) * x.ndim,
                 "stop": tuple(s + size for s, size in zip(start, sizes))}
-    return Named("slice", [x], settings, lambda operands: (
+    return Naming("slice", [x], settings, lambda operands: (
         primitive, [*operands, *starts], params))
 
 
@@ -135,11 +136,11 @@ def gather(primitive, args, params):
             zip(sizes, x.shape)) if i != axis]
         if not numbers.operand_batching_dims and all(rest) and (
                 sizes[axis] == 1 and numbers.collapsed_slice_dims == (axis,)):
-            return Named("take", args, {"axis": axis})
+            return Naming("take", args, {"axis": axis})
         if not numbers.offset_dims and all(size == 1 for size in sizes) and (
                 len(numbers.operand_batching_dims) == x.ndim - 1):
-            return Named("take_along_axis", args, {"axis": axis})
-    return Named("gather", args, {"dimension_numbers": plain(numbers),
+            return Naming("take_along_axis", args, {"axis": axis})
+    return Naming("gather", args, {"dimension_numbers": plain(numbers),
                                   "sizes": plain(sizes)})
 
 
@@ -148,7 +149,7 @@ def scatter(name):
     def named(primitive, args, params):
         numbers = params["dimension_numbers"]
         axes = numbers.scatter_dims_to_operand_dims
-        return Named(name, args, {
+        return Naming(name, args, {
             "axis": axes[0] if len(axes) == 1 else plain(axes)})
     return named
 
@@ -156,30 +157,30 @@ def scatter(name):
 def update(primitive, args, params):
     """``dynamic_update_slice``: ``put`` from a start on."""
     x, y, *starts = args
-    return Named("put", [x, y], {
+    return Naming("put", [x, y], {
         "start": tuple(int(start) for start in starts)},
         lambda operands: (primitive, [*operands, *starts], params))
 
 
 def spread(primitive, args, params):
-    """``broadcast_in_dim``; see ``Recording.parts`` for new axes inside."""
+    """``broadcast_in_dim``; see ``JaxRecording.parts`` for new axes inside."""
     x, shape = args[0], tuple(params["shape"])
     if np.ndim(x) == 0 and not isinstance(x, jax.Array):
-        return Named("full", args, {"shape": shape})
-    return Named("reshape" if np.size(x) == np.prod(shape) else "broadcast",
+        return Naming("full", args, {"shape": shape})
+    return Naming("reshape" if np.size(x) == np.prod(shape) else "broadcast",
                  args, {"shape": shape})
 
 
 def padded(primitive, args, params):
     """``pad``, its constant an operand."""
     low, high, between = zip(*params["padding_config"])
-    return Named("pad", args, {"low": low, "high": high} | (
+    return Naming("pad", args, {"low": low, "high": high} | (
         {"between": between} if any(between) else {}))
 
 
 def sliced(primitive, args, params):
     """``slice``."""
-    return Named("slice", args, {
+    return Naming("slice", args, {
         "start": params["start_indices"], "stop": params["limit_indices"],
         "step": params["strides"] or (1,) * len(params["start_indices"])})
 
@@ -187,7 +188,7 @@ def sliced(primitive, args, params):
 def convolution(primitive, args, params):
     """``conv_general_dilated``."""
     numbers, inner = params["dimension_numbers"], params["lhs_dilation"]
-    return Named("convolution", args, {
+    return Naming("convolution", args, {
         "strides": tuple(params["window_strides"]),
         "padding": plain(params["padding"]),
         "dilation": tuple(params["rhs_dilation"]),
@@ -199,20 +200,20 @@ def convolution(primitive, args, params):
 def product(primitive, args, params):
     """``dot_general``."""
     contract, batch = params["dimension_numbers"]
-    return Named("matmul", args, {"contract": plain(contract),
+    return Naming("matmul", args, {"contract": plain(contract),
                                   "batch": plain(batch)})
 
 
 def logical(primitive, args, params):
     """``and``, ``or``, ``xor`` and ``not``: of booleans, or of bits."""
     kind = "logical" if is_boolean(args[0]) else "bitwise"
-    return Named(f"{kind}_{primitive.name}", args, {})
+    return Naming(f"{kind}_{primitive.name}", args, {})
 
 
 def setting(name, **names):
     """Those with settings that have another name there."""
     def named(primitive, args, params):
-        return Named(name, args, {ours: plain(params[theirs])
+        return Naming(name, args, {ours: plain(params[theirs])
                                   for ours, theirs in names.items()})
     return named
 
@@ -224,7 +225,7 @@ def shaped(name="reshape"):
         if shape is None:
             shape = [size for i, size in enumerate(args[0].shape)
                      if i not in params["dimensions"]]
-        return Named(name, args, {"shape": tuple(shape)})
+        return Naming(name, args, {"shape": tuple(shape)})
     return named
 
 
@@ -249,23 +250,22 @@ SPECIAL = {
 
 
 def named(primitive, args, params):
-    """The Named of a primitive and its arguments."""
+    """The Naming of a primitive and its arguments."""
     name = primitive.name
     if name in SPECIAL:
         return SPECIAL[name](primitive, args, params)
     if name in RANDOM:
-        return Named("random", args, {})
+        return Naming("random", args, {})
     if name in REDUCTIONS:
         axis = params.get("axes", params.get("axis"))
         settings = {"axis": plain(axis) if isinstance(axis, (tuple, list))
                     else (axis,)}
         if params.get("reverse"):
             settings["reverse"] = True
-        return Named(REDUCTIONS[name], args, settings)
+        return Naming(REDUCTIONS[name], args, settings)
     if name in RENAMED or not params:
-        return Named(RENAMED.get(name, name), args, {})
-    return Named(name, args, {
+        return Naming(RENAMED.get(name, name), args, {})
+    return Naming(name, args, {
         key: plain(value) for key, value in params.items()
-        if key not in ("accuracy", "sharding", "out_sharding")
-        and isinstance(plain(value), (bool, int, float, tuple, str))
-        and "jaxpr" not in key})
+        if key != "name" and isinstance(value, (
+            bool, int, float, str, tuple, np.dtype, enum.Enum))})

@@ -1,6 +1,6 @@
 """What a function computes with JAX, recorded operation by operation.
 
-JAX gives each primitive of this thread to a Recording, with its values; the
+JAX gives each primitive of this thread to a JaxRecording, with its values; the
 programs inside ``jit``, ``scan`` and others are run operation by operation. No
 class is patched, and Python's own control flow is kept.
 """
@@ -19,9 +19,9 @@ from parity.operations.jax_dispatch import (
 from parity.operations.jax_names import (
     CALLS, DRAWN, IDENTITIES, MOVING, OPAQUE, RANDOM, named)
 from parity.operations.jax_parts import LOOPS, PARTS
-from parity.operations.jax_stack import Stack
+from parity.operations.jax_stack import JaxStack
 from parity.operations.jax_values import (
-    Values, bits, dtype_of, is_array, precision, put)
+    JaxValues, bits, dtype_of, is_array, precision, put)
 from parity.operations.jax_widening import (
     DTYPES, as_asked, is_key, is_short, longer, widened, widened_params)
 from parity.operations.program import (
@@ -40,11 +40,11 @@ def is_draw(jaxpr):
     return jaxpr is not None and DRAWS in file_of(jaxpr)
 
 
-class Drawn(BaseException):
+class MustDraw(BaseException):
     """An exact run is to draw random numbers: those of a plain one."""
 
 
-class Recording(Values):
+class JaxRecording(JaxValues):
     """Is given each primitive of a run, carries it out and records it.
 
     Args:
@@ -60,7 +60,7 @@ class Recording(Values):
     def __init__(self, exact, edits, keep, packages, silent=False,
                  draws=None):
         super().__init__(Program("jax", exact), edits, keep, silent)
-        self.stack = Stack({}, packages, record.__code__)
+        self.stack = JaxStack({}, packages, record.__code__)
         self.rounded, self.place, self.draws = {}, None, draws
 
     @property
@@ -212,7 +212,7 @@ class Recording(Values):
     def drawn(self, params):
         """The numbers that the plain run drew here."""
         if self.draws is None:
-            raise Drawn
+            raise MustDraw
         if not self.draws:
             raise InputError(
                 "the exact run draws random numbers that the plain one does "
@@ -298,7 +298,7 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
     """Run a function that computes with JAX, as a Program.
 
     Args:
-        function: is called with the Recording, which it tells its leaves
+        function: is called with the JaxRecording, which it tells its leaves
             (``leaf``) and the paths of its modules (``paths``); what it
             returns is the output, a nest of arrays. If the run is exact and
             draws random numbers, it is called three times, each time from the
@@ -311,7 +311,7 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
         The Program; if silent, what the function returned.
     """
     def run(exact, silent, draws):
-        recording = Recording(exact, edits, keep, packages, silent, draws)
+        recording = JaxRecording(exact, edits, keep, packages, silent, draws)
         with sixty_four_bits() if exact else contextlib.nullcontext():
             with handled_by(recording):
                 output = function(recording)
@@ -319,7 +319,7 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
     began = time.perf_counter()
     try:
         result = run(exact, silent, None)
-    except Drawn:
+    except MustDraw:
         draws = []
         run(False, True, draws)
         result = run(True, silent, draws)

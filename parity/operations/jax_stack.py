@@ -10,7 +10,7 @@ from parity.tracing.trace import WHOLE
 INSIDE = ("jax", "jaxlib", "numpy")
 
 
-class Stack(Frames):
+class JaxStack(Frames):
     """The Python stack below ``record``.
 
     Args:

@@ -64,7 +64,7 @@ def is_array(value):
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
 
 
-class Values:
+class JaxValues:
     """The Values of a run, and which array is which.
 
     Args:

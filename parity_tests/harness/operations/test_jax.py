@@ -31,7 +31,7 @@ class Of(nnx.Module):
         return self.function(self, x)
 
 
-class Block(nnx.Module):
+class NormedAttention(nnx.Module):
     """Attention behind a norm, beside a residual."""
 
     def __init__(self, dtype, epsilon=1e-6):
@@ -44,7 +44,7 @@ class Block(nnx.Module):
 
 
 def block_by_hand(model, x, epsilon=1e-6):
-    """What a Block computes, in float64 throughout."""
+    """What a NormedAttention computes, in float64 throughout."""
     weights = {path: np.asarray(variable[...], np.float64)
                for path, variable in nnx.to_flat_state(
                    nnx.state(model, nnx.Param))}
@@ -151,7 +151,7 @@ def test_as_it_is_to_the_bit_and_the_model_stays(name, wide):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_exact_is_the_truth(dtype):
     with jax.enable_x64(dtype == "float64"):
-        model = Block(jnp.dtype(dtype))
+        model = NormedAttention(jnp.dtype(dtype))
         x = jnp.asarray(X, dtype)
         plain = Runner(model, (x,), {}).run()
         exact = Runner(model, (x,), {}).run(exact=True)
@@ -164,7 +164,7 @@ def test_exact_is_the_truth(dtype):
 
 
 def test_operations_say_of_what_where_and_in_which_module():
-    model, x = Block(jnp.float32), jnp.asarray(X, jnp.float32)
+    model, x = NormedAttention(jnp.float32), jnp.asarray(X, jnp.float32)
     program = Runner(model, (x,), {}).run()
     leaves = {(v.kind, v.name) for v in program.values if v.kind != MADE}
     assert {(INPUT, "x"), (PARAMETER, "norm.scale"),
@@ -173,7 +173,7 @@ def test_operations_say_of_what_where_and_in_which_module():
     assert {"norm", "attention", "attention.query", "(model)"} == (
         set(modules) - {"attention.key", "attention.value", "attention.out"})
     assert {str(o.place) for o in program.operations} == {
-        f"test_jax.py:{Block.__call__.__code__.co_firstlineno + 1}"}
+        f"test_jax.py:{NormedAttention.__call__.__code__.co_firstlineno + 1}"}
     last = program.operations[-1]
     assert last.name == "add" and last.results == (
         program.outputs["output"],)
@@ -201,7 +201,8 @@ def test_jitted_functions_are_seen_with_their_own_lines():
 def test_edits_give_what_a_model_with_them_gives():
     with jax.enable_x64(True):
         x = jnp.asarray(X)
-        model, other = Block(jnp.float64), Block(jnp.float64, epsilon=1e-3)
+        model = NormedAttention(jnp.float64)
+        other = NormedAttention(jnp.float64, epsilon=1e-3)
         runner = Runner(model, (x,), {})
         plain = runner.run(exact=True)
         added, place = next(
@@ -248,7 +249,7 @@ def test_what_is_drawn_is_drawn_alike():
     np.testing.assert_array_equal(output(plain), model(x))
 
 
-class Recurrent(nnx.Module):
+class CompiledScan(nnx.Module):
     """A compiled scan, whose carry is of the parameters' dtype."""
 
     def __init__(self):
@@ -260,7 +261,7 @@ class Recurrent(nnx.Module):
 
 
 def test_a_compiled_scan_is_exact_too():
-    model, x = Recurrent(), jnp.asarray(X[None], jnp.float32)
+    model, x = CompiledScan(), jnp.asarray(X[None], jnp.float32)
     runner = Runner(model, (x,), {})
     plain, exact = runner.run(), runner.run(exact=True)
     assert len(plain.operations) == len(exact.operations) > 100
@@ -283,7 +284,7 @@ def test_numpy_inputs_and_tables_are_known():
                                    rtol=1e-15)
 
 
-class Rotary(nnx.Module):
+class Tabled(nnx.Module):
     """A table in float32, a weight, and a statistic."""
 
     def __init__(self):
@@ -298,14 +299,14 @@ class Rotary(nnx.Module):
 
 
 def test_tables_are_made_anew_and_weights_are_kept():
-    model, x = Rotary(), jnp.asarray(X[:, :3], jnp.float32)
+    model, x = Tabled(), jnp.asarray(X[:, :3], jnp.float32)
     model.weight[...] = jnp.array([0.1, 0.2, 0.3], jnp.float32)
     model.mean[...] = jnp.array([1, 2, 3], jnp.float32)
     angles = np.arange(4)[:, None] * 1e4 ** (-np.arange(3) / 3)
     wide = [np.asarray(each, np.float64) for each in (
         x, model.mean[...], model.weight[...])]
     truth = (wide[0] - wide[1]) * np.cos(angles) * wide[2]
-    exact = Runner(model, (x,), {}, lambda: (Rotary(), (x,), {})).run(
+    exact = Runner(model, (x,), {}, lambda: (Tabled(), (x,), {})).run(
         exact=True)
     assert error(output(exact), truth) < 1e-15
     kept = Runner(model, (x,), {}).run(exact=True)
@@ -314,7 +315,7 @@ def test_tables_are_made_anew_and_weights_are_kept():
 
 
 def test_two_threads_do_not_see_each_other():
-    model, x = Block(jnp.float32), jnp.asarray(X, jnp.float32)
+    model, x = NormedAttention(jnp.float32), jnp.asarray(X, jnp.float32)
     wanted = len(Runner(model, (x,), {}).run().operations)
     start, found, called = threading.Barrier(3), [], []
 
@@ -338,7 +339,7 @@ def test_two_threads_do_not_see_each_other():
 
 
 def test_arrays_are_kept_where_that_is_asked():
-    model, x = Block(jnp.float32), jnp.asarray(X, jnp.float32)
+    model, x = NormedAttention(jnp.float32), jnp.asarray(X, jnp.float32)
     program = Runner(model, (x,), {}).run(
         keep=lambda value: value.kind == PARAMETER)
     assert all((v.array is not None) == (v.kind == PARAMETER)
