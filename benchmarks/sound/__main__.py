@@ -1,0 +1,70 @@
+"""Ask of every sound pair, and print what is said, and a table by topic.
+
+``python -m benchmarks.sound [TOPIC …] [--only PATTERN] [--markdown FILE]``:
+with a FILE the table is written between its two comments.
+"""
+
+import argparse
+import pathlib
+import re
+
+from benchmarks.sound.judge import (
+    LIMITS, SILENT, UNSOUND, difference, outcome_of, table)
+from benchmarks.sound.pair import pairs
+
+#: Between these the table stands in a page.
+BEGIN, END = "<!-- sound -->", "<!-- /sound -->"
+
+
+def main():
+    """The command; exit status 1 where a pair is not sound."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("topics", nargs="*", metavar="TOPIC",
+                        help="files, or beginnings of their names")
+    parser.add_argument("--only", metavar="PATTERN", default="",
+                        help="of pairs, those whose names match")
+    parser.add_argument("--check", action="store_true",
+                        help="only whether the pairs are sound")
+    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
+    asked = parser.parse_args()
+    chosen = [each for each in pairs() if re.search(asked.only, each.name)
+              and (not asked.topics or each.topic.startswith(
+                  tuple(asked.topics)))]
+    if asked.check:
+        raise SystemExit(check(chosen))
+    outcomes = []
+    for each in chosen:
+        made = outcome_of(each)
+        outcomes.append(made)
+        told = "" if made.fate == SILENT else " ".join(
+            [made.verdict, *map(str, made.told)])
+        print(f"{each.topic:22}{each.name:34}{made.fate:13}"
+              f"{made.error:9.1e}{made.seconds:7.1f} s  {told}", flush=True)
+    lines = "\n".join(table(outcomes))
+    print(lines)
+    if asked.markdown:
+        page = asked.markdown.read_text(encoding="utf-8")
+        asked.markdown.write_text(re.sub(
+            f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{lines}\n{END}", page,
+            flags=re.S), encoding="utf-8")
+    raise SystemExit(any(each.fate == UNSOUND for each in outcomes))
+
+
+def check(chosen):
+    """Print how near the outputs of each pair are; whether any is too far."""
+    failed = 0
+    for each in chosen:
+        try:
+            error = difference(each)
+            bad = "" if error <= LIMITS[each.dtype] else "NOT SOUND"
+        except Exception as failure:
+            error, bad = float("nan"), f"NOT SOUND {failure!r}"[:500]
+        failed += bool(bad)
+        print(f"{each.topic:22}{each.name:34}{each.dtype:16}{error:9.1e} "
+              f"{bad}", flush=True)
+    print(f"{len(chosen)} pairs, {failed} not sound")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    main()
