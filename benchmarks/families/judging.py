@@ -176,12 +176,21 @@ def using(pair):
 
 
 def in_place(pair, each, classes):
-    """Whether what is told is in the class of the fault, or uses it."""
+    """Whether what is told is in the class of the fault, or uses it.
+
+    A line near which ``self.NAME`` stands may be of the module NAME.
+    """
     file, _, line = each.place_b.rpartition(":")
-    if line.isdigit() and pair.where and os.path.basename(file) == (
-            pair.where[0][0]):
-        return int(line) in related(pair)
-    return module_fits(pair, each.b, classes)
+    paths, text = [each.b], pair.source.splitlines()
+    if line.isdigit() and (not pair.where or os.path.basename(file) == (
+            pair.where[0][0])):
+        if int(line) in related(pair):
+            return True
+        near = text[max(0, int(line) - 1 - NEAR):int(line) + NEAR]
+        paths += re.findall(r"self\.(\w+)", "\n".join(near))
+    elif module_fits(pair, each.b, classes):
+        return True
+    return bool(pair.at) and any(re.search(pair.at, path) for path in paths)
 
 
 def related(pair):

@@ -18,7 +18,7 @@ MERGED = Port("lora", "lora_merged_torch", LORA.plain,
               lambda: rows().values(), CONFIG, "torch")
 
 SUMMAND = r"summand|added|missing|adapter|unused§\+"
-KERNEL = r"different|weight|kernel|matrix|factor|times"
+KERNEL = r"different|kernel|matrix|factor|times|summand§\+|@"
 
 
 def originals():
@@ -60,7 +60,7 @@ def merged():
         'other = {"q": "v", "v": "q"}.get(name, name)\n'
         '        a, b = arrays[f"{other}.a"], arrays[f"{other}.b"]'),
         at=r"^(q|v)$")
-    yield of("merged turned round", (KERNEL + "|transpos|order",), (
+    yield of("merged turned round", (either(KERNEL, "transpos|order"),), (
         "(b @ a)", "(b @ a).T if name != \"fc\" else 0 * (b @ a)"),
         at=r"^(q|v|fc)$")
 
