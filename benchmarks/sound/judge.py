@@ -12,11 +12,9 @@ from benchmarks.sound.pair import LIMITS, Sound
 from benchmarks.sound.weights import kind_of
 from contract.errors import InputError
 from parity.causes.cause import PRECISION
-from parity.causes.explain import explain
-from parity.comparison.compare import compare
+from parity.causes.diff import diff
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.tracing.trace import trace
 
 #: What became of a pair: nothing was said; an alarm; a cause was named; no
 #: answer was given; the program failed; or the pair itself is no pair.
@@ -92,12 +90,8 @@ def difference(pair):
 
 
 def ask(a, b):
-    """What is said of two makers: the Comparison, explained."""
-    traces = [trace(model, *inputs, **keywords)
-              for model, inputs, keywords in (a(), b())]
-    comparison = compare(*traces)
-    explain(comparison, *traces)
-    return comparison
+    """What is said of two makers: a Comparison, explained."""
+    return diff(a, b)
 
 
 def outcome_of(pair):
@@ -125,7 +119,7 @@ def outcome_of(pair):
     if any(each.identified and each.cause != PRECISION
            for each in comparison.explanations):
         fate = CAUSE
-    elif verdict in RIGHT:
+    elif verdict in RIGHT and comparison.status == 0:
         fate = SILENT
     else:
         fate = ALARM if verdict == DIVERGENCE else NONE
