@@ -123,9 +123,10 @@ class JaxRecording(JaxValues):
         new = params.get("new_dtype")
         if primitive.name == "reduce_precision":
             new = precision(params)
-        if self.exact and new is not None:
+        if self.exact and primitive.name not in IDENTITIES:
             # A copy, so that it may be of another dtype to the program.
-            results = [jnp.array(args[0], longer(jnp.dtype(new)), copy=True)]
+            dtype = dtype_of(args[0]) if new is None else jnp.dtype(new)
+            results = [jnp.array(args[0], longer(dtype), copy=True)]
         else:
             results = carried_out(primitive, args, params)
         if self.silent:
