@@ -11,9 +11,9 @@ import pathlib
 import re
 import sys
 
+from benchmarks.families.checking import CHANGED, SOUND, difference
 from benchmarks.families.every import pairs
-from benchmarks.families.judging import (
-    CHANGED, SOUND, difference, outcome_of, table)
+from benchmarks.families.judging import outcome_of, table
 
 #: Between these the table stands in a page.
 BEGIN, END = "<!-- families -->", "<!-- /families -->"

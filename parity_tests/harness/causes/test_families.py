@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.families import judging
+from benchmarks.families import checking, judging
 from benchmarks.families.fault import BIAS, Pair, either, number
 from benchmarks.families.judging import RIGHT, SILENT, has, outcome_of
 from benchmarks.families.planting import port
@@ -54,11 +54,11 @@ def test_two_are_judged(name, right):
 @pytest.mark.long
 @pytest.mark.parametrize("pair", ALL, ids=of)
 def test_a_fault_changes_outputs_and_a_sound_pair_none(pair):
-    error = judging.difference(pair)
+    error = checking.difference(pair)
     if pair.sound:
-        assert error < judging.SOUND
+        assert error < checking.SOUND
     else:
-        assert error > (judging.SOUND if pair.across else judging.CHANGED)
+        assert error > (checking.SOUND if pair.across else checking.CHANGED)
 
 
 def test_an_edit_has_its_lines():
