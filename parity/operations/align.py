@@ -25,14 +25,17 @@ class Alignment:
     Args:
         a, b: Programs.
         near: how far apart signatures may be, as a share.
+        ends: [(number in a, number in b)] of the values that are asked of,
+            instead of the outputs.
 
     Attributes:
         in_a: {number of b's value: numbers of a's values with its numbers}.
         in_b: the same the other way round.
     """
 
-    def __init__(self, a, b, near=NEAR):
+    def __init__(self, a, b, near=NEAR, ends=None):
         self.a, self.b, self.near = a, b, near
+        self._ends = ends
         self.in_a, self.in_b = {}, {}
         tables, self._ordered = _tables(a), {}
         for value in b.values:
@@ -95,16 +98,31 @@ class Alignment:
             two.signature.size, two.signature.kind)
 
     @functools.cached_property
+    def ends(self):
+        """[(number in a, number in b)] of what is asked of: the outputs."""
+        return [(self.a.outputs[one], self.b.outputs[two])
+                for one, two in self.outputs
+                ] if self._ends is None else self._ends
+
+    @functools.cached_property
     def different(self):
-        """The pairs of outputs whose numbers differ."""
-        return [pair for pair in self.outputs if self.a.outputs[
-            pair[0]] not in self.in_a.get(self.b.outputs[pair[1]], ())]
+        """Those of the ends whose numbers differ, or stand elsewhere."""
+        return [pair for pair in self.ends if pair[0] not in self.in_a.get(
+            pair[1], ()) or self._moved(*pair)]
+
+    def _moved(self, one, two):
+        """Whether two arrays of one shape have their numbers elsewhere."""
+        one, two = self.a.values[one], self.b.values[two]
+        if self._ends is not None or one.shape != two.shape or (
+                one.array is None or two.array is None):
+            return False
+        return distance(two.array, one.array) > max(self.near, 1e-9)
 
     @functools.cached_property
     def lost(self):
         """{"a": …, "b": …}: the numbers of each side's lost values."""
         return {side: self._lost(side, program, [
-            program.outputs[pair[i]] for pair in self.different])
+            pair[i] for pair in self.different])
             for i, (side, program) in enumerate(
                 (("a", self.a), ("b", self.b)))}
 

@@ -47,12 +47,20 @@ class Names:
         program = getattr(self.alignment, side)
         value = program.values[number]
         if side == "b" and number in self.alignment.in_a:
-            named = self.of("a", self.alignment.in_a[number][0])
-            if named or value.kind == MADE:
+            named = next(filter(None, (self.of("a", each) for each
+                                       in self.alignment.in_a[number])), "")
+            if named:
                 return named
         if value.kind in (PARAMETER, INPUT) and value.name:
             return tail(value.name, 2 if value.kind == PARAMETER else 1)
-        return self.ends[side].get(number, "")
+        return next(filter(None, (self.ends[side].get(each, "") for each in (
+            number, *self.twins(side, number)))), "")
+
+    def twins(self, side, number):
+        """Values of the same program that have the same numbers."""
+        mine, theirs = (self.alignment.in_b, self.alignment.in_a) if (
+            side == "a") else (self.alignment.in_a, self.alignment.in_b)
+        return theirs.get(mine[number][0], ()) if number in mine else ()
 
     def letter(self, side, number, text):
         """A letter for a value that both have and that is long to write."""

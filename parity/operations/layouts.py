@@ -26,6 +26,8 @@ def relaid(array, like, most=2):
         axes leads there.
     """
     array, like = np.asarray(array), np.asarray(like)
+    if array.size > like.size:
+        array = once(array, like.size)
     if array.size != like.size:
         wide = spread(array, like.shape)
         return [] if wide is None else [wide]
@@ -36,6 +38,24 @@ def relaid(array, like, most=2):
             found[key] = made
     return sorted(found.values(), key=lambda made: min(
         distance(made, like), UNLIKE))[:most]
+
+
+def once(array, size):
+    """An array without its repetitions along one axis, if that leaves so many
+    numbers; else as it is."""
+    times = array.size // size if size else 0
+    if times < 2 or times * size != array.size:
+        return array
+    for axis, length in enumerate(array.shape):
+        if length % times:
+            continue
+        for shape, at in (((times, length // times), axis),
+                          ((length // times, times), axis + 1)):
+            parts = np.moveaxis(array.reshape(
+                *array.shape[:axis], *shape, *array.shape[axis + 1:]), at, 0)
+            if all(np.array_equal(parts[0], part) for part in parts[1:]):
+                return parts[0]
+    return array
 
 
 def spread(array, shape):
@@ -57,9 +77,12 @@ def distance(one, two):
     both = np.isfinite(one) & np.isfinite(two)
     odd = float((np.isfinite(one) != np.isfinite(two)).mean()) if (
         one.size) else 0.0
-    size = float(np.linalg.norm(np.where(both, two, 0)))
-    apart = float(np.linalg.norm(np.where(both, one - np.where(
-        both, two, 0), 0)))
+    one, two = np.where(both, one, 0), np.where(both, two, 0)
+    largest = max(np.abs(two).max(initial=0), np.abs(one).max(initial=0))
+    if largest > 1e150:  # whose squares would overflow
+        one, two = one / largest, two / largest
+    size = float(np.linalg.norm(two))
+    apart = float(np.linalg.norm(one - two))
     return odd + (apart / size if size else apart)
 
 

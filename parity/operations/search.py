@@ -14,9 +14,20 @@ import numpy as np
 
 from parity.operations.align import Alignment, moves
 from parity.operations.layouts import relaid
-from parity.operations.program import LEAF, OPERAND
+from parity.operations.program import LEAF, OPERAND, RESULT
+from parity.operations.refine import first_pairs
 from parity.operations.skeleton import Skeleton
-from parity.operations.trials import SCALAR, Trial, Trials
+from parity.operations.trials import (
+    ARRAY, COMPUTED, ORDER, SCALAR, Trial, Trials)
+
+#: Of so many values that are lost, two are tried at once.
+JOINED = 8
+
+#: So many ways are tried to lay out the values where others begin to differ.
+WAYS = 4
+
+#: So often b is run at most to find less that explains one value.
+INSIDE = 25
 
 #: So often b is run at most, and for so many seconds.
 RUNS, SECONDS = 150, 30.0
@@ -93,38 +104,124 @@ class Search:
         return Outcome(self.found, first, now, self.runs,
                        time.perf_counter() - began)
 
-    def aligned(self, edits):
-        """How b is aligned with a under some edits."""
+    def aligned(self, edits, ends=None):
+        """How b is aligned with a under some edits; None if it then fails."""
         self.runs += 1
-        return Alignment(self.a, self._run(edits), self.near)
+        try:
+            program = self._run(edits)
+        except Exception:  # a foreign model, given what it never has
+            if not edits:
+                raise
+            return None
+        return Alignment(self.a, program, self.near, ends)
 
     def step(self, now):
         """Find one more difference; the Alignment with it, or None."""
-        two = Skeleton(now.b)
+        two, tried = Skeleton(now.b), []
         trials = Trials(now, self.one, two)
         for trial in self.unlike(trials):
-            best = None
-            for edits in trial.ways:
-                if (self.runs >= self.most
-                        or time.perf_counter() > self.until):
-                    break
-                then = self.aligned(self.edits | edits)
-                if self.better(now, then, edits, two) and (
-                        best is None or size(then) < size(best[0])):
-                    best = then, edits
-                if best and not best[0].different:
-                    break
-            if best is None:
-                if self.runs >= self.most or time.perf_counter() > self.until:
+            if then := self.tried(trial, now, two):
+                return then
+            if self.spent:
+                return None
+            tried.append(trial)
+        for trial in joined(tried):
+            if then := self.tried(trial, now, two):
+                return then
+            if self.spent:
+                return None
+        return None
+
+    @property
+    def spent(self):
+        """Whether b was run often or long enough."""
+        return self.runs >= self.most or time.perf_counter() > self.until
+
+    def tried(self, trial, now, two):
+        """The Alignment under the best way of a Trial; None if none helps."""
+        best = None
+        for edits in trial.ways:
+            if self.spent:
+                break
+            then = self.aligned(self.edits | edits)
+            if then and self.better(now, then, edits, two) and (
+                    best is None or size(then) < size(best[0])):
+                best = then, edits
+            if best and not best[0].different:
+                break
+        if best is None:
+            return None
+        then, edits = best
+        trial = dataclasses.replace(trial, ways=[edits])
+        if trial.kind == COMPUTED and not trial.more:
+            trial, then = self.refined(trial, now, then, two)
+            edits = trial.ways[0]
+        self.edits |= edits
+        self.put_down(trial, now, then)
+        if trial.kind == SCALAR and then.different:
+            then = self.everywhere(trial, now, then)
+        return then
+
+    def refined(self, trial, now, then, two):
+        """A Trial at the values where those of another begin to differ."""
+        pairs = first_pairs(now, self.one, two,
+                            (trial.value_a, trial.value_b))
+        made = []
+        for a, b in pairs:
+            maker = now.b.maker(b)
+            if maker is None:
+                return trial, then
+            made.append([(dataclasses.replace(
+                trial, a=self.a.maker(a), b=maker, value_a=a, value_b=b),
+                {(RESULT, maker.number, maker.results.index(b)): array})
+                for array in relaid(self.a.values[a].array,
+                                    now.b.values[b].array)])
+        if not all(made):
+            return trial, then
+        for choice in itertools.islice(itertools.product(*made), WAYS):
+            edits = {edit: array for _, mine in choice
+                     for edit, array in mine.items()}
+            other = self.aligned(self.edits | edits)
+            if other and size(other) <= size(then):
+                return self.narrowed([each for each, _ in choice], [
+                    mine for _, mine in choice], now, other)
+        return trial, then
+
+    def narrowed(self, trials, edits, now, then):
+        """Trials at the values where others begin to differ, each as small
+        as it may be, as one; and the Alignment with it."""
+        smaller = [self.smaller(trial, mine, now)
+                   for trial, mine in zip(trials, edits)]
+        first, *more = [one or dataclasses.replace(trial, ways=[mine])
+                        for one, trial, mine in zip(smaller, trials, edits)]
+        together = {edit: array for each in (first, *more)
+                    for edit, array in each.ways[0].items()}
+        if any(smaller):
+            other = self.aligned(self.edits | together)
+            if not other or size(other) > size(then):
+                first, *more = trials
+                together = {edit: array for mine in edits
+                            for edit, array in mine.items()}
+            else:
+                then = other
+        return dataclasses.replace(
+            first, ways=[together], more=tuple(more)), then
+
+    def smaller(self, trial, edits, now):
+        """A Trial that gives one value of b a's numbers by less than putting
+        them there, or None."""
+        ends = [(trial.value_a, trial.value_b)]
+        part = Alignment(self.a, now.b, self.near, ends)
+        own, until = {*edits}, self.runs + INSIDE
+        for other in Trials(part, self.one, Skeleton(now.b)).inside():
+            for mine in other.ways:
+                if own & {*mine}:
+                    continue
+                if self.spent or self.runs >= until:
                     return None
-                continue
-            then, edits = best
-            trial = dataclasses.replace(trial, ways=[edits])
-            self.edits |= edits
-            self.put_down(trial, now, then)
-            if trial.kind == SCALAR and then.different:
-                then = self.everywhere(trial, now, then)
-            return then
+                then = self.aligned(self.edits | mine, ends)
+                if then and not then.different:
+                    return dataclasses.replace(other, ways=[mine])
         return None
 
     def unlike(self, trials):
@@ -141,7 +238,7 @@ class Search:
         """What was found before, at the next place of the same lines."""
         for each in self.found:
             trial = each.trial
-            if trial.b is None or trial.a is None:
+            if trial.b is None or trial.a is None or trial.more:
                 continue
             mine, theirs = (
                 [other for other in program.operations
@@ -236,7 +333,7 @@ class Search:
         if not alike:
             return then
         more = self.aligned(self.edits | alike)
-        if more.different and len(more.lost["b"]) >= len(then.lost["b"]):
+        if not more or more.different and len(more.lost["b"]) >= len(then.lost["b"]):
             return then
         self.edits |= alike
         for (_, number, _) in alike:
@@ -267,7 +364,7 @@ class Search:
             if self.runs >= self.most or len(self.found) == 1:
                 break
             then = self.aligned(less)
-            if not then.different:
+            if then and not then.different:
                 self.edits, now = less, then
                 self.found.remove(each)
         return now
@@ -289,6 +386,24 @@ def key(edits):
     """What edits share that do the same."""
     return tuple(sorted((*map(str, edit), array.tobytes())
                         for edit, array in edits.items()))
+
+
+def joined(trials):
+    """Yield pairs of Trials as one, for what shows only if both are right:
+    both tables of a rotation, both operands of a product."""
+    first = {}
+    for trial in trials:
+        if trial.kind in (ARRAY, COMPUTED, ORDER):
+            first.setdefault(trial.value_b, []).append(trial)
+    best = [each[0] for each in first.values()][:JOINED]
+    for one, two in sorted(itertools.combinations(range(len(best)), 2),
+                           key=sum):
+        mine, other = best[one], best[two]
+        if mine.value_a != other.value_a:
+            yield dataclasses.replace(
+                mine, more=(other,), ways=[
+                    left | right for left in mine.ways[:2]
+                    for right in other.ways[:2]])
 
 
 def size(alignment):

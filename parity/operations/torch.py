@@ -248,8 +248,9 @@ class Recording(TorchDispatchMode):
             kind, name = self.names.get(lie(operand), (CONSTANT, ""))
             return self.add(kind, name, operand,
                             self.twins.dtype_of(operand), None)
-        if version in (operand._version, operand._version + 1):
-            return value
+        if version in (operand._version, operand._version + 1) or (
+                operand.untyped_storage().data_ptr() not in self.writers):
+            return value  # nothing was written in this run
         return self.updated(operand, value)
 
     def updated(self, tensor, before):

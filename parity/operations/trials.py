@@ -8,6 +8,7 @@ running b with it.
 """
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from parity.operations.align import is_view
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import (
-    LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
+    INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
 from parity.operations.vocabulary import COMMUTATIVE
 
 #: What kinds of difference there are.
@@ -30,6 +31,12 @@ OPPOSITES = {("multiply", "divide"): lambda c: 1 / c,
 
 #: How many operations that only a does may stand between.
 BETWEEN = 4
+
+#: Operations that every framework has alike, and which are tried first.
+STABLE = {"matmul", "convolution"}
+
+#: How far the moments of two values are apart that are likely each other's.
+ALIKE = 0.3
 
 #: How many values of a are tried for one of b's, and orders of one of them.
 TRIED, ORDERS = 3, 6
@@ -49,6 +56,7 @@ class Trial:
         ways: edits as of ``Runner.run``: where it is not known how a's axes
             lie in b, one for each way.
         slot: of b's operand, or None.
+        more: further Trials, without which it shows nothing.
     """
 
     kind: str
@@ -58,6 +66,7 @@ class Trial:
     value_a: int
     ways: list
     slot: int | None = None
+    more: tuple = ()
 
 
 class Trials:
@@ -85,16 +94,28 @@ class Trials:
 
     def every(self):
         """Yield each Trial, the likeliest first."""
-        first = [self.b.maker(number) for number in self.first]
-        first = [each for each in first if each is not None]
-        for pass_ in (self.alike, self.leaf, self.swapped, self.missing,
-                      self.extra, self.other):
-            for operation in sorted(first, key=lambda each: each.number):
-                yield from pass_(operation)
+        yield from self.all_tables()
+        yield from self.at_first(self.alike, self.leaf)
+        yield from self.computed(STABLE)
+        yield from self.inside()
+
+    def inside(self):
+        """Yield those of one place where few operations are in question."""
+        yield from self.at_first(self.alike, self.leaf, self.swapped,
+                                 self.missing, self.extra, self.other)
         for number in self.first:
             if self.b.values[number].kind != MADE:
                 yield from self.leaf_alone(number)
         yield from self.computed()
+
+    def at_first(self, *passes):
+        """Yield what some passes say of the first operations that are lost."""
+        first = [self.b.maker(number) for number in self.first]
+        first = sorted((each for each in first if each is not None),
+                       key=lambda each: each.number)
+        for each in passes:
+            for operation in first:
+                yield from each(operation)
 
     def matches(self, number, other):
         """Whether a value of b has the numbers of one of a."""
@@ -241,11 +262,62 @@ class Trials:
     def leaf_alone(self, number):
         """A lost leaf, and lost leaves of a of its size."""
         value = self.b.values[number]
-        for other in self.lost_a:
-            theirs = self.a.values[other]
-            if theirs.kind != MADE and (
-                    theirs.signature.size == value.signature.size):
-                yield from self.table(value, None, None, None, theirs)
+        for other in self.nearest(value, [
+                each for each in self.lost_a
+                if each in self.tables["a"]]):
+            yield from self.table(
+                value, None, None, self.a.maker(other), self.a.values[other])
+
+    def all_tables(self):
+        """Every lost table of a that meets data, in the place of b's."""
+        left = {number: self.a.values[number]
+                for number in self.meeting("a", self.one)}
+        made = []
+        for number in self.meeting("b", self.two):
+            value = self.b.values[number]
+            found = [(unlike(theirs, value), other)
+                     for other, theirs in left.items()
+                     if theirs.signature.kind == value.signature.kind]
+            for _, other in sorted(found)[:TRIED]:
+                ways = [self.readers(number, array) for array in relaid(
+                    self.a.values[other].array, value.array, 1)]
+                if ways and ways[0]:
+                    made.append(Trial(
+                        ARRAY, self.b.maker(number), self.a.maker(other),
+                        number, other, ways[:1]))
+                    break
+        if made:
+            together = {}
+            for each in made:
+                together |= each.ways[0]
+            first, *more = made
+            yield dataclasses.replace(
+                first, ways=[together], more=tuple(more))
+
+    def meeting(self, side, skeleton):
+        """The lost tables that something computed of the inputs is joined
+        with."""
+        lost, tables = (self.lost_a if side == "a" else self.lost_b,
+                        self.tables[side])
+        return [number for number in lost if number in tables and any(
+            not {*operation.results} & tables
+            for operation in skeleton.readers.get(number, ()))]
+
+    @functools.cached_property
+    def tables(self):
+        """{"a": …, "b": …}: the values that do not depend on any input."""
+        return {side: _tables(program) for side, program in (
+            ("a", self.a), ("b", self.b))}
+
+    def nearest(self, value, numbers, most=TRIED):
+        """Those of some values of a that are most like one of b's."""
+        found = []
+        for number in numbers:
+            theirs = self.a.values[number]
+            if theirs.signature.kind == value.signature.kind and (
+                    theirs.signature.size % value.signature.size == 0):
+                found.append((unlike(theirs, value), number))
+        return [number for *_, number in sorted(found)[:most]]
 
     def table(self, value, operation, slot, other, theirs):
         """Trials with an array of a's as a leaf of b."""
@@ -323,11 +395,12 @@ class Trials:
                     yield from self.instead(
                         OTHER, operation, slot, there, there.operands[slot])
 
-    def computed(self):
-        """A lost value of a in the place of one of b."""
+    def computed(self, names=None):
+        """A lost value of a in the place of one of b, of operations of some
+        names or of any."""
         for number in self.lost_b:
             mine, maker = self.b.values[number], self.b.maker(number)
-            if maker is None:
+            if maker is None or names and maker.name not in names:
                 continue
             place = maker.results.index(number)
             for theirs in self.likely(mine, maker):
@@ -346,11 +419,31 @@ class Trials:
                 continue
             if theirs.signature.size != mine.signature.size:
                 continue
-            moments = zip(theirs.signature.moments, mine.signature.moments)
             found.append((
                 other.name != maker.name, not self.shared(maker, other),
-                sum(abs(one - two) for one, two in moments), number))
+                unlike(theirs, mine) > ALIKE,
+                self.alignment.depth["a"].get(number, 0),
+                unlike(theirs, mine), number))
         return [number for *_, number in sorted(found)[:TRIED]]
+
+
+def unlike(one, two):
+    """How far the numbers of two values are apart, in any order."""
+    pairs = zip(one.signature.moments, two.signature.moments)
+    return sum(abs(first - second) for first, second in pairs)
+
+
+def _tables(program):
+    """Values that follow from no input of the model."""
+    tables = set()
+    for value in program.values:
+        maker = program.maker(value.number)
+        operands = () if maker is None else maker.operands
+        if value.kind != INPUT and maker is None or maker is not None and all(
+                operand in tables for operand in operands) and (
+                maker.name != "random"):
+            tables.add(value.number)
+    return tables
 
 
 def number_of(value):

@@ -1,0 +1,75 @@
+"""From a value that differs back to where it begins to differ.
+
+Two values that take each other's place are made by two operations. Where these
+are the same and read others that differ, those differ first; so on, until the
+operations are no longer the same or read nothing that differs.
+"""
+
+from parity.operations.vocabulary import COMMUTATIVE
+
+#: So many pairs of values are looked back from at most.
+MOST = 200
+
+#: Settings that are told otherwise by each framework, and say nothing here.
+LOOSE = {"shape", "contract", "batch", "dtype", "axes"}
+
+
+def first_pairs(alignment, one, two, pair):
+    """Where two values begin to differ.
+
+    Args:
+        alignment: an Alignment.
+        one, two: the Skeletons of a and b.
+        pair: (number in a, number in b).
+
+    Returns:
+        Such pairs of numbers, in order; the pair itself if it begins there.
+    """
+    queue, found, seen = [pair], [], set()
+    while queue and len(seen) < MOST:
+        a, b = queue.pop(0)
+        a, b = one.root(a), two.root(b)
+        if (a, b) in seen:
+            continue
+        seen.add((a, b))
+        before = back(alignment, one, two, a, b)
+        if before:
+            queue += before
+        elif (a, b) not in found:
+            found.append((a, b))
+    return found
+
+
+def back(alignment, one, two, a, b):
+    """The pairs that two operations read and that differ; [] where they are
+    not the same operation, or all that they read is the same."""
+    mine, theirs = one.program.maker(a), two.program.maker(b)
+    if mine is None or theirs is None or mine.name != theirs.name:
+        return []
+    if {key: value for key, value in mine.settings.items()
+            if key not in LOOSE} != {
+            key: value for key, value in theirs.settings.items()
+            if key not in LOOSE} and mine.name in ("slice", "cumsum"):
+        return []
+    if constants(one, mine) != constants(two, theirs):
+        return []
+    left = [[root for root in skeleton.arrays(operation).values()
+             if root in alignment.lost[side]]
+            for side, skeleton, operation in (
+                ("a", one, mine), ("b", two, theirs))]
+    if len(left[0]) != len(left[1]):
+        return []
+    pairs = [*zip(*left)]
+    sizes = [(one.program.values[x].signature.size,
+              two.program.values[y].signature.size) for x, y in pairs]
+    if any(x != y for x, y in sizes) and mine.name in COMMUTATIVE:
+        pairs = [*zip(left[0], reversed(left[1]))]
+    return pairs
+
+
+def constants(skeleton, operation):
+    """The numbers that an operation has, in order of size."""
+    return sorted(
+        float(skeleton.program.values[value].array.reshape(-1)[0].real)
+        for value in skeleton.constants(operation).values()
+        if skeleton.program.values[value].array is not None)
