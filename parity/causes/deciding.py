@@ -12,7 +12,6 @@ import importlib
 import time
 from collections.abc import Callable
 
-import numpy as np
 
 from contract.errors import InputError
 from parity.causes.explain import explain
@@ -20,7 +19,7 @@ from parity.causes.proved import errors, explanations
 from parity.causes.write import write_of
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.numerics.words import listed, number
+from parity.numerics.words import number
 from parity.operations.align import NEAR, Alignment
 from parity.operations.search import Search
 from parity.tracing.trace import framework_of

@@ -6,13 +6,15 @@ import numpy as np
 
 from parity.causes.explanation import Explanation
 from parity.numerics.words import apart, listed, number
+from parity.causes import tables
 from parity.operations import roles
-from parity.operations.expressions import Names, cut, formula, number_text
+from parity.operations.expressions import (
+    Names, cut, formula, number_text, tail)
 from parity.operations.layouts import distance, relaid
-from parity.operations.program import CONSTANT, PARAMETER
+from parity.operations.program import PARAMETER
 from parity.operations.skeleton import Skeleton
 from parity.operations.trials import (
-    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, SCALAR, number_of)
+    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, number_of)
 
 #: What a module is called where it is not known.
 WHOLE = "(model)"
@@ -70,7 +72,7 @@ class _Told:
         cause, in_a, in_b = {
             SCALAR: self.constant, ARRAY: self.array, ORDER: self.order,
             OTHER: self.operand, MISSING: self.missing, EXTRA: self.extra,
-            COMPUTED: self.computed}[trial.kind]()
+            COMPUTED: self.computed, PACKED: self.packed}[trial.kind]()
         at_a, at_b = (each.module if each is not None and each.module
                       else WHOLE for each in (self.at("a"), self.at("b")))
         where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
@@ -113,14 +115,20 @@ class _Told:
     def expressions(self):
         """The formula of each side."""
         trial = self.trial
+        if trial.kind == PACKED:
+            return "", ""
         ends = {"a": trial.value_a, "b": trial.value_b}
         if trial.kind in (SCALAR, ORDER, OTHER) and trial.a is not None:
             ends = {"a": trial.a.results[0], "b": trial.b.results[0]}
         if trial.kind == ARRAY and trial.b is not None:
             ends = {"a": trial.a.results[0] if trial.a else trial.value_a,
                     "b": trial.b.results[0]}
-        return [cut(formula(self.names, side, value))
+        made = [formula(self.names, side, value)
                 for side, value in ends.items()]
+        if made[0] == made[1]:  # it is in which shape something is read
+            made = [formula(self.names, side, value, shapes=True)
+                    for side, value in ends.items()]
+        return [*map(cut, made)]
 
     # What is said, by kind: the cause, what it is in a, and in b.
 
@@ -148,23 +156,37 @@ class _Told:
         """Another parameter, buffer or table."""
         mine, theirs = (self.b.values[self.trial.value_b],
                         self.a.values[self.trial.value_a])
-        what = {PARAMETER: "parameter", CONSTANT: "table"}.get(
-            mine.kind, "array")
-        if mine.signature.kind == "b" or theirs.signature.kind == "b":
-            what = "mask"
-        relation = related(theirs.array, mine.array)
-        return (what, name_of(theirs),
-                f"{name_of(mine)}{relation and f', {relation}'}")
+        edited = np.asarray(next(iter(self.trial.ways[0].values())))
+        truth = edited if edited.size == mine.signature.size else theirs.array
+        if base := tables.bases(truth, mine.array):
+            return "base of the frequencies", *base
+        what = "mask" if "b" in (
+            mine.signature.kind, theirs.signature.kind) else (
+            "parameter" if mine.kind == PARAMETER else "table")
+        relation = tables.turned(truth, mine.array) or related(
+            truth, mine.array)
+        in_a, in_b = (value.name or cut(formula(self.names, side, number), 60)
+                      for side, value, number in (
+                          ("a", theirs, self.trial.value_a),
+                          ("b", mine, self.trial.value_b)))
+        return what, in_a, f"{in_b}{relation and f', {relation}'}"
 
     def order(self):
         """The same numbers in another order."""
-        mine, theirs = (self.b.values[self.trial.value_b],
-                        self.a.values[self.trial.value_a])
+        mine = self.b.values[self.trial.value_b]
         array = next(iter(self.trial.ways[0].values()))
         relation = related(array, mine.array) or "in another order"
         if mine.signature.kind == "b":
             return "mask", self.label("a"), f"{self.label('b')}, {relation}"
         return "order", self.label("a"), f"the same numbers {relation}"
+
+    def packed(self):
+        """Packed parts stand in another order."""
+        names = [tail(name, 2) for _, name in self.trial.ways[0]]
+        order = self.trial.slot
+        in_b = ", ".join(str(order.index(i) + 1) for i in range(len(order)))
+        return ("order of the parts", "1, 2, 3, 4"[:3 * len(order) - 2],
+                f"{in_b} in {listed(names)}")
 
     def label(self, side):
         """What the value that differs is called."""
@@ -230,6 +252,11 @@ class _Told:
                      (self.two, "b", trial.value_b))]
         words = [roles.of_step(skeleton, each) for skeleton, each in zip(
             (self.one, self.two), steps)]
+        over = [roles.summed(skeleton, each) for skeleton, each in zip(
+            (self.one, self.two), steps)]
+        if words == ["norm", "norm"] and None not in over and (
+                over[0] != over[1]):
+            return ("norm", *(f"over {count} numbers" for count in over))
         cause = words[0] if words[0] == words[1] and words[0] else (
             f"{words[0]} or {words[1]}" if all(words) else cause)
         return cause, self.words("a"), self.words("b")
@@ -247,11 +274,6 @@ class _Told:
         have = (self.alignment.in_b if side == "a"
                 else self.alignment.in_a)
         return {skeleton.root(number) for number in have}
-
-
-def name_of(value):
-    """What a parameter or table is called."""
-    return value.name or f"a table {list(value.shape)}"
 
 
 def in_layer_of(path, like):

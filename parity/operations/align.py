@@ -164,7 +164,8 @@ def is_scalar(value):
 
 def is_view(operation):
     """Whether an operation changes no number, only where it stands."""
-    return operation.name in ("reshape", "transpose", "broadcast", "cast")
+    return operation is not None and operation.name in (
+        "reshape", "transpose", "broadcast", "cast")
 
 
 def moves(operation):

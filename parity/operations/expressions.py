@@ -93,7 +93,8 @@ def tail(path, parts=1):
     return ".".join(path.split(".")[-parts:])
 
 
-def formula(names, side, number, top=True, depth=0, reader=None):
+def formula(names, side, number, top=True, depth=0, reader=None,
+            shapes=False):
     """A value in words: of names where both programs have it.
 
     Args:
@@ -103,6 +104,8 @@ def formula(names, side, number, top=True, depth=0, reader=None):
         top: whether it is written out even if it has a name.
         depth: how many operations of the formula it is inside.
         reader: the Operation that reads it.
+        shapes: whether the shape is told in which an array is read, wherever
+            that matters.
     """
     program = getattr(names.alignment, side)
     value, maker = program.values[number], program.maker(number)
@@ -116,15 +119,18 @@ def formula(names, side, number, top=True, depth=0, reader=None):
     if maker is None:
         return named or f"table{shape(value)}"
     if is_view(maker) and maker.operands:
-        text = formula(names, side, maker.operands[0], top, depth, reader)
+        text = formula(names, side, maker.operands[0], top, depth, reader,
+                       shapes)
         source = program.values[maker.operands[0]]
         seen = reader is not None and reader.name in ORDERED and (
             lean(source) != lean(value))
-        return f"{text}{shape(value)}" if seen else text
+        return f"{text}{shape(value)}" if seen and not shapes else text
     if depth >= DEEP:
         return "…"
-    parts = [formula(names, side, each, False, depth + 1, maker)
+    parts = [formula(names, side, each, False, depth + 1, maker, shapes)
              for each in maker.operands]
+    if shapes and maker.name in ORDERED and parts:
+        parts[0] += f" {shape(program.values[maker.operands[0]])}"
     text = written(program, maker, parts)
     if not top and both and value.signature.telling and len(text) > LONGER:
         return names.letter(side, number, text)

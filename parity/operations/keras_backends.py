@@ -17,7 +17,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from parity.operations.keras_frames import Stack
+from parity.operations.keras_frames import KerasFrames
 from parity.operations.program import (
     CONSTANT, INPUT, PARAMETER, Rounding)
 from parity.tracing.keras import modules, named_variables
@@ -100,7 +100,7 @@ def close(one, other):
         atol=1e-6, equal_nan=True)
 
 
-class TensorFlow:
+class OnTensorFlow:
     """Keras on TensorFlow: float64 stands beside the plain run."""
 
     @staticmethod
@@ -149,7 +149,7 @@ class TensorFlow:
         return model, tables
 
 
-class Torch:
+class OnTorch:
     """Keras on torch: tensors of float64 stand for shorter ones."""
 
     @staticmethod
@@ -177,7 +177,7 @@ class Torch:
         began = time.perf_counter()
         with torch.random.fork_rng(devices=[]), torch.no_grad(), recording(
                 names, exact, edits, keep, paths_of(model)) as mode:
-            mode.frames = Stack(paths_of(model), Torch.run.__code__)
+            mode.frames = KerasFrames(paths_of(model), OnTorch.run.__code__)
             # keras: it compares dtypes, so all have to be as long at once.
             def twin(tensor):
                 made = mode.twins.of(tensor)
@@ -209,7 +209,7 @@ class Torch:
         return model, exact_tables(model, plain)
 
 
-class Jax:
+class OnJax:
     """Keras on JAX: arrays of float64 stand for shorter ones."""
 
     @staticmethod
@@ -217,7 +217,7 @@ class Jax:
         from parity.operations.jax_recording import record
 
         def function(recording):
-            recording.stack = Stack(paths_of(model), Jax.run.__code__)
+            recording.stack = KerasFrames(paths_of(model), OnJax.run.__code__)
             values = []
             for path, variable, other in weights_of(model, plain):
                 value = tables.get(path, other.value)
@@ -265,4 +265,4 @@ def exact_tables(model, plain):
 
 
 #: By Keras' name of each.
-BACKENDS: dict = {"tensorflow": TensorFlow, "torch": Torch, "jax": Jax}
+BACKENDS: dict = {"tensorflow": OnTensorFlow, "torch": OnTorch, "jax": OnJax}

@@ -10,7 +10,7 @@ PACKAGES = ("tensorflow", "torch", "jax", "keras", "numpy", "optree", "tree",
             "absl")
 
 
-class Stack(Frames):
+class KerasFrames(Frames):
     """Frames, of a run that begins at the code ``end``.
 
     Where no line is the user's, the layer's own line is told, and not that of

@@ -13,7 +13,7 @@ import numpy as np
 
 from contract.errors import InputError
 from parity.operations.frames import Frames
-from parity.operations.numpy_array import Seen, plain
+from parity.operations.numpy_array import RecordedArray, plain
 from parity.operations.numpy_names import (
     IDENTITIES, MIXED, NAMES, REDUCED, indexed, moved, translated)
 from parity.operations.program import (
@@ -28,7 +28,7 @@ LONGER = {np.dtype(short): np.dtype(long) for short, long in (
     ("complex64", "complex128"))}
 
 
-class Recording:
+class NumpyRecording:
     """Records, widens and edits the operations of one run.
 
     Args:
@@ -49,7 +49,7 @@ class Recording:
         if self.keep is True or self.keep and self.keep(value):
             value.array = np.array(array)
         self.program.values.append(value)
-        made = array.view(Seen)
+        made = array.view(RecordedArray)
         made.recording, made.number, made.declared = self, number, declared
         return made
 
@@ -73,7 +73,7 @@ class Recording:
 
     def known(self, operand):
         """An operand as an array whose Value is known."""
-        if isinstance(operand, Seen) and operand.recording is self:
+        if isinstance(operand, RecordedArray) and operand.recording is self:
             return operand
         array = np.asarray(plain(operand))
         made = self.seen(array, array.dtype, CONSTANT)
@@ -161,7 +161,7 @@ class Recording:
     def put(self, target, made):
         """Write a result into the array that is to have it."""
         np.ndarray.__setitem__(target, ..., plain(made))
-        if isinstance(target, Seen):
+        if isinstance(target, RecordedArray):
             target.recording, target.number = self, made.number
             target.declared = made.declared
         return target
@@ -170,7 +170,7 @@ class Recording:
         """One of NumPy's functions, or an array's method."""
         name = NAMES.get(native, native)
         if native in IDENTITIES:
-            made = plain(args[0]).copy().view(Seen)
+            made = plain(args[0]).copy().view(RecordedArray)
             made.recording, made.number = self, args[0].number
             made.declared = args[0].declared
             return made
@@ -181,7 +181,7 @@ class Recording:
                     native in MIXED and isinstance(leaf, (int, float))
                     and not isinstance(leaf, bool)):
                 operands.append(self.known(leaf))
-                return Slot(len(operands) - 1)
+                return ArrayPlace(len(operands) - 1)
             return leaf
         args, keywords = mapped((tuple(args), dict(keywords)), "", visit)
         if name == "cast":
@@ -189,7 +189,8 @@ class Recording:
 
         def compute(arrays):
             def fill(_, leaf):
-                return arrays[leaf.place] if isinstance(leaf, Slot) else leaf
+                return arrays[leaf.place] if isinstance(
+                    leaf, ArrayPlace) else leaf
             given, options = mapped((args, wide), "", fill)
             return function(*given, **options)
         wide = self.longer(keywords)
@@ -199,7 +200,7 @@ class Recording:
             keywords = keywords | {"dtype": dtype}
         if name == "transpose":
             settings = {"axes": moved(lambda each: function(
-                *(each if isinstance(arg, Slot) else arg for arg in args),
+                *(each if isinstance(arg, ArrayPlace) else arg for arg in args),
                 **keywords), operands[0].ndim)}
         else:
             made = compute([plain(each) for each in operands]) if (
@@ -251,7 +252,7 @@ class Recording:
         return self.program
 
 
-class Slot:
+class ArrayPlace:
     """The place of an operand among arguments."""
 
     def __init__(self, place):
@@ -301,7 +302,7 @@ class Runner:
     def run(self, exact=False, edits=None, keep=True):
         """Run the function once; see ``program.Runner``."""
         began = time.perf_counter()
-        recording = Recording(exact, edits, keep)
+        recording = NumpyRecording(exact, edits, keep)
         memo = {}
         for path, part in parts_of(self.model):
             if isinstance(part, np.ndarray):

@@ -1,4 +1,4 @@
-"""NumPy's array, whose functions a Recording carries out."""
+"""NumPy's array, whose functions a NumpyRecording carries out."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from parity.operations.numpy_names import WHOLE
 from parity.tracing.recorder import mapped
 
 
-class Seen(np.ndarray):
+class RecordedArray(np.ndarray):
     """An array whose operations are recorded.
 
     Attributes:
-        recording: the Recording; None of one that no Value is known of.
+        recording: the NumpyRecording; None of one that no Value is known of.
         number: of its Value.
         declared: the dtype that the program has it in.
         scalar: the Python number that it stands for, or None.
@@ -18,12 +18,12 @@ class Seen(np.ndarray):
 
     recording, number, declared, scalar = None, None, None, None
 
-    def __array_ufunc__(self, function, method, *inputs, **keywords):
+    def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
         recording = recording_of((*inputs, *keywords.get("out", ())))
         if recording is None:
-            return getattr(function, method)(
+            return getattr(ufunc, method)(
                 *plain(inputs), **plain(keywords))
-        return recording.ufunc(function, method, inputs, keywords)
+        return recording.ufunc(ufunc, method, inputs, keywords)
 
     def __array_function__(self, function, types, args, keywords):
         recording = recording_of(leaves_of((args, keywords)))
@@ -65,7 +65,7 @@ def _method(name):
 for _name in ("all any argmax argmin argsort astype clip copy cumprod cumsum "
               "dot flatten max mean min prod ravel repeat reshape round "
               "squeeze sum swapaxes take transpose var").split():
-    setattr(Seen, _name, _method(_name))
+    setattr(RecordedArray, _name, _method(_name))
 
 
 def leaves_of(value):
@@ -76,12 +76,12 @@ def leaves_of(value):
 
 
 def recording_of(values):
-    """The Recording of the first array that has one, or None."""
+    """The NumpyRecording of the first array that has one, or None."""
     return next((value.recording for value in values if isinstance(
-        value, Seen) and value.recording is not None), None)
+        value, RecordedArray) and value.recording is not None), None)
 
 
 def plain(value):
     """Arrays as NumPy's own, in any nest."""
     return mapped(value, "", lambda _, leaf: leaf.view(np.ndarray)
-                  if isinstance(leaf, Seen) else leaf)
+                  if isinstance(leaf, RecordedArray) else leaf)

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 #: How many operations on the way to its use are looked through.
 AHEAD = 8
 
@@ -143,7 +145,9 @@ def of_step(skeleton, operations, others=0):
         return "softmax"
     if "erf" in names or "erfc" in names:
         return "GELU"
-    if "tanh" in names and len(names) > 4:
+    if "tanh" in names and any(
+            abs(each - 0.044715) < 1e-5 for each in numbers(
+                skeleton, operations)):
         return "GELU by tanh"
     if "tanh" in names and {"multiply", "divide"} & {*names}:
         return "soft cap"
@@ -165,6 +169,24 @@ def of_step(skeleton, operations, others=0):
     if names[0] == "matmul":
         return "projection"
     return ""
+
+
+def numbers(skeleton, operations):
+    """The constants that some operations read."""
+    return [float(np.asarray(skeleton.program.values[value].array).real)
+            for operation in operations
+            for value in skeleton.constants(operation).values()]
+
+
+def summed(skeleton, operations):
+    """Over how many numbers the first of some operations that reduces does;
+    None if none does."""
+    for operation in operations:
+        if operation.name in ("mean", "sum", "var"):
+            values = skeleton.program.values
+            return values[operation.operands[0]].signature.size // max(
+                values[operation.results[0]].signature.size, 1)
+    return None
 
 
 def as_root(number):

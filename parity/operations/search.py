@@ -14,7 +14,7 @@ import numpy as np
 
 from parity.operations.align import Alignment, moves
 from parity.operations.layouts import relaid
-from parity.operations.program import LEAF, OPERAND, RESULT
+from parity.operations.program import LEAF, OPERAND, PARAMETER, RESULT
 from parity.operations.refine import first_pairs
 from parity.operations.skeleton import Skeleton
 from parity.operations.trials import (
@@ -92,7 +92,7 @@ class Search:
         self.a, self._run, self.near = a, run, near
         self.most, self.until = runs, time.perf_counter() + seconds
         self.one = Skeleton(a)
-        self.runs, self.edits, self.found = 0, {}, []
+        self.runs, self.edits, self.found, self.groups = 0, {}, [], []
 
     def find(self):
         """The Outcome."""
@@ -157,10 +157,41 @@ class Search:
             trial, then = self.refined(trial, now, then, two)
             edits = trial.ways[0]
         self.edits |= edits
-        self.put_down(trial, now, then)
-        if trial.kind == SCALAR and then.different:
-            then = self.everywhere(trial, now, then)
+        self.groups.append([trial, *trial.more])
+        for each in self.groups[-1]:
+            self.put_down(dataclasses.replace(each, more=(), ways=[
+                {edit: array for edit, array in edits.items()
+                 if not trial.more or edit in each.ways[0]}]), now, then,
+                trial.kind == ARRAY and each is not trial)
+        if not then.different:
+            return then
+        if trial.kind == SCALAR:
+            return self.everywhere(trial, now, then)
+        if trial.kind == ARRAY:
+            return self.copies(trial, now, then)
         return then
+
+    def copies(self, trial, now, then):
+        """The same array in the place of every leaf like that of a Trial."""
+        value, alike = now.b.values[trial.value_b], {}
+        for what, name, *_ in trial.ways[0]:
+            if what == LEAF:
+                alike |= {(LEAF, other.name): trial.ways[0][LEAF, name]
+                          for other in now.b.values
+                          if other.kind == PARAMETER and other.name != name
+                          and other.shape == value.shape
+                          and other.signature.digest == value.signature.digest}
+        more = self.aligned(self.edits | alike) if alike else None
+        if not more or more.different and size(more) >= size(then):
+            return then
+        self.edits |= alike
+        for _, name in alike:
+            other = next(each for each in now.b.values if each.name == name)
+            self.found[-1].also.append(dataclasses.replace(
+                trial, value_b=other.number, more=(),
+                b=now.b.operations[(now.b.users.get(other.number) or [
+                    0])[0]], ways=[{(LEAF, name): alike[LEAF, name]}]))
+        return more
 
     def refined(self, trial, now, then, two):
         """A Trial at the values where those of another begin to differ."""
@@ -236,47 +267,54 @@ class Search:
 
     def again(self, trials):
         """What was found before, at the next place of the same lines."""
-        for each in self.found:
-            trial = each.trial
-            if trial.b is None or trial.a is None or trial.more:
-                continue
-            mine, theirs = (
-                [other for other in program.operations
-                 if other.place == of.place and other.native == of.native
-                 and other.name == of.name]
-                for program, of in ((trials.b, trial.b), (self.a, trial.a)))
-            at_b = _index(mine, trial.b)
-            at_a = _index(theirs, trial.a)
-            for other in mine[at_b + 1:]:
-                there = at_a + _index(mine, other) - at_b
-                if there >= len(theirs) or not any(
-                        result in trials.alignment.lost["b"]
-                        for result in other.results):
-                    continue
-                yield from self.likewise(trial, trials, other, theirs[there])
+        for group in self.groups:
+            steps = [next(self.next_like(each, trials), None)
+                     for each in group]
+            if None not in steps:
+                first, *more = steps
+                yield dataclasses.replace(first, more=tuple(more), ways=[{
+                    edit: array for each in steps
+                    for edit, array in each.ways[0].items()}])
+
+    def next_like(self, trial, trials):
+        """Yield Trials at the next places of the lines of another."""
+        if trial.b is None or trial.a is None:
+            return
+        mine, theirs = (
+            [other for other in program.operations
+             if (other.place, other.native, other.name) == (
+                 of.place, of.native, of.name)]
+            for program, of in ((trials.b, trial.b), (self.a, trial.a)))
+        at_b, at_a = _index(mine, trial.b), _index(theirs, trial.a)
+        for other in mine[at_b + 1:]:
+            there = at_a + _index(mine, other) - at_b
+            if there < len(theirs) and any(
+                    result in trials.alignment.lost["b"]
+                    for result in other.results):
+                yield from self.likewise(
+                    trial, trials, other, theirs[there])
 
     def likewise(self, trial, trials, b, a):
         """A Trial at two operations as another is at its two."""
-        edits = {}
+        edits, source = {}, self.source(trial, a)
         for edit, array in trial.ways[0].items():
-            if len(edit) < 3 or edit[1] != trial.b.number:
+            if len(edit) < 3 or edit[1] != trial.b.number or source is None:
                 return
             what, _, slot = edit
             value = (b.operands if what == OPERAND else b.results)[slot]
-            source = self.source(trial, a)
-            if source is None:
-                return
             if trial.kind == SCALAR:
                 edits[what, b.number, slot] = array
                 continue
-            for made in relaid(self.a.values[source].array,
+            there = a.results[slot] if what == RESULT and len(
+                trial.ways[0]) > 1 and slot < len(a.results) else source
+            for made in relaid(self.a.values[there].array,
                                trials.b.values[value].array, 1):
                 edits[what, b.number, slot] = made
         if edits:
             yield dataclasses.replace(
-                trial, b=b, a=a, ways=[edits],
+                trial, b=b, a=a, ways=[edits], more=(),
                 value_b=b.operands[trial.slot] if trial.slot is not None
-                else b.results[0], value_a=self.source(trial, a))
+                else b.results[0], value_a=source)
 
     def source(self, trial, a):
         """The value of a that a Trial takes, at another operation."""
@@ -333,7 +371,7 @@ class Search:
         if not alike:
             return then
         more = self.aligned(self.edits | alike)
-        if not more or more.different and len(more.lost["b"]) >= len(then.lost["b"]):
+        if not more or more.different and size(more) >= size(then):
             return then
         self.edits |= alike
         for (_, number, _) in alike:
@@ -342,12 +380,14 @@ class Search:
                 ways=[{(OPERAND, number, slot): asked}]))
         return more
 
-    def put_down(self, trial, now, then):
+    def put_down(self, trial, now, then, with_last=False):
         """Put a difference to those that were found, the same once."""
         ends = not then.different
         for each in self.found:
             first = each.trial
-            if (first.kind, *_lines(first)) == (trial.kind, *_lines(trial)):
+            if with_last and each is self.found[-1] or (
+                    first.kind, *_lines(first)) == (
+                    trial.kind, *_lines(trial)):
                 each.also.append(trial)
                 each.ends = ends
                 return

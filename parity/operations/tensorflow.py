@@ -24,12 +24,12 @@ from parity.operations.tensorflow_eager import (
     CONVERT, LONGER, STORED, as_stored, calling, computed, has_values,
     is_random, is_short, longer, of_array, shortened, to_numpy)
 from parity.operations.tensorflow_names import (
-    IDENTITIES, UNSEEN, Call, translated)
+    IDENTITIES, UNSEEN, NativeCall, translated)
 from parity.operations.tensorflow_parts import PARTS, short_decimal
-from parity.operations.tensorflow_values import Known, Values
+from parity.operations.tensorflow_values import KnownTensor, TensorValues
 
 
-class Recording(Values):
+class TensorFlowRecording(TensorValues):
     """Records a run, and computes its twins.
 
     Args:
@@ -110,7 +110,7 @@ class Recording(Values):
                 map(has_values, outputs)):
             self.opaque(op, inputs, attributes, outputs)
             return
-        call = Call(op, inputs, attributes, outputs)
+        call = NativeCall(op, inputs, attributes, outputs)
         name, used, settings = translated(call)
         operands = [self.of(inputs[place], self.given(inputs, place))
                     for place in used]
@@ -136,7 +136,8 @@ class Recording(Values):
                 self.rounded(tensor, twin, inputs)
             twin = self.edited(twin, (RESULT, number, slot))
             results.append(self.value(tensor, twin, MADE, "", number))
-            self.known[id(tensor)] = Known(tensor, twin, results[-1], drawn)
+            self.known[id(tensor)] = KnownTensor(
+                tensor, twin, results[-1], drawn)
         self.program.operations.append(Operation(
             number, name, op, tuple(known.number for known in operands),
             settings, tuple(results), place, module))
@@ -151,7 +152,7 @@ class Recording(Values):
         for tensor, twin in zip(outputs, made):
             number = self.value(tensor, twin, CONSTANT) if has_values(
                 tensor) else None
-            self.known[id(tensor)] = Known(tensor, twin, number)
+            self.known[id(tensor)] = KnownTensor(tensor, twin, number)
 
     def twins(self, op, inputs, twins, attributes, outputs):
         """What an operation gives for the twins of its inputs."""
@@ -264,7 +265,7 @@ def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
         exact, edits, keep: as of ``parity.operations.program.Runner.run``.
         paths: id(module) -> path.
     """
-    recording = Recording(leaves, exact, edits, keep, paths)
+    recording = TensorFlowRecording(leaves, exact, edits, keep, paths)
     for kind, _, tensor, _ in leaves:
         if kind != CONSTANT:
             recording.of(tensor)
@@ -279,9 +280,9 @@ def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
 def building():
     """Record what a model is built of, in float64; nothing is kept but twins.
 
-    Yields the Recording, whose ``known`` has twins of tensors and whose
-    ``written`` those of variables, by id of their handle.
+    Yields the TensorFlowRecording, whose ``known`` has twins of tensors and
+    whose ``written`` those of variables, by id of their handle.
     """
-    recording = Recording(exact=True, keep=False)
+    recording = TensorFlowRecording(exact=True, keep=False)
     with recording.recording():
         yield recording

@@ -10,9 +10,11 @@ from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import (
     constant_op, op_callbacks, op_def_registry)
 
+from parity.numerics.dtypes import DTYPES
+
 #: What is shorter than float64, and what an exact run has instead.
-LONGER = {tf.float32: tf.float64, tf.float16: tf.float64,
-          tf.bfloat16: tf.float64, tf.complex64: tf.complex128}
+LONGER = {getattr(tf, name): tf.float64 for name in DTYPES[1:]}
+LONGER[tf.complex64] = tf.complex128
 
 #: What an exact run's arrays are of, by kind.
 LONGEST = {"f": np.float64, "c": np.complex128, "i": np.int64, "u": np.int64}

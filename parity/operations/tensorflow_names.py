@@ -43,7 +43,7 @@ CREATING = {"Range", "Fill", "OneHot", "LinSpace", "ZerosLike", "OnesLike",
             "Where"}
 
 
-class Call:
+class NativeCall:
     """One call of an operation.
 
     Attributes:
@@ -348,7 +348,7 @@ def _scatter(name, order):
     return of
 
 
-#: Operation -> function of a Call; see ``translated``.
+#: Operation -> function of a NativeCall; see ``translated``.
 OTHERS = {
     "Sum": _reduction("sum"), "Mean": _reduction("mean"),
     "Max": _reduction("max"), "Min": _reduction("min"),

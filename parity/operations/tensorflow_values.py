@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from parity.operations.keras_frames import Stack
+from parity.operations.keras_frames import KerasFrames
 from parity.operations.program import (
     CONSTANT, LEAF, Program, Value)
 from parity.operations.signature import TELLING, signature
@@ -10,7 +10,7 @@ from parity.operations.tensorflow_eager import (
     LONGER, LONGEST, as_original, cast, has_values, of_array, to_numpy)
 
 
-class Known:
+class KnownTensor:
     """What is known of a tensor: its twin, and its Value's number."""
 
     __slots__ = "tensor", "twin", "number", "drawn", "shape_only"
@@ -20,15 +20,14 @@ class Known:
         self.drawn, self.shape_only = drawn, shape_only
 
 
-class Values:
-    """The tensors of a run; see ``parity.operations.tensorflow.Recording``.
-    """
+class TensorValues:
+    """The tensors of a run, which a TensorFlowRecording adds to."""
 
     def __init__(self, leaves=(), exact=False, edits=None, keep=True,
                  paths=None):
         self.program = Program("keras", exact)
         self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
-        self.frames = Stack(paths or {})
+        self.frames = KerasFrames(paths or {})
         self.known, self.written, self.handles = {}, {}, []
         self.roundings, self.notes, self.place = {}, {}, ""
         self.originals = {}  # id of a constant -> it, what it was made of
@@ -70,7 +69,7 @@ class Values:
                 self.rounded(tensor, twin)
         if name and (LEAF, name) in self.edits:
             twin = self.edited(twin, (LEAF, name))
-        known = Known(tensor, twin, self.value(tensor, twin, kind, name))
+        known = KnownTensor(tensor, twin, self.value(tensor, twin, kind, name))
         known.shape_only = kind == CONSTANT and tensor.dtype.is_integer
         self.known[id(tensor)] = known
         return known
@@ -99,7 +98,8 @@ class Values:
         """The same Value for another tensor."""
         plain = known.twin is known.tensor and not self.exact
         twin = tensor if plain else known.twin
-        return Known(tensor, twin, known.number, known.drawn, known.shape_only)
+        return KnownTensor(
+            tensor, twin, known.number, known.drawn, known.shape_only)
 
     def instead(self, outputs, made):
         """Tensors that are made anew out of smaller operations.

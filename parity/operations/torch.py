@@ -69,7 +69,7 @@ class Unfused(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-class Recording(TorchDispatchMode):
+class TorchRecording(TorchDispatchMode):
     """Records, widens and edits each operation of a run.
 
     Args:
@@ -316,9 +316,9 @@ def recording(names, exact=False, edits=None, keep=True, paths=None,
     """Record this thread's torch operations as a Program.
 
     Yields:
-        The Recording; ``finish(outputs)`` of it makes the Program.
+        The TorchRecording; ``finish(outputs)`` of it makes the Program.
     """
-    mode = Recording(names, exact, edits, keep, paths or {}, before)
+    mode = TorchRecording(names, exact, edits, keep, paths or {}, before)
     with Unfused(), mode:
         yield mode
 
@@ -430,7 +430,7 @@ class Exact(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.mode = Recording((), True, None, False, {})
+        self.mode = TorchRecording((), True, None, False, {})
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})

@@ -1,18 +1,23 @@
 """Tensors of float64 that stand for shorter ones, or for edited ones."""
 
+import math
+
 import numpy as np
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-#: What is shorter than float64, and what an exact run has instead.
-LONGER = {torch.float32: torch.float64, torch.float16: torch.float64,
-          torch.bfloat16: torch.float64, torch.complex64: torch.complex128,
-          torch.complex32: torch.complex128}
+from parity.numerics.dtypes import EPS
 
 #: How exact each is: bits of the fraction.
-SIZE = {torch.bfloat16: 8, torch.float16: 11, torch.complex32: 11,
-        torch.float32: 24, torch.complex64: 24, torch.float64: 53,
-        torch.complex128: 53}
+SIZE = {getattr(torch, name): 1 - int(math.log2(eps))
+        for name, eps in EPS.items()}
+SIZE |= {torch.complex32: SIZE[torch.float16],
+         torch.complex64: SIZE[torch.float32],
+         torch.complex128: SIZE[torch.float64]}
+
+#: What is shorter than float64, and what an exact run has instead.
+LONGER = {dtype: torch.complex128 if dtype.is_complex else torch.float64
+          for dtype, bits in SIZE.items() if bits < SIZE[torch.float64]}
 
 
 def longer(value):

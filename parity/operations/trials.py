@@ -9,6 +9,7 @@ running b with it.
 
 import dataclasses
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -16,12 +17,13 @@ import numpy as np
 from parity.operations.align import is_view
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import (
-    INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
+    CONSTANT, INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
 from parity.operations.vocabulary import COMMUTATIVE
 
 #: What kinds of difference there are.
-SCALAR, ARRAY, ORDER, OTHER, MISSING, EXTRA, COMPUTED = (
-    "constant", "array", "order", "operand", "missing", "extra", "computed")
+SCALAR, ARRAY, ORDER, OTHER, MISSING, EXTRA, COMPUTED, PACKED = (
+    "constant", "array", "order", "operand", "missing", "extra", "computed",
+    "packed")
 
 #: Pairs of operations of which one undoes what the other does.
 OPPOSITES = {("multiply", "divide"): lambda c: 1 / c,
@@ -94,10 +96,20 @@ class Trials:
 
     def every(self):
         """Yield each Trial, the likeliest first."""
-        yield from self.all_tables()
         yield from self.at_first(self.alike, self.leaf)
+        yield from self.leaves(PARAMETER)
+        yield from self.all_tables()
+        yield from self.leaves(CONSTANT)
+        yield from self.packed()
         yield from self.computed(STABLE)
         yield from self.inside()
+
+    def leaves(self, kind):
+        """Yield those of lost parameters, or of tables, that tell."""
+        for number in self.first:
+            value = self.b.values[number]
+            if value.kind == kind and value.signature.telling:
+                yield from self.leaf_alone(number)
 
     def inside(self):
         """Yield those of one place where few operations are in question."""
@@ -262,11 +274,56 @@ class Trials:
     def leaf_alone(self, number):
         """A lost leaf, and lost leaves of a of its size."""
         value = self.b.values[number]
-        for other in self.nearest(value, [
-                each for each in self.lost_a
-                if each in self.tables["a"]]):
+        for other in self.nearest(value, sorted(self.tables["a"])):
             yield from self.table(
                 value, None, None, self.a.maker(other), self.a.values[other])
+
+    def packed(self):
+        """The parts of a packed projection, or a cell's gates, in another
+        order: all parameters of the module that holds what is lost first."""
+        operations = sorted(
+            (self.b.maker(number) for number in self.first
+             if self.b.maker(number) is not None),
+            key=lambda each: each.number)
+        for path in dict.fromkeys(each.module for each in operations):
+            for count, width, owner in self.parts_of(path):
+                values = [value for value in self.b.values
+                          if value.kind == PARAMETER
+                          and value.name.rpartition(".")[0] == owner
+                          and width in value.shape]
+                reader = next(each for each in operations
+                              if each.module == path)
+                for order in [*itertools.permutations(range(count))][1:]:
+                    theirs = self.made_a[0] if self.made_a else None
+                    yield Trial(
+                        PACKED, reader, theirs, values[0].number,
+                        theirs.results[0] if theirs else 0, [{
+                            (LEAF, value.name): in_parts(
+                                value.array, value.shape.index(width), order)
+                            for value in values}], order)
+
+    def parts_of(self, path):
+        """Yield (how many, width, owner) of packed parts that a module, or
+        what it is in, takes apart."""
+        seen = set()
+        for operation in self.b.operations:
+            if operation.module != path or operation.name != "slice":
+                continue
+            whole = self.b.values[operation.operands[0]].shape
+            part = self.b.values[operation.results[0]].shape
+            for axis, (long, short) in enumerate(zip(whole, part)):
+                count = long // short if short else 0
+                if long == short or count * short != long or not (
+                        2 <= count <= 4):
+                    continue
+                for value in self.b.values:
+                    owner = value.name.rpartition(".")[0]
+                    if value.kind == PARAMETER and long in value.shape and (
+                            owner == path or path.startswith(owner)
+                            or owner.startswith(path)) and (
+                            count, long, owner) not in seen:
+                        seen.add((count, long, owner))
+                        yield count, long, owner
 
     def all_tables(self):
         """Every lost table of a that meets data, in the place of b's."""
@@ -315,7 +372,9 @@ class Trials:
         for number in numbers:
             theirs = self.a.values[number]
             if theirs.signature.kind == value.signature.kind and (
-                    theirs.signature.size % value.signature.size == 0):
+                    theirs.signature.size % value.signature.size == 0) and (
+                    theirs.signature.size > 1) and not is_view(
+                    self.a.maker(number)):
                 found.append((unlike(theirs, value), number))
         return [number for *_, number in sorted(found)[:most]]
 
@@ -425,6 +484,12 @@ class Trials:
                 self.alignment.depth["a"].get(number, 0),
                 unlike(theirs, mine), number))
         return [number for *_, number in sorted(found)[:TRIED]]
+
+
+def in_parts(array, axis, order):
+    """An array with the equal parts of an axis in another order."""
+    parts = np.split(array, len(order), axis)
+    return np.concatenate([parts[i] for i in order], axis)
 
 
 def unlike(one, two):
