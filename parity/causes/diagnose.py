@@ -23,7 +23,7 @@ from parity.causes import catalogue
 from parity.causes.faults import generation, gradients, training_steps
 from parity.causes.places import PlacedCause, places_of
 from parity.check import cases
-from parity.check.run import Reference, Runner, Truth, compare_steps
+from parity.check.run import EngineRunner, Reference, Truth, compare_steps
 from parity.numerics.comparator import DIVERGENCE, compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 
@@ -63,15 +63,15 @@ class Finding:
                 or "not identified")
 
 
-class KeptRunner(Runner):
-    """A Runner that computes each case once."""
+class KeptRunner(EngineRunner):
+    """An EngineRunner that computes each case once."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self._kept = {}
 
     def steps(self, case, inputs):
-        """Every step of a case by name; as a Runner's."""
+        """Every step of a case by name; as an EngineRunner's."""
         if case.name not in self._kept:
             self._kept[case.name] = super().steps(case, inputs)
         return self._kept[case.name]
@@ -250,8 +250,8 @@ class Diagnosis:
         with contextlib.suppress(Exception):  # this case cannot have it
             with (put_into_reference(*allowed, fault),
                   np.errstate(all="ignore")):
-                steps = Runner(ports.engine("numpy"), self.config,
-                               self.weights, "float64").steps(
+                steps = EngineRunner(ports.engine("numpy"), self.config,
+                                     self.weights, "float64").steps(
                     case, case.inputs)
         if not isinstance(fault, PlacedCause):  # too many to keep
             self._replays[key] = steps

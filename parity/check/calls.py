@@ -1,7 +1,7 @@
 """Ways to get numbers out of a model beside its call, each a kind of case.
 
-Each is a function of a Runner, a Case and its inputs, and returns arrays by
-name, which are compared as steps are. What has to be equal to the bit is a
+Each is a function of an EngineRunner, a Case and its inputs, and returns arrays
+by name, which are compared as steps are. What has to be equal to the bit is a
 step of booleans, and the truth is that all are True.
 """
 

@@ -100,7 +100,7 @@ class AskedOnce:
 
 
 class RunnerAskedOnce:
-    """A Runner of the reference, its model as AskedOnce."""
+    """An EngineRunner of the reference, its model as AskedOnce."""
 
     def __init__(self, runner):
         self.engine, self._runner = runner.engine, runner
@@ -204,7 +204,7 @@ def searched(engine, model, source, settings, batch):
 
 
 def runs(runner, source, settings, batches):
-    """What a Runner's model answers, uncached and cached, in every batch size.
+    """What a runner's model answers, uncached and cached, in every batch size.
 
     {cached: [(tokens, scores)]}.
     """

@@ -22,13 +22,13 @@ from parity.check import (
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
-from parity.check.runners import Reference, Runner, Truth, compare_steps
+from parity.check.runners import EngineRunner, Reference, Truth, compare_steps
 from parity.check.shelf import Shelf
 from parity.numerics import canary, rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 from parity.ports import FORMS, NotChecked
 
-__all__ = ["Check", "Reference", "Report", "Row", "Runner", "Truth",
+__all__ = ["Check", "EngineRunner", "Reference", "Report", "Row", "Truth",
            "compare_steps"]
 
 #: The preset that is also checked at its full size, on real sentences.

@@ -14,7 +14,7 @@ from parity.numerics.comparator import (
     DIVERGENCE, Difference, compare, relative_error)
 
 
-class Runner:
+class EngineRunner:
     """One implementation, in one dtype, on one device, with one model.
 
     A model is built once, and a component's case runs the part of it that
@@ -231,22 +231,22 @@ class Reference:
         engine, self.dtype = ports.engine("numpy"), dtype
         self.arrays = {name: rounding.rounded(array, dtype)
                        for name, array in weights.items()}
-        self.exact = Runner(engine, config, {
+        self.exact = EngineRunner(engine, config, {
             name: array.astype(np.float64, copy=False)
             for name, array in self.arrays.items()}, "float64")
         self.same = None
         if dtype != "float64":
-            self.same = Runner(engine, config, {
+            self.same = EngineRunner(engine, config, {
                 name: rounding.emulated(array, dtype)
                 for name, array in self.arrays.items()}, "float32")
 
     def runner(self, form):
-        """The Runner in the dtype that is held against the truth itself."""
+        """The EngineRunner in the dtype held against the truth itself."""
         same = self.same or self.exact
         if form == "readable":
             return same
-        return Runner(ports.engine("numpy", form), same.config, same.weights,
-                      same.dtype)
+        return EngineRunner(ports.engine("numpy", form), same.config,
+                            same.weights, same.dtype)
 
     def truth(self, case):
         """The Truth of a case."""

@@ -24,7 +24,7 @@ from contract.config import TransformerConfig
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, covering, environment, wide
-from parity.check.runners import Reference, Runner, compare_steps
+from parity.check.runners import EngineRunner, Reference, compare_steps
 from parity.check.workers import FAILURES, words_of
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
@@ -222,8 +222,9 @@ def tallied(names, dtypes, seeds, mkldnn=True):
         config, weights, wanted = drawn(seed)
         for dtype in dtypes:
             reference = Reference(config, weights, dtype)
-            runners = {name: Runner(engine, config, reference.arrays, dtype)
-                       for name, engine in engines.items()}
+            runners = {
+                name: EngineRunner(engine, config, reference.arrays, dtype)
+                for name, engine in engines.items()}
             for case in wanted:
                 if dtype not in case.tiers:
                     continue
@@ -235,7 +236,7 @@ def tallied(names, dtypes, seeds, mkldnn=True):
 
 
 def differences(runner, case, truth, dtype):
-    """What a Runner's steps differ by; if it fails, one that says so."""
+    """What an EngineRunner's steps differ by; if it fails, one that says so."""
     inputs = [rounding.rounded(x, dtype) for x in case.inputs]
     try:
         return compare_steps(runner.steps(case, inputs), truth, dtype)

@@ -1,14 +1,15 @@
 """What the wide check compares: other models, shapes and values than presets.
 
 ``models()`` are plain data: each has a name, a config, weights and Cases, which
-a Runner of any engine runs. Every two words of two choices meet in one of them
-(parity.check.covering), and what else a config or a batch can vary is varied
-over them; parity.check.conditions lists each condition with the case that has
-it. To run all of them on one engine, without the reference's processes::
+an EngineRunner of any engine runs. Every two words of two choices meet in one
+of them (parity.check.covering), and what else a config or a batch can vary is
+varied over them; parity.check.conditions lists each condition with the case
+that has it. To run all of them on one engine, without processes of the
+reference::
 
     for model in wide.models():
         truths = Reference(model.config, model.weights(), "float64")
-        runner = Runner(engine, model.config, model.weights(), "float64")
+        runner = EngineRunner(engine, model.config, model.weights(), "float64")
         for case in model.cases():
             truth = truths.truth(case)
             compare_steps(runner.steps(case, case.inputs), truth, "float64")

@@ -23,7 +23,7 @@ from contract.fast_forms import NotAsBuilt
 from parity import ports, shortage
 from parity.check import compiled
 from parity.check.asked import settings
-from parity.check.runners import Runner
+from parity.check.runners import EngineRunner
 from parity.check.shelf import take
 from parity.ports import NotChecked, TooOld
 
@@ -56,12 +56,12 @@ class Workbench:
         self.engine, self._runners = engine, {}
 
     def runner(self, model):
-        """The Runner of a ModelSpec, built once."""
+        """The EngineRunner of a ModelSpec, built once."""
         if any((spec.name, spec.dtype) != (model.name, model.dtype)
                for spec in self._runners):
             self.clear()
         if model not in self._runners:
-            self._runners[model] = Runner(
+            self._runners[model] = EngineRunner(
                 self.engine_of(model), model.config, take(model.weights),
                 model.dtype, model.device)
         return self._runners[model]

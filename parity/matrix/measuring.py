@@ -9,7 +9,7 @@ import numpy as np
 from parity import ports
 from parity.check import (
     cases, golden, kinks, lockstep, training_runs, workers)
-from parity.check.runners import Runner, compare_steps
+from parity.check.runners import EngineRunner, compare_steps
 from parity.matrix import repeats, tiers
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, Difference
@@ -73,8 +73,8 @@ def measured(bench, target, work, preset):
     if work == "training":
         return trained(engine, target, preset)
     ours, case, truth = reference(preset, target.dtype, work)
-    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype,
-                    target.device)
+    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype,
+                          target.device)
     inputs = [rounding.rounded(x, target.dtype) for x in case.inputs]
     start = time.perf_counter()
     if target.mode == "eager":

@@ -19,7 +19,7 @@ from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, kinks, lockstep, training_runs
-from parity.check.runners import Runner, compare_steps
+from parity.check.runners import EngineRunner, compare_steps
 from parity.matrix import measuring, mesh_causes
 from parity.numerics import rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, compare
@@ -166,7 +166,7 @@ def misplaced(engine, target, model):
 
 
 def undivided(engine, target, runner):
-    """What of a Runner's model does not lie, or is not, as a Target says."""
+    """What of a runner's model does not lie, or is not, as a Target says."""
     return measuring.wrong(target, runner) | misplaced(
         engine, target, runner.model)
 
@@ -191,7 +191,7 @@ def unread(engine, target, tokens=True):
 def compared_outputs(engine, target, preset, rank):
     """The Difference of the outputs of all shards, its cause, and they."""
     ours, case, truth = reference(preset, target.dtype, "forward")
-    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
     wrong = undivided(engine, target, runner)
     output = engine.predict(runner.model, *case.inputs)
     held = {"output": output}
@@ -215,7 +215,7 @@ def compared_outputs(engine, target, preset, rank):
 def compared_gradients(engine, target, preset, rank):
     """The Differences of a loss and its gradients, their cause, and they."""
     ours, case, truth = reference(preset, target.dtype, "gradients")
-    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
     wrong = undivided(engine, target, runner)
     steps = runner.steps(case, [
         rounding.rounded(x, target.dtype) for x in case.inputs])
@@ -269,7 +269,7 @@ def compared_training(engine, target, preset, steps, rank):
 def compared_generation(engine, target, preset, rank):
     """The Differences of what searches found, no cause, and what it was."""
     ours, case, _ = reference(preset, target.dtype, "forward")
-    runner = Runner(engine, ours.exact.config, ours.arrays, target.dtype)
+    runner = EngineRunner(engine, ours.exact.config, ours.arrays, target.dtype)
     differences, held = undivided(engine, target, runner), {}
     for settings in SEARCHES:
         found = engine.generate(runner.model, case.inputs[0], settings)

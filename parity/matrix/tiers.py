@@ -21,7 +21,7 @@ from contract.scaled_steps import scaled_step
 from contract.training import TrainingConfig
 from parity import ports
 from parity.check import cases, golden, training_runs
-from parity.check.runners import Runner, own_error
+from parity.check.runners import EngineRunner, own_error
 from parity.matrix.updates import Updates
 from parity.numerics import mixed, rounding, tolerances
 from parity.numerics.comparator import (
@@ -245,7 +245,7 @@ def compared_steps(engine, kind, target, preset):
     config, arrays, batch = smooth_model(preset)
     inputs = cases.model_case(batch).inputs
     check_inputs(config, *inputs)
-    model = Runner(engine, config, arrays, "float32", target.device).model
+    model = EngineRunner(engine, config, arrays, "float32", target.device).model
     steps = engine.run(model, *inputs)
     truth = Emulated(config, arrays).run(inputs)
     low = Emulated(config, arrays, target.dtype, kind).run(inputs)
@@ -268,7 +268,7 @@ def compared_gradients(engine, kind, target, preset):
     """The loss, and its gradient by all weights."""
     config, arrays, batch = smooth_model(preset)
     *inputs, labels = cases.gradients_case(batch, config.pad_id).inputs
-    model = Runner(engine, config, arrays, "float32", target.device).model
+    model = EngineRunner(engine, config, arrays, "float32", target.device).model
     loss, gradients = engine.gradients(model, *inputs, labels)
     truth = Emulated(config, arrays)
     (exact, exact_gradients), (low, low_gradients) = (

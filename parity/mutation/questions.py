@@ -15,7 +15,7 @@ from parity.check import (
     cases, face, generation, golden, lockstep, search_alone,
     search_runs, seeds, training_runs, wide, workers)
 from parity.check.run import SHORT
-from parity.check.runners import Reference, Runner, compare_steps
+from parity.check.runners import EngineRunner, Reference, compare_steps
 from parity.numerics import rounding
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
 
@@ -56,9 +56,9 @@ class Examinee:
         self.engine, self._runners = engine, {}
 
     def runner(self, model, dtype="float64"):
-        """The Runner of a ModelTruth, built once."""
+        """The EngineRunner of a ModelTruth, built once."""
         if (model.name, dtype) not in self._runners:
-            self._runners[model.name, dtype] = Runner(
+            self._runners[model.name, dtype] = EngineRunner(
                 self.engine, model.config,
                 copy.deepcopy(model.reference(dtype).arrays), dtype)
         return self._runners[model.name, dtype]

@@ -214,7 +214,7 @@ OWNERS = {
 @pytest.mark.parametrize("preset", PRESETS)
 def test_traced_shapes_are_what_the_markers_say(preset):
     """Within one case every letter stands for one size."""
-    from parity.check.run import Runner
+    from parity.check.run import EngineRunner
     config = cases.test_size(preset)
     known = {"D": config.d_model, "H": config.n_heads, "K": config.d_k,
              "F": config.d_ff, "V": config.target_vocab, "1": 1}
@@ -225,8 +225,8 @@ def test_traced_shapes_are_what_the_markers_say(preset):
               "residual": ({"pre": "PreNorm", "post": "PostNorm"}[
                   config.residual],)}
     from contract.weights import probe_weights
-    runner = Runner(ports.engine("numpy"), config, probe_weights(config),
-                    "float64")
+    runner = EngineRunner(ports.engine("numpy"), config, probe_weights(config),
+                          "float64")
     seen = 0
     for case in cases.component_cases(config):
         if case.kind != "run":

@@ -27,7 +27,7 @@ from contract.trace import recording
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, generation, golden
-from parity.check.runners import Runner
+from parity.check.runners import EngineRunner
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity_tests.support.engines import searching
 from parity_tests.support.places import ROOT
@@ -84,7 +84,7 @@ def test_the_searches_differ():
 
 def test_a_reference_asked_once_answers_alike():
     """What has a cache is computed anew, and so is what has other numbers."""
-    runner = Runner(ports.engine("numpy"), CONFIG, WEIGHTS, "float64")
+    runner = EngineRunner(ports.engine("numpy"), CONFIG, WEIGHTS, "float64")
     once = generation.RunnerAskedOnce(runner)
     for search in SEARCHES[1], SEARCHES[2], SEARCHES[1]:
         for batch in SOURCE, SOURCE[::-1]:
@@ -98,7 +98,7 @@ def test_a_reference_asked_once_answers_alike():
 
 def test_a_reference_asked_once_decodes_once():
     """The second search computes nothing anew, unless it has a cache."""
-    runner = Runner(ports.engine("numpy"), CONFIG, WEIGHTS, "float64")
+    runner = EngineRunner(ports.engine("numpy"), CONFIG, WEIGHTS, "float64")
     with mock.patch.object(runner.model, "decode",
                            wraps=runner.model.decode) as decode:
         once, counts = generation.RunnerAskedOnce(runner), []

@@ -14,7 +14,7 @@ from contract import random as draws
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
-from parity.check.run import Runner
+from parity.check.run import EngineRunner
 from parity.numerics import comparator
 
 mx = pytest.importorskip(
@@ -176,7 +176,7 @@ def test_a_naive_softmax_is_caught(monkeypatch):
     """The check sees 1e-8 in what MLX computes in float32."""
     config = cases.test_size("lesson")
     weights = probe_weights(config)
-    truth, mlx = (Runner(ports.engine(name), config, weights, "float64")
+    truth, mlx = (EngineRunner(ports.engine(name), config, weights, "float64")
                   for name in ("numpy", "mlx"))
     case = next(case for case in cases.component_cases(config)
                 if case.component == "multi_head_attention")

@@ -9,7 +9,7 @@ from parity.check import (
     conditions, generation, long, search_runs, training_runs, wide)
 from parity.check.lockstep import TrainingRunner
 from parity.check.runners import (
-    InputsChanged, Reference, Runner, compare_steps)
+    EngineRunner, InputsChanged, Reference, compare_steps)
 from parity.numerics.comparator import DIVERGENCE
 from parity_tests.support.commands import invoke
 
@@ -61,8 +61,8 @@ KINDS = {one.case.kind: one for _, one in conditions.wide_cases()
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_port_that_writes_into_what_a_call_gives_is_named(kind):
     one = KINDS[kind]
-    runner = Runner(Untidy(ports.engine("numpy")), one.config,
-                    one.model.weights(), "float64")
+    runner = EngineRunner(Untidy(ports.engine("numpy")), one.config,
+                          one.model.weights(), "float64")
     with pytest.raises(InputsChanged):
         runner.steps(one.case, one.case.inputs)
 
@@ -87,7 +87,7 @@ def wrong(engine, model):
     """(case, step, Difference) of each divergence of an engine in a model."""
     weights = model.weights()
     reference = Reference(model.config, weights, "float64")
-    runner = Runner(engine, model.config, weights, "float64")
+    runner = EngineRunner(engine, model.config, weights, "float64")
     for case in model.cases():
         found = compare_steps(runner.steps(case, case.inputs),
                               reference.truth(case), "float64")

@@ -10,7 +10,7 @@ from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, search_runs, training_runs, wide
 from parity.check.run import Check
-from parity.check.runners import Reference, Runner, compare_steps
+from parity.check.runners import EngineRunner, Reference, compare_steps
 from parity.check.asked import differences
 from parity.check.workers import ModelSpec, Workbench
 from parity.numerics.comparator import DIVERGENCE
@@ -25,7 +25,7 @@ def compared(steps, fused):
     weights = probe_weights(CONFIG)
     reference = Reference(CONFIG, weights, "float64")
     truth = reference.truth(cases.model_case(cases.padded_batch(CONFIG)))
-    runner = Runner(reference.exact.engine, CONFIG, weights, "float64")
+    runner = EngineRunner(reference.exact.engine, CONFIG, weights, "float64")
     runner.engine = type("Engine", (), {"FUSED": fused, "NAME": "numpy"})
     return truth, compare_steps(
         {name: value for name, value in truth.steps.items()
@@ -70,7 +70,7 @@ def test_the_readable_form_shows_every_step(form):
 
 def test_weights_have_gradients_and_steps_need_not():
     engine = type("Engine", (), {"FUSED": ("gradients",), "NAME": "numpy"})
-    runner = Runner(engine, CONFIG, probe_weights(CONFIG), "float64")
+    runner = EngineRunner(engine, CONFIG, probe_weights(CONFIG), "float64")
     assert runner.fused("grad encoder.layers.0.feed_forward.output")
     assert not runner.fused("grad encoder.layers.0.feed_forward.inner.kernel")
     assert not runner.fused("all weights") and not runner.fused("loss")

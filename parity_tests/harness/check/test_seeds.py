@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from parity import ports
 from parity.causes import catalogue
 from parity.check import seeds
-from parity.check.runners import Reference, Runner
+from parity.check.runners import EngineRunner, Reference
 from parity.cli import app
 from parity.numerics import cancelling
 from parity.numerics.comparator import DIVERGENCE
@@ -69,8 +69,8 @@ def test_what_cancels_is_measured_against_what_is_summed(one_port):
         reference = Reference(config, weights, dtype)
         truth = reference.truth(case)
         differences = seeds.differences(
-            Runner(one_port, config, reference.arrays, dtype), case, truth,
-            dtype)
+            EngineRunner(one_port, config, reference.arrays, dtype), case,
+            truth, dtype)
         for name in SUMS:
             norm, _, last = name.rpartition(".")
             assert truth.least(name) == pytest.approx(np.linalg.norm(
@@ -89,7 +89,7 @@ def test_a_wrong_norm_shows_where_sums_cancel(one_port, field, wrong):
     config, weights, (_, case) = seeds.drawn(CANCELS)
     other = config.replace(**{field: 1.1e-6})
     differences = seeds.differences(
-        Runner(one_port, other, weights, "float64"), case,
+        EngineRunner(one_port, other, weights, "float64"), case,
         Reference(config, weights, "float64").truth(case), "float64")
     for name in wrong:
         assert differences[name].verdict == DIVERGENCE, name
@@ -104,7 +104,7 @@ def test_a_mean_square_is_measured_against_what_it_sums(one_port):
     assert np.linalg.norm(truth.steps[name]) < 1e-4 * truth.least(name)
     for other, right in (config, True), (
             config.replace(final_norm_eps=1.1e-6), False):
-        found = seeds.differences(Runner(
+        found = seeds.differences(EngineRunner(
             one_port, other, weights, "float64"), case, truth, "float64")[name]
         assert (found.share < 1e-4) if right else (
             found.verdict == DIVERGENCE), found
