@@ -6,7 +6,7 @@ import typing
 
 
 @dataclasses.dataclass(frozen=True)
-class Pair:
+class BenchPair:
     """Two models that are the same, but for a fault if there is one.
 
     Attributes:

@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from benchmarks.families import drawing, planting
-from benchmarks.families.fault import Pair
+from benchmarks.families.fault import BenchPair
 
 #: Sizes of most models: width, heads, key heads, inner width, vocabulary,
 #: tokens.
@@ -108,9 +108,9 @@ class Original:
         return planting.hugging_face(self.name, *edits)
 
     def fault(self, name, says, *edits, at=""):
-        """A Pair: the library's own beside an edited copy of its file."""
+        """A BenchPair: the library's own beside an edited copy of its file."""
         source = self.file(*edits)
-        return Pair(
+        return BenchPair(
             self.family, name, self.plain,
             functools.partial(self.copied, source), says=says,
             where=tuple((source.file, line) for line in source.lines),
@@ -118,12 +118,13 @@ class Original:
 
     def sound(self):
         """A copy that is not edited."""
-        return Pair(self.family, "an equal copy", self.plain, functools.partial(
-            self.copied, self.file()))
+        return BenchPair(
+            self.family, "an equal copy", self.plain, functools.partial(
+                self.copied, self.file()))
 
 
 @dataclasses.dataclass(frozen=True)
-class Own(Original):
+class OwnOriginal(Original):
     """An original of ours in torch: a file of ``ports`` with a class Model.
 
     Attributes:
@@ -148,7 +149,7 @@ class Own(Original):
 
 
 @dataclasses.dataclass(frozen=True)
-class Port:
+class OurPort:
     """A short port of an original into torch, nnx or Keras.
 
     Attributes:
@@ -184,18 +185,18 @@ class Port:
         return source.load().build(given, self.config), inputs, {}
 
     def fault(self, name, says, *edits, change=None, at="", within=False):
-        """A Pair: the original beside the edited port.
+        """A BenchPair: the original beside the edited port.
 
         Args:
-            name, says: as in Pair.
-            edits: as in Source.
+            name, says: as in BenchPair.
+            edits: as in EditedSource.
             change: what is done to the original's arrays before.
-            at: as in Pair.
+            at: as in BenchPair.
             within: beside the port that is sound, not beside the original.
         """
         source = planting.port(self.file, *edits)
         sound = functools.partial(self.made, planting.port(self.file))
-        return Pair(
+        return BenchPair(
             self.family, name, sound if within else self.a,
             functools.partial(self.made, source, change),
             across=not within and self.framework != "torch", says=says,

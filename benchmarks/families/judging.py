@@ -43,11 +43,11 @@ def ask(pair, operations=True):
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What became of a Pair.
+class BenchOutcome:
+    """What became of a BenchPair.
 
     Attributes:
-        pair: the Pair.
+        pair: the BenchPair.
         verdict: one of the above.
         told: what was told, a text each.
         line, place: whether the line was told, or one that uses what it
@@ -64,19 +64,19 @@ class Outcome:
 
 
 def outcome_of(pair, operations=True):
-    """Ask of a Pair, and judge; operations is as of ask."""
+    """Ask of a BenchPair, and judge; operations is as of ask."""
     start = time.perf_counter()
     try:
         with quiet():
             comparison, told = ask(pair, operations)
             classes = classes_of(pair)
     except Exception as error:  # the bench counts it
-        return Outcome(pair, CRASH, [repr(error)[:200]])
+        return BenchOutcome(pair, CRASH, [repr(error)[:200]])
     verdict, line, place = (judged_sound if pair.sound else judged)(
         pair, comparison, told, classes)
     words = [spoken(each) for each in told] or [comparison.verdict]
-    return Outcome(pair, verdict, words, line, place,
-                   time.perf_counter() - start)
+    return BenchOutcome(pair, verdict, words, line, place,
+                        time.perf_counter() - start)
 
 
 def spoken(each):

@@ -21,7 +21,7 @@ def folder() -> pathlib.Path:
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class EditedSource:
     """A file of source with edits.
 
     Attributes:
@@ -97,14 +97,14 @@ def _apart(old, new):
     return min(first, len(new) - 1), max(first, last)
 
 
-def port(name, *edits) -> Source:
+def port(name, *edits) -> EditedSource:
     """A short port by its file's name, with edits."""
-    return Source(PORTS / f"{name}.py", tuple(edits))
+    return EditedSource(PORTS / f"{name}.py", tuple(edits))
 
 
-def hugging_face(name, *edits) -> Source:
+def hugging_face(name, *edits) -> EditedSource:
     """Hugging Face's modelling file of a model, with edits."""
     package = f"transformers.models.{name}"
     path = importlib.util.find_spec("transformers").origin
-    return Source(pathlib.Path(path).parent / "models" / name
-                  / f"modeling_{name}.py", tuple(edits), package)
+    return EditedSource(pathlib.Path(path).parent / "models" / name
+                        / f"modeling_{name}.py", tuple(edits), package)

@@ -26,7 +26,7 @@ RIGHT = MATCH, FLOAT32
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class Judgement:
     """What became of one Sound.
 
     Attributes:
@@ -101,18 +101,18 @@ def outcome_of(pair):
         try:
             error = difference(pair)
         except Exception as failure:  # the bench counts it
-            return Outcome(pair, UNSOUND, "", [repr(failure)[:300]], error, 0)
+            return Judgement(pair, UNSOUND, "", [repr(failure)[:300]], error, 0)
         if not error <= LIMITS[pair.dtype]:
-            return Outcome(pair, UNSOUND, "", [], error, 0)
+            return Judgement(pair, UNSOUND, "", [], error, 0)
         begun = time.perf_counter()
         try:
             comparison = ask(pair.a, pair.b)
         except InputError as refusal:
-            return Outcome(pair, NONE, "refused", [str(refusal)[:300]], error,
-                           time.perf_counter() - begun)
+            return Judgement(pair, NONE, "refused", [str(refusal)[:300]], error,
+                             time.perf_counter() - begun)
         except Exception as failure:
-            return Outcome(pair, CRASH, "", [repr(failure)[:300]], error,
-                           time.perf_counter() - begun)
+            return Judgement(pair, CRASH, "", [repr(failure)[:300]], error,
+                             time.perf_counter() - begun)
     seconds = time.perf_counter() - begun
     verdict = comparison.verdict
     told = [each.cause for each in comparison.explanations]
@@ -123,7 +123,7 @@ def outcome_of(pair):
         fate = SILENT
     else:
         fate = ALARM if verdict == DIVERGENCE else NONE
-    return Outcome(pair, fate, verdict, told, error, seconds)
+    return Judgement(pair, fate, verdict, told, error, seconds)
 
 
 def table(outcomes):

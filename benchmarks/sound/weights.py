@@ -23,7 +23,7 @@ PLACES = {"weight": 0, "kernel": 0, "scale": 0, "gamma": 0, "embedding": 0,
 
 
 @dataclasses.dataclass(frozen=True)
-class Slot:
+class WeightSlot:
     """One array of a model, in one layout.
 
     Attributes:
@@ -73,7 +73,7 @@ def kind_of(model):
 
 
 def slots(model):
-    """Every Slot of a model, in the order of its layers."""
+    """Every WeightSlot of a model, in the order of its layers."""
     walk = {"torch": _torch, "jax": _jax, "keras": _keras}[kind_of(model)]
     return [slot for slot, _ in walk(model, set())]
 
@@ -123,7 +123,7 @@ def _slot_of_torch(name, value, axes):
         with torch.no_grad():
             value.copy_(torch.from_numpy(np.array(
                 np.asarray(array, np.float64).transpose(back))))
-    return Slot(name, read, write)
+    return WeightSlot(name, read, write)
 
 
 def _jax(module, seen, name=""):
@@ -155,7 +155,7 @@ def _slot_of_jax(name, variable):
 
     def write(array):
         variable.set_value(jnp.asarray(array, _dtype))
-    return Slot(name, lambda: np.array(variable.get_value()), write)
+    return WeightSlot(name, lambda: np.array(variable.get_value()), write)
 
 
 def _keras(layer, seen):
@@ -168,7 +168,7 @@ def _keras(layer, seen):
                   *layer._non_trainable_variables):
         if id(value) not in seen and "float" in str(value.dtype):
             seen.add(id(value))
-            own.append((Slot(
+            own.append((WeightSlot(
                 value.name, lambda value=value: np.array(value),
                 value.assign), None))
     yield from _ordered(own)

@@ -2,13 +2,13 @@
 
 from benchmarks.families.fault import (
     ORDER, RESIDUAL, SCALE, either, number)
-from benchmarks.families.hugging import Original, Port, tokens
+from benchmarks.families.hugging import Original, OurPort, tokens
 
 CONFIG = {"hidden_size": 24, "n_layer": 2, "n_head": 6, "vocab_size": 29,
           "use_cache": False, "pad_token_id": 0}
 BLOOM = Original("bloom", "bloom", "BloomModel", ("BloomConfig", CONFIG))
-NNX = Port("bloom", "bloom_nnx", BLOOM.plain, lambda: tokens().values(),
-           CONFIG)
+NNX = OurPort("bloom", "bloom_nnx", BLOOM.plain, lambda: tokens().values(),
+              CONFIG)
 
 ALIBI = r"alibi|slope|bias|distance§pow|exp|\*"
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from benchmarks.families.fault import BIAS, RESIDUAL, number
-from benchmarks.families.hugging import Original, Port, image
+from benchmarks.families.hugging import Original, OurPort, image
 
 CONFIG = {"hidden_sizes": [8, 12], "depths": [1, 2], "num_stages": 2,
           "patch_size": 2, "num_labels": 5, "layer_scale_init_value": 0.5}
 PIXELS = image(2, 3, 12, 16)
 CONVNEXT = Original("convnext", "convnext", "ConvNextForImageClassification", (
     "ConvNextConfig", CONFIG), PIXELS)
-NNX = Port("convnext", "convnext_nnx", CONVNEXT.plain, lambda: [np.moveaxis(
+NNX = OurPort("convnext", "convnext_nnx", CONVNEXT.plain, lambda: [np.moveaxis(
     PIXELS()["pixel_values"], 1, -1)], CONFIG)
 
 LAYER_SCALE = r"scale|factor|times|@layer_scale§\*"

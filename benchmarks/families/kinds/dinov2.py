@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.families.fault import (
     BIAS, ORDER, RESIDUAL, SCALE, SOFTMAX, number)
-from benchmarks.families.hugging import Original, Port, image
+from benchmarks.families.hugging import Original, OurPort, image
 
 CONFIG = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
           "image_size": 12, "patch_size": 4, "num_labels": 5,
@@ -12,7 +12,7 @@ CONFIG = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
 PIXELS = image(2, 3, 12, 12)
 DINO = Original("dinov2", "dinov2", "Dinov2ForImageClassification", (
     "Dinov2Config", CONFIG), PIXELS)
-KERAS = Port("dinov2", "dinov2_keras", DINO.plain, lambda: [np.moveaxis(
+KERAS = OurPort("dinov2", "dinov2_keras", DINO.plain, lambda: [np.moveaxis(
     PIXELS()["pixel_values"], 1, -1)], CONFIG, "keras")
 
 LAYER_SCALE = r"@layer_scale|scale1|factor|times§\*"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.families.fault import ORDER, SCALE, either, number
-from benchmarks.families.hugging import Own, Port
+from benchmarks.families.hugging import OurPort, OwnOriginal
 
 CONFIG = {"width": 24, "size": 6}
 
@@ -16,8 +16,8 @@ def noisy():
             "label": np.array([7, 10], np.int64)}
 
 
-DIT = Own("dit", "dit_torch", "Model", CONFIG, noisy)
-NNX = Port("dit", "dit_nnx", DIT.plain, lambda: [
+DIT = OwnOriginal("dit", "dit_torch", "Model", CONFIG, noisy)
+NNX = OurPort("dit", "dit_nnx", DIT.plain, lambda: [
     np.moveaxis(noisy()["x"], 1, -1), noisy()["time"], noisy()["label"]],
     CONFIG)
 

@@ -2,7 +2,7 @@
 
 from benchmarks.families.fault import (
     MASK, RESIDUAL, ROTARY, SCALE, either, number)
-from benchmarks.families.hugging import ENCODER, Original, Port, tokens
+from benchmarks.families.hugging import ENCODER, Original, OurPort, tokens
 
 CONFIG = ENCODER | {
     "position_embedding_type": "rotary", "token_dropout": True,
@@ -21,7 +21,7 @@ def masked():
 ESM = Original("esm", "esm", "EsmForMaskedLM", ("EsmConfig", CONFIG), masked)
 BODY = Original("esm", "esm", "EsmModel", ("EsmConfig", CONFIG), masked,
                 extra=(("add_pooling_layer", False),))
-NNX = Port("esm", "esm_nnx", BODY.plain, lambda: masked().values(), CONFIG)
+NNX = OurPort("esm", "esm_nnx", BODY.plain, lambda: masked().values(), CONFIG)
 
 
 def copies():

@@ -3,14 +3,14 @@
 from benchmarks.families.fault import (
     BIAS, ORDER, RESIDUAL, ROTARY, SCALE, number)
 from benchmarks.families.hugging import (
-    ENCODER, Original, Port, tokens)
+    ENCODER, Original, OurPort, tokens)
 
 CONFIG = ENCODER | {"hidden_size": 32, "use_cache": False, "rope_parameters": {
     "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
 NEOX = Original("gpt_neox", "gpt_neox", "GPTNeoXForCausalLM", (
     "GPTNeoXConfig", CONFIG))
-NNX = Port("gpt_neox", "gpt_neox_nnx", NEOX.plain, lambda: tokens().values(),
-           CONFIG)
+NNX = OurPort("gpt_neox", "gpt_neox_nnx", NEOX.plain, lambda: tokens().values(),
+              CONFIG)
 
 PARALLEL = r"parallel|one after|residual|input|summand§\+"
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.families.fault import BIAS, MASK, SOFTMAX, either, number
-from benchmarks.families.hugging import Own, Port
+from benchmarks.families.hugging import OurPort, OwnOriginal
 
 CONFIG = {"given": 5, "width": 6}
 
@@ -17,9 +17,9 @@ def graph():
     return {"x": rng.normal(size=(7, 5)), "edges": edges.astype(np.float64)}
 
 
-GRAPH = Own("graph", "graph_torch", "Model", CONFIG, graph)
-NNX = Port("graph", "graph_nnx", GRAPH.plain, lambda: graph().values(),
-           CONFIG)
+GRAPH = OwnOriginal("graph", "graph_torch", "Model", CONFIG, graph)
+NNX = OurPort("graph", "graph_nnx", GRAPH.plain, lambda: graph().values(),
+              CONFIG)
 
 LOOPS = r"eye|diag|loop|identity|themselves|summand|added§\+"
 NORMED = r"degree|normali[sz]|scale|factor|root|√|times§pow|sqrt|\*"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from benchmarks.families.fault import SCALE, either, number
-from benchmarks.families.hugging import Own, Port
+from benchmarks.families.hugging import OurPort, OwnOriginal
 
 CONFIG = {"width": 12}
 
@@ -13,9 +13,9 @@ def rows():
     return {"x": np.random.default_rng(5).normal(size=(2, 7, 12))}
 
 
-LORA = Own("lora", "lora_torch", "Model", CONFIG, rows)
-MERGED = Port("lora", "lora_merged_torch", LORA.plain,
-              lambda: rows().values(), CONFIG, "torch")
+LORA = OwnOriginal("lora", "lora_torch", "Model", CONFIG, rows)
+MERGED = OurPort("lora", "lora_merged_torch", LORA.plain,
+                 lambda: rows().values(), CONFIG, "torch")
 
 SUMMAND = r"summand|added|missing|adapter|unused§\+"
 KERNEL = r"different|kernel|matrix|factor|times|summand§\+|@"

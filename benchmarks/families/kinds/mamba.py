@@ -1,15 +1,15 @@
 """Mamba, a state-space model."""
 
 from benchmarks.families.fault import BIAS, number
-from benchmarks.families.hugging import Original, Port, unpadded
+from benchmarks.families.hugging import Original, OurPort, unpadded
 
 CONFIG = {"hidden_size": 12, "state_size": 4, "num_hidden_layers": 2,
           "vocab_size": 29, "time_step_rank": 3, "use_cache": False,
           "residual_in_fp32": False, "pad_token_id": 0}
 MAMBA = Original("mamba", "mamba", "MambaModel", ("MambaConfig", CONFIG),
                  unpadded)
-NNX = Port("mamba", "mamba_nnx", MAMBA.plain, lambda: unpadded().values(),
-           CONFIG)
+NNX = OurPort("mamba", "mamba_nnx", MAMBA.plain, lambda: unpadded().values(),
+              CONFIG)
 
 SKIP = r"\bD\b|skip|summand|residual|added|unused§\+"
 

@@ -2,14 +2,14 @@
 
 from benchmarks.families.fault import (
     MASK, ORDER, RESIDUAL, SCALE, number)
-from benchmarks.families.hugging import DECODER, Original, Port, tokens
+from benchmarks.families.hugging import DECODER, Original, OurPort, tokens
 
 CONFIG = DECODER | {"rms_norm_eps": 1e-5, "rope_parameters": {
     "rope_type": "default", "rope_theta": 5e5}}
 OLMO2 = Original("olmo2", "olmo2", "Olmo2ForCausalLM", (
     "Olmo2Config", CONFIG))
-TORCH = Port("olmo2", "olmo2_torch", OLMO2.plain, lambda: tokens().values(),
-             CONFIG, "torch")
+TORCH = OurPort("olmo2", "olmo2_torch", OLMO2.plain, lambda: tokens().values(),
+                CONFIG, "torch")
 
 NORM = r"norm|rms§mean|rsqrt|sqrt"
 

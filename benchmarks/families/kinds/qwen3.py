@@ -2,13 +2,13 @@
 
 from benchmarks.families.fault import (
     MASK, RESIDUAL, ROTARY, SCALE, either, number)
-from benchmarks.families.hugging import DECODER, Original, Port, tokens
+from benchmarks.families.hugging import DECODER, Original, OurPort, tokens
 
 CONFIG = DECODER | {"rope_parameters": {
     "rope_type": "default", "rope_theta": 1e6}}
 QWEN3 = Original("qwen3", "qwen3", "Qwen3ForCausalLM", ("Qwen3Config", CONFIG))
-NNX = Port("qwen3", "qwen3_nnx", QWEN3.plain, lambda: tokens().values(),
-           CONFIG | {"theta": 1e6})
+NNX = OurPort("qwen3", "qwen3_nnx", QWEN3.plain, lambda: tokens().values(),
+              CONFIG | {"theta": 1e6})
 
 PER_HEAD = r"norm|rms§mean|rsqrt"
 TILED = r"tile|repeat|shared heads|order|expand§repeat|tile|expand"

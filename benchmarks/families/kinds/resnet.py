@@ -3,14 +3,14 @@
 import numpy as np
 
 from benchmarks.families.fault import BIAS, RESIDUAL, number
-from benchmarks.families.hugging import Original, Port, image
+from benchmarks.families.hugging import Original, OurPort, image
 
 CONFIG = {"embedding_size": 8, "hidden_sizes": [8, 12], "depths": [1, 2],
           "layer_type": "basic", "num_labels": 5}
 PIXELS = image(2, 3, 20, 20)
 RESNET = Original("resnet", "resnet", "ResNetForImageClassification", (
     "ResNetConfig", CONFIG), PIXELS)
-KERAS = Port("resnet", "resnet_keras", RESNET.plain, lambda: [np.moveaxis(
+KERAS = OurPort("resnet", "resnet_keras", RESNET.plain, lambda: [np.moveaxis(
     PIXELS()["pixel_values"], 1, -1)], CONFIG, "keras")
 
 PAD = r"padd?|same|valid|border|shift|stride"

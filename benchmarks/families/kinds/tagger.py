@@ -1,7 +1,7 @@
 """A tagger with recurrent layers."""
 
 from benchmarks.families.fault import BIAS
-from benchmarks.families.hugging import Own, Port, unpadded
+from benchmarks.families.hugging import OurPort, OwnOriginal, unpadded
 
 CONFIG = {"width": 6}
 
@@ -11,11 +11,11 @@ def words():
     return {"ids": unpadded()["input_ids"]}
 
 
-TAGGER = Own("tagger", "tagger_torch", "Model", CONFIG, words)
-CELLS = Port("tagger", "tagger_cells_torch", TAGGER.plain,
-             lambda: words().values(), CONFIG, "torch")
-KERAS = Port("tagger", "tagger_keras", TAGGER.plain,
-             lambda: words().values(), CONFIG, "keras")
+TAGGER = OwnOriginal("tagger", "tagger_torch", "Model", CONFIG, words)
+CELLS = OurPort("tagger", "tagger_cells_torch", TAGGER.plain,
+                lambda: words().values(), CONFIG, "torch")
+KERAS = OurPort("tagger", "tagger_keras", TAGGER.plain,
+                lambda: words().values(), CONFIG, "keras")
 
 GATES = r"gates?\b|order|exchang|swap|forget|reset|update§chunk|split|\["
 

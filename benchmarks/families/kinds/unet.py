@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.families.fault import (
     BIAS, ORDER, RESIDUAL, SCALE, either, number)
-from benchmarks.families.hugging import Own, Port
+from benchmarks.families.hugging import OurPort, OwnOriginal
 
 CONFIG = {"width": 8, "timed": 12}
 
@@ -16,8 +16,8 @@ def noisy():
             "time": np.array([3, 410], np.int64)}
 
 
-UNET = Own("unet", "unet_torch", "Model", CONFIG, noisy)
-KERAS = Port("unet", "unet_keras", UNET.plain, lambda: [
+UNET = OwnOriginal("unet", "unet_torch", "Model", CONFIG, noisy)
+KERAS = OurPort("unet", "unet_keras", UNET.plain, lambda: [
     np.moveaxis(noisy()["x"], 1, -1), noisy()["time"]], CONFIG, "keras")
 
 SINES = r"\bsin|\bcos|order|concat|halves|exchang|swap"

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.families import checking, judging
-from benchmarks.families.fault import BIAS, Pair, either, number
+from benchmarks.families.fault import BIAS, BenchPair, either, number
 from benchmarks.families.judging import RIGHT, SILENT, has, outcome_of
 from benchmarks.families.planting import port
 from parity.causes.explanation import Explanation
@@ -96,5 +96,6 @@ def test_words_are_not_looked_for_in_paths_nor_operators_in_sentences():
     ("port.py:7", False), ("other.py:3", False), ("", False)])
 def test_the_line_near_it_or_one_that_uses_what_it_sets(place, right):
     source = "\n" * 2 + "self.eps = 1\n" + "\n" * 5 + "x + self.eps\n"
-    pair = Pair("f", "n", None, None, where=(("port.py", 3),), source=source)
+    pair = BenchPair("f", "n", None, None, where=(("port.py", 3),),
+                     source=source)
     assert judging.on_line(pair, place) == right
