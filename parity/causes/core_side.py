@@ -1,4 +1,4 @@
-"""The attention between three projections and the next step, as a Side.
+"""The attention between three projections and the next step, as a StepSide.
 
 Many models compute it in functions: a trace has what went in and what came
 out, and around it the modules that hold it, with masks and positions. Where
@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from parity.causes.fit import Seen, Side, is_mask
+from parity.causes.fit import Seen, StepSide, is_mask
 from parity.causes.formulas.family import exact
 from parity.causes.formulas.rotary import half_table
 from parity.matching.words import words_of
@@ -19,7 +19,7 @@ from parity.tracing.trace import MODULE, is_float
 
 
 def core_side(trace, step, array):
-    """A Side of the attention between three projections and a step."""
+    """A StepSide of the attention between three projections and a step."""
     projections = {}
     for each in trace.steps:
         if each.ended >= step.began:
@@ -54,7 +54,7 @@ def core_side(trace, step, array):
     seen = Seen(
         {name: projections[name] for name in ("query", "key", "value")},
         others, exact(array), tables(trace, step, holders, projections))
-    return Side(trace.framework, bare, {}, [seen],
+    return StepSide(trace.framework, bare, {}, [seen],
                 model_limits(array.dtype.name)[1], array.dtype.name)
 
 

@@ -41,7 +41,7 @@ def first_positions(traces, values, pairs):
 
     Args:
         traces: of both.
-        values: a Value of each, which the other has not.
+        values: an EarlierValue of each, which the other has not.
         pairs: those of the parameters.
 
     Returns:

@@ -21,7 +21,7 @@ from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import number
 from parity.operations.align import NEAR, Alignment
-from parity.operations.search import Search
+from parity.operations.search import FaultSearch
 from parity.tracing.trace import framework_of
 
 #: Where a model cannot be widened everywhere, numbers are the same up to this.
@@ -132,7 +132,7 @@ def _by_operations(comparison, a, b, one, two):
     comparison.decided = DIVERGENCE
     if not small:
         programs = [runner.run(exact=True) for runner in (one, two)]
-    outcome = Search(programs[0], lambda edits: two.run(
+    outcome = FaultSearch(programs[0], lambda edits: two.run(
         exact=True, edits=edits), near).find()
     told = explanations(outcome)
     if not outcome.corrected:

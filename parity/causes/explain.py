@@ -195,7 +195,7 @@ class Explaining:
             *search.known, *facts(self.a, self.b, row, sides)])
 
     def sides(self, row):
-        """A Side of each of the two steps of a row."""
+        """A StepSide of each of the two steps of a row."""
         return (side_of(self.a, row.a, row.a_name),
                 side_of(self.b, row.b, row.b_name))
 

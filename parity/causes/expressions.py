@@ -28,7 +28,7 @@ MOST = 40
 
 
 @dataclasses.dataclass(eq=False)
-class Value:
+class EarlierValue:
     """An array of a run, with every place where it stood.
 
     Attributes:
@@ -124,7 +124,8 @@ def made_of(trace, step, part, name, limit):
     before = earlier(trace, step, part)
     key = trace.hash_of(target)
     if key in before:
-        return Made("sum", [Value(exact(target), before[key][1])], "", 0.0)
+        return Made("sum", [EarlierValue(exact(target), before[key][1])], "",
+                    0.0)
     # Of views with other axes, only channels that are put last are looked for.
     views = ((channels_last(array, target.shape), places)
              for array, places in before.values())
@@ -132,7 +133,7 @@ def made_of(trace, step, part, name, limit):
             if spreads(array, target)]
     outer = [pair for pair in same[:-MOST] if any(
         what == "input" and path == WHOLE for what, path, _ in pair[1])]
-    values = [Value(np.broadcast_to(exact(array), target.shape), places)
+    values = [EarlierValue(np.broadcast_to(exact(array), target.shape), places)
               for array, places in outer + same[-MOST:]]
     if not values:
         return None
@@ -389,7 +390,7 @@ def share_dropped(x, y, limit):
 
 
 def label(value):
-    """A Value in words: whose output or input it is."""
+    """An EarlierValue in words: whose output or input it is."""
     outputs = [path for what, path, _ in value.places
                if what == "output" and path != WHOLE]
     if outputs:

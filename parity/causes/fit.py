@@ -1,6 +1,6 @@
 """A module's own numbers computed once more, and with which settings.
 
-A Side is a module of one of two models and what it was seen to do; a Fit is
+A StepSide is a module of one of two models and what it was seen to do; a Fit is
 parameters and settings with which a formula gives just that.
 """
 
@@ -111,7 +111,7 @@ class Seen:
 
 
 @dataclasses.dataclass
-class Side:
+class StepSide:
     """A module of one of the two models.
 
     Attributes:
@@ -154,7 +154,7 @@ def _seen(inputs, output):
 
 
 def side_of(trace, path, output):
-    """A Side, its module run on further inputs where the trace is live."""
+    """A StepSide, its module run on further inputs where the trace is live."""
     step = trace.step(path)
     below = "" if step.module == "(model)" else f"{step.module}."
     parameters = {
@@ -181,7 +181,7 @@ def side_of(trace, path, output):
                       for name, array in step.inputs.items()}
             samples.append(_seen(inputs, again[output]))
     dtype = target.dtype.name
-    return Side(trace.framework, step, parameters, samples,
+    return StepSide(trace.framework, step, parameters, samples,
                 model_limits(dtype)[0 if dtype == "float32" else 1], dtype)
 
 
@@ -265,7 +265,7 @@ def fits(family, side, base=None, narrow=None):
 
     Args:
         family: a Family.
-        side: a Side.
+        side: a StepSide.
         base: settings to begin with, instead of what is usual.
         narrow: what is computed in float32 inside, if anything is.
 

@@ -21,7 +21,7 @@ def idle(pair, sides):
 
     Args:
         pair: of two steps.
-        sides: a fit.Side of each.
+        sides: a fit.StepSide of each.
 
     Returns:
         An Explanation, or None.

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from parity.causes.explanation import Explanation
-from parity.causes.expressions import MOST, Value, earlier, label
+from parity.causes.expressions import MOST, EarlierValue, earlier, label
 from parity.causes.fit import FAMILIES, fields_of, side_of
 from parity.causes.formulas.family import exact
 from parity.comparison.arrays import NOT_FINITE
@@ -208,7 +208,7 @@ def _of_module(trace, step, name, array):
 
 def _of_values(trace, part, step, array):
     """Yield the operation on earlier values that gives an array."""
-    before = [Value(exact(value), places) for value, places in earlier(
+    before = [EarlierValue(exact(value), places) for value, places in earlier(
         trace, step, part).values() if value.shape == array.shape][-MOST:]
     for count, operations in ((1, UNARY), (2, BINARY)):
         for values in itertools.product(before, repeat=count):

@@ -34,7 +34,7 @@ RUNS, SECONDS = 150, 30.0
 
 
 @dataclasses.dataclass
-class Found:
+class ShownFault:
     """A difference that is shown by running b without it.
 
     Attributes:
@@ -56,11 +56,11 @@ class Found:
 
 
 @dataclasses.dataclass
-class Outcome:
+class SearchOutcome:
     """What a search found.
 
     Attributes:
-        found: every Found, in order.
+        found: every ShownFault, in order.
         first: the Alignment of the two as they are.
         last: that of a and b with all that was found applied.
         runs, seconds: how often b was run, and how long it took.
@@ -78,7 +78,7 @@ class Outcome:
         return not self.last.different
 
 
-class Search:
+class FaultSearch:
     """Looks for what differs.
 
     Args:
@@ -95,14 +95,14 @@ class Search:
         self.runs, self.edits, self.found, self.groups = 0, {}, [], []
 
     def find(self):
-        """The Outcome."""
+        """The SearchOutcome."""
         began = time.perf_counter()
         first = now = self.aligned({})
         while now.different and (step := self.step(now)):
             now = step
         now = self.needed(now)
-        return Outcome(self.found, first, now, self.runs,
-                       time.perf_counter() - began)
+        return SearchOutcome(self.found, first, now, self.runs,
+                             time.perf_counter() - began)
 
     def aligned(self, edits, ends=None):
         """How b is aligned with a under some edits; None if it then fails."""
@@ -391,7 +391,7 @@ class Search:
                 each.also.append(trial)
                 each.ends = ends
                 return
-        self.found.append(Found(trial, now, ends=ends))
+        self.found.append(ShownFault(trial, now, ends=ends))
 
     def needed(self, now):
         """Drop what the outputs agree without; the Alignment then."""

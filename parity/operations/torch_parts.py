@@ -6,6 +6,7 @@ not covered it returns NotImplemented, and the operation is recorded whole.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 
@@ -220,7 +221,7 @@ def square_root_of_variance(x, axes=None, *, correction=1, keepdim=False):
 
 
 #: Operation -> what stands for it.
-PARTS = {
+PARTS: dict[object, Callable] = {
     aten.addmm: addmm, aten.addmv: addmv, aten.baddbmm: baddbmm,
     aten.native_layer_norm: layer_norm, aten.native_group_norm: group_norm,
     aten.native_batch_norm: batch_norm,

@@ -8,16 +8,16 @@ from parity.tracing.trace import trace
 from parity_tests.support.engines import usable
 
 
-class Layer:
+class CacheLayer:
     def __init__(self, keys):
         self.keys, self.length, self._hidden = keys, 3, keys
 
 
-class Cache:
+class DeepCache:
     """As deep as those of a library."""
 
     def __init__(self, keys, wrong=0):
-        self.layers = [Layer(keys), Layer(2 * keys + wrong)]
+        self.layers = [CacheLayer(keys), CacheLayer(2 * keys + wrong)]
         self.itself, self.function = self, len
 
 
@@ -30,9 +30,9 @@ class EmptyCache(Empty):
 
 
 RETURNS = {
-    "cache": lambda y: (y, Cache(y)),
-    "wrong": lambda y: (y, Cache(y, 1e-3)),
-    "longer": lambda y: (y, Cache(y[:1])),
+    "cache": lambda y: (y, DeepCache(y)),
+    "wrong": lambda y: (y, DeepCache(y, 1e-3)),
+    "longer": lambda y: (y, DeepCache(y[:1])),
     "empty": lambda y: (y, EmptyCache()),
     "none": lambda y: (y, None),
     "object": lambda y: (y, Empty()),
@@ -55,7 +55,7 @@ def test_arrays_of_a_cache_are_outputs(tmp_path):
     last = made.steps[-1]
     assert [*last.outputs] == [
         "output.0", "output.1.layers.0.keys", "output.1.layers.1.keys"]
-    assert last.others["outputs.output.1"] == "opened: Cache"
+    assert last.others["outputs.output.1"] == "opened: DeepCache"
     assert made.rerun(last.path, {}).keys() == last.outputs.keys()
     dump(made, tmp_path / "a")
     assert compare(made, load(tmp_path / "a")).verdict == "match"

@@ -34,7 +34,7 @@ def sequence(*parts, shape):
     return keras.Sequential([keras.Input(shape), *parts])
 
 
-class Attention(keras.Model):
+class KerasAttention(keras.Model):
     def __init__(self):
         super().__init__()
         self.norm = layers.LayerNormalization(epsilon=1e-5)
@@ -63,7 +63,7 @@ class Table(keras.Model):
 
 
 MODELS = {
-    "attention": lambda: (Attention(), X),
+    "attention": lambda: (KerasAttention(), X),
     "gru": lambda: (sequence(layers.GRU(5, return_sequences=True),
                              shape=(8, 6)), X),
     "lstm": lambda: (sequence(layers.LSTM(5, return_sequences=True),

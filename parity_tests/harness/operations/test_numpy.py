@@ -13,7 +13,7 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(2, 5, 6)).astype(np.float32)
 
 
-class Norm:
+class NumpyNorm:
     def __init__(self, dtype):
         self.scale = RANDOM.normal(size=6).astype(dtype)
 
@@ -22,11 +22,11 @@ class Norm:
         return (x - mean) / np.sqrt(variance + 1e-5) * self.scale
 
 
-class Attention:
+class NumpyAttention:
     """One layer, in which much of NumPy's way of writing occurs."""
 
     def __init__(self, dtype="float32"):
-        self.norm = Norm(dtype)
+        self.norm = NumpyNorm(dtype)
         self.kernels = [RANDOM.normal(size=(6, 6)).astype(dtype)
                         for _ in range(3)]
 
@@ -53,14 +53,14 @@ def outputs(program):
 
 def longer(model):
     """The same model in float64."""
-    twin = Attention("float64")
+    twin = NumpyAttention("float64")
     twin.norm.scale = model.norm.scale.astype(np.float64)
     twin.kernels = [each.astype(np.float64) for each in model.kernels]
     return twin
 
 
 def test_as_it_is_and_exact():
-    model = Attention()
+    model = NumpyAttention()
     runner = Runner(model, (X,), {})
     before = [each.copy() for each in model.kernels]
     plain, exact = runner.run(), runner.run(exact=True)
@@ -78,7 +78,7 @@ def test_as_it_is_and_exact():
 
 
 def test_names_places_and_modules():
-    program = Runner(Attention(), (X,), {}).run()
+    program = Runner(NumpyAttention(), (X,), {}).run()
     assert {value.name for value in program.values if value.name} == {
         "x", "norm.scale", "kernels.0", "kernels.1", "kernels.2"}
     product = next(op for op in program.operations if op.name == "matmul")
@@ -90,7 +90,7 @@ def test_names_places_and_modules():
 
 
 def test_edits():
-    model = Attention()
+    model = NumpyAttention()
     runner = Runner(model, (X,), {})
     program = runner.run(exact=True)
     at = next(op.number for op in program.operations if op.name == "add")
