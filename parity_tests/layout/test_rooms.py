@@ -17,10 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARITY = ROOT / "parity"
 
 #: A room may import those above it in this list, and itself.
-ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "matching",
-         "check", "matrix", "originals", "mutation", "comparison", "conversion",
-         "causes", "invariants", "differences", "assertions", "runs", "render",
-         "reading", "course", "commands", "front door")
+ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "operations",
+         "matching", "check", "matrix", "originals", "mutation", "comparison",
+         "conversion", "causes", "invariants", "differences", "assertions",
+         "runs", "render", "reading", "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.
 FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}
@@ -146,6 +146,13 @@ FOUR = tuple(sorted([ROOT / "reference_numpy", *ROOT.glob("impl_*")]))
 #: Three writings of one peer, likewise.
 PEERS = {f"benchmarks/peer_{name}.py" for name in ("jax", "keras", "torch")}
 
+#: Models that the benches hand to the debugger, each written as a user would
+#: write it, alone in its file. Nothing else may import a class of theirs.
+MODELS = ("benchmarks/families/ports/*.py", "benchmarks/sound/[a-z]*_*.py")
+
+#: One face, and its implementation in the file of each framework.
+FACES = {"Runner": "parity/operations"}
+
 
 #: What makes a class and is given its name first.
 MAKERS = {"type", "make_dataclass", "namedtuple", "NamedTuple", "NewType",
@@ -177,6 +184,11 @@ def at_the_top(tree):
     return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
 
 
+def is_model(file):
+    """Whether a file is a model of a bench."""
+    return any(pathlib.PurePath(file).match(each) for each in MODELS)
+
+
 def test_a_class_name_exists_once():
     """Small ones inside a test or a lesson's function have no name outside."""
     every = classes(*(ROOT / name for name in (
@@ -184,9 +196,48 @@ def test_a_class_name_exists_once():
     for name, files in classes(ROOT / "lessons", ROOT / "parity_tests",
                                within=at_the_top).items():
         every.setdefault(name, []).extend(files)
-    twice = {name: files for name, files in every.items()
-             if len(files) > 1 and not set(files) <= PEERS}
+    once = {name: {f"the face in {FACES[name]}" if str(
+        pathlib.PurePath(file).parent) == FACES.get(name) else file
+        for file in files if not is_model(file)}
+        for name, files in every.items()}
+    twice = {name: files for name, files in once.items()
+             if len(files) > 1 and not files <= PEERS}
     assert twice == {}
+
+
+def calls(file, name):
+    """{method: its arguments} of what is public of a class in a file."""
+    found = next(node for node in syntax(ROOT / file).body
+                 if isinstance(node, ast.ClassDef) and node.name == name)
+    return {node.name: [each.arg for each in node.args.args]
+            for node in found.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_implementations_of_a_face_are_called_alike(name):
+    face, files = None, classes(ROOT / FACES[name])[name]
+    for file in files:
+        if "Protocol" in (ROOT / file).read_text(encoding="utf-8"):
+            face = calls(file, name)
+    assert face and len(files) > 2
+    for file in files:
+        mine = calls(file, name)
+        assert {each: mine.get(each) for each in face} == face, file
+
+
+def test_models_of_benches_are_had_by_their_files_alone():
+    """Whoever else imports from them takes functions, which make models."""
+    models = {".".join(path.relative_to(ROOT).with_suffix("").parts): path
+              for pattern in MODELS for path in ROOT.glob(pattern)}
+    assert len(models) > 20
+    for path in modules(PARITY, ROOT / "benchmarks",
+                        ROOT / "parity_tests").values():
+        if is_model(path.relative_to(ROOT)):
+            continue
+        for node in ast.walk(syntax(path)):
+            if isinstance(node, ast.ImportFrom) and node.module in models:
+                assert not {each.name for each in node.names} & set(
+                    made(syntax(models[node.module]))), path
 
 
 def test_no_class_of_the_harness_is_called_as_one_of_the_models():
