@@ -2,11 +2,11 @@
 
 For models of other people: ``parity.diff(a, b, *inputs)`` says where two
 differ and why, and ``parity.exact(model, *inputs)`` runs one with nothing
-shorter than float64 inside. Step by step: ``parity.trace(model, *inputs)`` looks into one,
-``parity.compare(a, b)`` says where two part, ``parity.explain(comparison, a,
-b)`` why; ``parity.invariance(model, *inputs)`` and ``parity.cache`` ask one
-again in other batches, and token by token. For their tests:
-``parity.assert_parity(actual, expected)``.
+shorter than float64 inside. Step by step: ``parity.trace(model, *inputs)``
+looks into one, ``parity.compare(a, b)`` says where two part,
+``parity.explain(comparison, a, b)`` why. ``parity.invariance(model, *inputs)``
+and ``parity.cache`` ask one again in other batches, and token by token. For
+their tests: ``parity.assert_parity(actual, expected)``.
 """
 
 import importlib
@@ -20,8 +20,8 @@ CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
 
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
-          "explain": "causes.explain",
-          "diff": "causes.diff", "exact": "causes.diff",
+          "explain": "causes.explain", "diff": "causes.diff",
+          "exact": "causes.diff",
           "invariance": "invariants.batches", "cache": "invariants.caches",
           "nats": "assertions.nats",
           "assert_parity": "assertions.assert_parity"}

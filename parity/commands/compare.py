@@ -117,8 +117,8 @@ def compare(
 ):
     """Compare two models: name the first step at which they part, and why.
 
-    Exit status: 0 match, also but for float32 inside, 1 divergence, 2 usage or unreadable input, 4 nothing,
-    or not the models' outputs, was compared.
+    Exit status: 0 match, also but for float32 inside, 1 divergence, 2 usage or
+    unreadable input, 4 nothing, or not the models' outputs, was compared.
     """
     from parity.causes import replacing
     from parity.causes.deciding import decide
