@@ -12,15 +12,18 @@ import importlib
 import time
 from collections.abc import Callable
 
+import numpy as np
 
 from contract.errors import InputError
 from parity.causes.explain import explain
+from parity.causes.explanation import Explanation
 from parity.causes.proved import errors, explanations
 from parity.causes.write import write_of
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
-from parity.numerics.words import number
+from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
+from parity.operations.rounded import rounded_tables
 from parity.operations.search import FaultSearch
 from parity.tracing.trace import framework_of
 
@@ -90,7 +93,10 @@ def decide(comparison, a, b, one, two, exact=False):
             explain(comparison, a, b)
     for each in comparison.explanations:
         if not each.write:
-            each.write = write_of(b.framework, each.cause, each.in_a)
+            kind = next((step.kind for step in b.steps
+                         if step.path == each.b), "")
+            each.write = write_of(b.framework, each.cause, each.in_a,
+                                  kind=kind, of=a.framework)
     comparison.seconds = (comparison.seconds or 0.0) + (
         time.perf_counter() - began)
     return comparison
@@ -122,18 +128,26 @@ def _by_operations(comparison, a, b, one, two):
         comparison.notes.append("no output of a has the size of one of b.")
         explain(comparison, a, b)
         return
+    edits = {}
+    if alignment.different and small:
+        edits = _same_tables(comparison, alignment)
+        if edits:
+            alignment = Alignment(programs[0], two.run(
+                exact=True, edits=edits), near)
     if not alignment.different:
-        agree = comparison.outputs_agree
-        comparison.decided = MATCH if agree else FLOAT32
         comparison.corrected = (
             "With nothing shorter than float64 inside, the outputs agree to "
             f"{number(max(errors(alignment), default=0.0))}.")
+        comparison.explanations = _shorter(comparison, *programs)
+        comparison.decided = (
+            MATCH if comparison.outputs_agree else
+            DIVERGENCE if comparison.explanations else FLOAT32)
         return
     comparison.decided = DIVERGENCE
     if not small:
         programs = [runner.run(exact=True) for runner in (one, two)]
     outcome = FaultSearch(programs[0], lambda edits: two.run(
-        exact=True, edits=edits), near).find()
+        exact=True, edits=edits), near, edits).find()
     told = explanations(outcome)
     if not outcome.corrected:
         told += _others(comparison, a, b, told)
@@ -143,6 +157,49 @@ def _by_operations(comparison, a, b, one, two):
             f"With {'it' if len(told) == 1 else 'all of them'} corrected in b,"
             f" its outputs are a's to "
             f"{number(max(errors(outcome.last), default=0.0))}.")
+
+
+def _same_tables(comparison, alignment):
+    """Edits that give b a's tables where these are the same but for float32;
+    where they are is put down."""
+    edits = {}
+    for *numbers, edit in rounded_tables(alignment):
+        edits |= edit
+        for side, place in zip("ab", numbers):
+            program = getattr(alignment, side)
+            array = program.values[place].array
+            if np.array_equal(array, array.astype(np.float32)):
+                comparison.roundings[side].append(
+                    (_at(program, place), "float32", None))
+    return edits
+
+
+def _shorter(comparison, a, b):
+    """Explanations of what one of two models alone computes in 16 bits."""
+    if comparison.outputs_agree:
+        return []
+    places = [[each for each in program.roundings
+               if each.dtype in ("bfloat16", "float16")] for program in (a, b)]
+    if bool(places[0]) == bool(places[1]):
+        return []
+    side = "a" if places[0] else "b"
+    lines = [*dict.fromkeys(str(each.place) for each in places[side == "b"])]
+    dtype = places[side == "b"][0].dtype
+    other = getattr(comparison, "b" if side == "a" else "a")["dtype"]
+    in_a, in_b = (dtype, other) if side == "a" else (other, dtype)
+    each = Explanation(
+        "(model)", "(model)", "dtype", in_a, in_b,
+        f"What is computed at {listed(lines[:4])} of {side} is in {dtype}, "
+        f"and in the other model in {other}.",
+        proof="With nothing shorter than float64 inside, the outputs agree.")
+    setattr(each, f"place_{side}", lines[0])
+    return [each]
+
+
+def _at(program, number):
+    """Where a table is: its name, or the line that makes it."""
+    maker = program.maker(number)
+    return program.values[number].name or (str(maker.place) if maker else "")
 
 
 def _run(runner, small):

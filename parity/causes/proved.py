@@ -24,7 +24,7 @@ def explanations(outcome):
     """An Explanation of each difference that a search found.
 
     Args:
-        outcome: an Outcome of parity.operations.search.
+        outcome: a SearchOutcome of parity.operations.search.
     """
     told = []
     for found in outcome.found:
@@ -57,7 +57,7 @@ def errors(alignment):
 
 
 class _Told:
-    """What is said of one Found."""
+    """What is said of one ShownFault."""
 
     def __init__(self, found):
         self.found, self.trial = found, found.trial
@@ -107,10 +107,21 @@ class _Told:
         for trial in self.found.also:
             two = trial.b.module if trial.b is not None else at_b
             one = trial.a.module if trial.a is not None and (
-                trial.a is not self.trial.a) else in_layer_of(at_a, two)
+                trial.a is not self.trial.a) else (
+                self.partner(trial) or in_layer_of(at_a, two))
             if [one, two] not in [[at_a, at_b], *places]:
                 places.append([one or WHOLE, two or WHOLE])
         return places
+
+    def partner(self, trial):
+        """The module of a that does what an operation of b does now."""
+        after = self.found.after
+        if trial.b is None or not trial.b.results:
+            return ""
+        makers = (self.a.maker(number) for number in after.in_a.get(
+            trial.b.results[0], ()))
+        return next((maker.module for maker in makers if maker is not None
+                     and maker.name == trial.b.name), "")
 
     def expressions(self):
         """The formula of each side."""
@@ -197,38 +208,61 @@ class _Told:
 
     def operand(self):
         """Another value is read."""
-        in_a, in_b = (cut(formula(
-            self.names, side, getattr(self.trial, f"value_{side}"),
-            top=not self.names.of(side, getattr(self.trial, f"value_{side}")),
-            reader=getattr(self.trial, side)), 60) for side in "ab")
+        trial = self.trial
+        more = self.made_of("a", trial.value_a, self.alignment.in_a.get(
+            trial.value_b, ()))
+        if more:
+            return self.step("a", more), self.formula_of("a"), "none"
+        less = self.made_of("b", trial.value_b, self.alignment.in_b.get(
+            trial.value_a, ()))
+        if less:
+            return self.step("b", less), "none", self.formula_of("b")
+        in_a, in_b = self.formula_of("a"), self.formula_of("b")
         if in_a == in_b:
             in_a, in_b = self.words("a"), self.words("b")
-        return "another value is read", in_a, in_b
+        fixed = roles.tables_of(self.b)
+        is_sum = trial.b.name == "add" and not any(
+            root in fixed for root in self.two.arrays(trial.b).values())
+        return ("residual connection" if is_sum else "another value is read",
+                in_a, in_b)
+
+    def formula_of(self, side):
+        """How the value that differs is called, or made."""
+        number = getattr(self.trial, f"value_{side}")
+        return cut(formula(self.names, side, number,
+                           top=not self.names.of(side, number),
+                           reader=getattr(self.trial, side)), 60)
+
+    def made_of(self, side, number, sources):
+        """The operations by which a value is made of some that both have, if
+        it is in a few; else []."""
+        skeleton = self.one if side == "a" else self.two
+        sources = {skeleton.root(each) for each in sources}
+        steps = roles.between(skeleton, number, sources)
+        reached = sources & {root for each in steps
+                             for root in skeleton.arrays(each).values()}
+        return steps if reached and len(steps) < 12 else []
+
+    def step(self, side, steps):
+        """What some operations are called."""
+        skeleton = self.one if side == "a" else self.two
+        made = {result for each in steps for result in each.results}
+        read = {root for each in steps
+                for root in skeleton.arrays(each).values()} - made
+        return roles.of_step(skeleton, steps, len(read) - 1) or "a step"
 
     def missing(self):
         """a does more."""
-        trial = self.trial
-        sources = {self.one.root(each) for each in self.alignment.in_a.get(
-            trial.value_b, ())}
-        steps = roles.between(self.one, trial.value_a, sources)
-        word = roles.of_step(self.one, steps, self.others(
-            self.one, steps, sources)) or "a step"
-        return word, cut(formula(self.names, "a", trial.value_a), 60), "none"
+        steps = self.made_of("a", self.trial.value_a, self.alignment.in_a.get(
+            self.trial.value_b, ())) or roles.between(
+                self.one, self.trial.value_a, self.shared("a"))
+        return self.step("a", steps), cut(formula(
+            self.names, "a", self.trial.value_a), 60), "none"
 
     def extra(self):
         """b does more."""
-        word = roles.of_step(self.two, [self.trial.b], self.others(
-            self.two, [self.trial.b], {self.trial.value_a})) or "a step"
-        return word, "none", cut(formula(
+        return self.step("b", [self.trial.b]), "none", cut(formula(
             self.names, "b", self.trial.b.results[0]), 60)
-
-    @staticmethod
-    def others(skeleton, steps, sources):
-        """How many arrays some operations read that they do not make."""
-        made = {result for each in steps for result in each.results}
-        read = {root for each in steps
-                for root in skeleton.arrays(each).values()}
-        return len(read - made - sources) - (not sources)
 
     def computed(self):
         """It is computed otherwise."""
@@ -300,13 +334,13 @@ def related(truth, actual):
     if finite.any():
         ratio = other[finite] / flat[finite]
         middle = float(np.median(ratio))
-        if np.allclose(ratio, middle, rtol=1e-9) and middle != 1 and (
+        if np.allclose(ratio, middle, rtol=1e-9, atol=0) and middle != 1 and (
                 np.allclose(other[~finite], flat[~finite], equal_nan=True)):
             return ("with the other sign" if middle == -1 else
                     f"{number_text(middle)} times as large")
         apart_by = other[finite] - flat[finite]
         step = float(np.median(apart_by))
-        if step and np.allclose(apart_by, step, rtol=1e-9):
+        if step and np.allclose(apart_by, step, rtol=1e-9, atol=0):
             return f"{number_text(step)} more at every place"
     if not np.array_equal(np.sort(flat), np.sort(other)):
         rows = ratios(truth, actual)
@@ -334,7 +368,7 @@ def ratios(truth, actual):
     for one, two in pairs:
         kept = one != 0
         ratio = two[kept] / one[kept]
-        if not ratio.size or not np.allclose(ratio, ratio[0], rtol=1e-9):
+        if not ratio.size or not np.allclose(ratio, ratio[0], rtol=1e-9, atol=0):
             return ""
         factors.append(float(ratio[0]))
     shown = ", ".join(f"{factor:.4g}" for factor in factors[:6])
@@ -342,6 +376,6 @@ def ratios(truth, actual):
     return f"its columns times {shown}{more}"
 
 
-#: Kinds of Found whose cause has a name of its own, and need no other.
+#: Kinds of ShownFault whose cause has a name of its own, and need no other.
 NAMED = {SCALAR, ARRAY, MISSING, EXTRA}
 

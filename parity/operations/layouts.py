@@ -9,7 +9,7 @@ import numpy as np
 UNLIKE = 0.7
 
 #: Of so many axes at most every order is tried.
-AXES = 6
+AXES = 5
 
 
 def relaid(array, like, most=2):
@@ -26,6 +26,8 @@ def relaid(array, like, most=2):
         axes leads there.
     """
     array, like = np.asarray(array), np.asarray(like)
+    if not array.size or not like.size:
+        return [array.reshape(like.shape)] if array.size == like.size else []
     if array.size > like.size:
         array = once(array, like.size)
     if array.size != like.size:

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from parity.operations.program import INPUT
+
 #: How many operations on the way to its use are looked through.
 AHEAD = 8
 
@@ -187,6 +189,18 @@ def summed(skeleton, operations):
             return values[operation.operands[0]].signature.size // max(
                 values[operation.results[0]].signature.size, 1)
     return None
+
+
+def tables_of(program):
+    """The numbers of the values that follow from no input of the model."""
+    tables = set()
+    for value in program.values:
+        maker = program.maker(value.number)
+        if maker is None and value.kind != INPUT or maker is not None and (
+                maker.name != "random" and all(
+                    operand in tables for operand in maker.operands)):
+            tables.add(value.number)
+    return tables
 
 
 def as_root(number):

@@ -40,12 +40,14 @@ class ShownFault:
     Attributes:
         trial: what it is.
         also: further Trials that are the same at other places.
-        before: the state of b in which it was found, an Alignment.
+        before, after: the state of b in which it was found, and with it, an
+            Alignment each.
         ends: whether with it, and those before it, all outputs are a's.
     """
 
     trial: Trial
     before: Alignment
+    after: Alignment
     also: list = dataclasses.field(default_factory=list)
     ends: bool = False
 
@@ -85,19 +87,21 @@ class FaultSearch:
         a: a's Program, with all arrays.
         run: edits -> b's Program, with all arrays.
         near: as of Alignment.
+        edits: of b that are no difference, such as tables in float32.
         runs, seconds: how often, and for how long, b is run at most.
     """
 
-    def __init__(self, a, run, near, runs=RUNS, seconds=SECONDS):
+    def __init__(self, a, run, near, edits=None, runs=RUNS, seconds=SECONDS):
         self.a, self._run, self.near = a, run, near
         self.most, self.until = runs, time.perf_counter() + seconds
         self.one = Skeleton(a)
-        self.runs, self.edits, self.found, self.groups = 0, {}, [], []
+        self.runs, self.edits = 0, dict(edits or {})
+        self.found, self.groups = [], []
 
     def find(self):
         """The SearchOutcome."""
         began = time.perf_counter()
-        first = now = self.aligned({})
+        first = now = self.aligned(self.edits)
         while now.different and (step := self.step(now)):
             now = step
         now = self.needed(now)
@@ -110,7 +114,7 @@ class FaultSearch:
         try:
             program = self._run(edits)
         except Exception:  # a foreign model, given what it never has
-            if not edits:
+            if not self.found and edits == self.edits:
                 raise
             return None
         return Alignment(self.a, program, self.near, ends)
@@ -374,6 +378,7 @@ class FaultSearch:
         if not more or more.different and size(more) >= size(then):
             return then
         self.edits |= alike
+        self.found[-1].after = more
         for (_, number, _) in alike:
             self.found[-1].also.append(dataclasses.replace(
                 trial, b=then.b.operations[number],
@@ -389,7 +394,7 @@ class FaultSearch:
                     first.kind, *_lines(first)) == (
                     trial.kind, *_lines(trial)):
                 each.also.append(trial)
-                each.ends = ends
+                each.ends, each.after = ends, then
                 return
         self.found.append(ShownFault(trial, now, ends=ends))
 

@@ -10,6 +10,12 @@ import hashlib
 
 import numpy as np
 
+#: Numbers as large as this are infinite in all but name.
+HUGE = 1e30
+
+#: Of the largest number, what is 0 in all but name.
+TINY = 1e-13
+
 #: Arrays of fewer different numbers say too little to be recognised by them.
 TELLING = 4
 
@@ -21,10 +27,11 @@ class Signature:
     Attributes:
         size: how many numbers.
         kind: "f" floating or complex, "i" integer, "b" boolean.
-        moments: sums over the finite numbers x, after division by their root
-            mean square: of x, |x|, x³ and two bounded functions of x; and the
-            root mean square, last. Integers as well.
-        special: how many are NaN, +∞, -∞.
+        moments: means over the finite numbers, divided by the median size of
+            those that are not 0, of five bounded functions, so that a mask's
+            -1e9 hides no others; and that median, last. Integers as well.
+        special: how many are NaN, +∞, -∞; HUGE ones, which stand for an
+            infinity, are among these.
         digest: of the bytes as they lie.
         telling: whether there are enough different numbers to be recognised.
     """
@@ -56,22 +63,22 @@ def signature(array, known=None):
         array = np.stack([array.real, array.imag])
     kind = "b" if kind == "b" else "i" if kind in "iu" else "f"
     numbers = array.reshape(-1).astype(np.float64)
-    finite, special = np.isfinite(numbers), (0, 0, 0)
-    if not finite.all():
-        special = (int(np.isnan(numbers).sum()), int((numbers == np.inf).sum()),
-                   int((numbers == -np.inf).sum()))
-        numbers = numbers[finite]
-    if not numbers.size:
+    seen, special = np.abs(numbers) < HUGE, (0, 0, 0)  # and no NaN
+    if not seen.all():
+        special = (int(np.isnan(numbers).sum()), int((numbers >= HUGE).sum()),
+                   int((numbers <= -HUGE).sum()))
+        numbers = numbers[seen]
+    sizes = np.abs(numbers)
+    sizes = sizes[sizes > TINY * sizes.max(initial=0)]
+    if not sizes.size:
         return Signature(array.size, kind, (0.0,) * 6, special, digest, False)
-    with np.errstate(all="ignore"):
-        largest = float(np.abs(numbers).max())
-        scaled = numbers / largest if largest else numbers
-        root = float(np.sqrt(np.mean(scaled * scaled)))
-        scaled = scaled / root if root else scaled
-        moments = (float(scaled.mean()), float(np.abs(scaled).mean()),
-                   float(np.mean(scaled * scaled * scaled)),
-                   float(np.mean(np.sin(1.3 * scaled))),
-                   float(np.mean(np.cos(2.1 * scaled))), root * largest)
+    scale = float(np.median(sizes))
+    x = numbers / scale
+    size, square = np.abs(x), x * x
+    one, two = 1 / (1 + size), 1 / (1 + square)
+    moments = (float((x * one).mean()), float((size * one).mean()),
+               float((x * two).mean()), float(two.mean()),
+               float((x * one * two).mean()), scale)
     few = set(numbers[:64].tolist()) if kind == "f" else ()
     telling = len(few) >= TELLING or (
         kind == "f" and np.unique(numbers[:4096]).size >= TELLING)

@@ -140,8 +140,8 @@ class TorchRecording(TorchDispatchMode):
             function, args, kwargs, declared)
         if self.twins.exact:
             made = tree_map(widened, made)
-        made = self.edited(number, made)
         written = mutated(function, args, kwargs)
+        made = self.edited(number, made, written)
         results = {id(each): each for each in (*tensors_of(made), *written)}
         operation.results = tuple(
             self.add(MADE, "", each, declared, number)
@@ -221,15 +221,18 @@ class TorchRecording(TorchDispatchMode):
             mine.copy_(theirs)
         return written[0] if written else made
 
-    def edited(self, number, made):
-        """What an operation gives, with edits in its place."""
+    def edited(self, number, made, written):
+        """What an operation gives, with edits in its place: in that of the
+        tensor itself where it was written."""
         leaves, tree = tree_flatten(made)
         for slot, array in self.edits.get((RESULT, number), {}).items():
             at = [i for i, each in enumerate(leaves)
                   if isinstance(each, torch.Tensor)][slot]
-            leaves[at].copy_(native(array, leaves[at])) if leaves[
-                at]._version else leaves.__setitem__(
-                at, native(array, leaves[at]))
+            instead = native(array, leaves[at])
+            if any(leaves[at] is each for each in written):
+                leaves[at].copy_(instead)
+            else:
+                leaves[at] = instead
         return tree_unflatten(leaves, tree)
 
     # Which Value a tensor is.

@@ -17,7 +17,8 @@ import numpy as np
 from parity.operations.align import is_view
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import (
-    CONSTANT, INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
+    CONSTANT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
+from parity.operations.roles import tables_of
 from parity.operations.vocabulary import COMMUTATIVE
 
 #: What kinds of difference there are.
@@ -311,7 +312,7 @@ class Trials:
                 continue
             whole = self.b.values[operation.operands[0]].shape
             part = self.b.values[operation.results[0]].shape
-            for axis, (long, short) in enumerate(zip(whole, part)):
+            for long, short in zip(whole, part):
                 count = long // short if short else 0
                 if long == short or count * short != long or not (
                         2 <= count <= 4):
@@ -363,7 +364,7 @@ class Trials:
     @functools.cached_property
     def tables(self):
         """{"a": …, "b": …}: the values that do not depend on any input."""
-        return {side: _tables(program) for side, program in (
+        return {side: tables_of(program) for side, program in (
             ("a", self.a), ("b", self.b))}
 
     def nearest(self, value, numbers, most=TRIED):
@@ -496,19 +497,6 @@ def unlike(one, two):
     """How far the numbers of two values are apart, in any order."""
     pairs = zip(one.signature.moments, two.signature.moments)
     return sum(abs(first - second) for first, second in pairs)
-
-
-def _tables(program):
-    """Values that follow from no input of the model."""
-    tables = set()
-    for value in program.values:
-        maker = program.maker(value.number)
-        operands = () if maker is None else maker.operands
-        if value.kind != INPUT and maker is None or maker is not None and all(
-                operand in tables for operand in operands) and (
-                maker.name != "random"):
-            tables.add(value.number)
-    return tables
 
 
 def number_of(value):
