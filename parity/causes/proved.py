@@ -368,7 +368,8 @@ def ratios(truth, actual):
     for one, two in pairs:
         kept = one != 0
         ratio = two[kept] / one[kept]
-        if not ratio.size or not np.allclose(ratio, ratio[0], rtol=1e-9, atol=0):
+        if not ratio.size or not np.allclose(
+                ratio, ratio[0], rtol=1e-9, atol=0):
             return ""
         factors.append(float(ratio[0]))
     shown = ", ".join(f"{factor:.4g}" for factor in factors[:6])

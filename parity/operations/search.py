@@ -396,7 +396,7 @@ class FaultSearch:
                 each.also.append(trial)
                 each.ends, each.after = ends, then
                 return
-        self.found.append(ShownFault(trial, now, ends=ends))
+        self.found.append(ShownFault(trial, now, then, ends=ends))
 
     def needed(self, now):
         """Drop what the outputs agree without; the Alignment then."""
