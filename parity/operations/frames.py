@@ -31,11 +31,13 @@ class Frames:
     Args:
         paths: id(module) -> its path, as a Trace names it.
         packages: those whose lines are told only where there are no others,
-            such as ("torch",).
+            such as ("torch.nn", "torch"): those of the first rather than those
+            of the second.
+        end: the code that the run begins at: who called it asked for nothing.
     """
 
-    def __init__(self, paths, packages):
-        self.paths = paths
+    def __init__(self, paths, packages, end=None):
+        self.paths, self.end = paths, end
         self.own = tuple(filter(None, map(folder_of, packages)))
         self.kinds = {}
 
@@ -49,17 +51,24 @@ class Frames:
                                 1 if file.startswith(self.own) else 0)
         return self.kinds[file]
 
+    def rank(self, file):
+        """How telling a line of the framework's is; 0 is the most."""
+        return next(i for i, folder in enumerate(self.own)
+                    if file.startswith(folder))
+
     def here(self):
         """The Place, and the path of the innermost module or ""."""
         frame, outer, module = sys._getframe(1), None, ""
-        place = None
-        while frame is not None and (place is None or not module):
+        place, far = None, len(self.own)
+        while frame is not None and frame.f_code is not self.end and (
+                place is None or not module):
             code = frame.f_code
             kind = self.kind(code.co_filename)
             if place is None and kind == 0:
                 place = Place(code.co_filename, frame.f_lineno, code.co_name)
-            elif outer is None and kind == 1:
+            elif kind == 1 and (rank := self.rank(code.co_filename)) < far:
                 outer = Place(code.co_filename, frame.f_lineno, code.co_name)
+                far = rank
             if not module and kind < 2 and code.co_argcount and (
                     code.co_varnames[0] == "self"):
                 module = self.paths.get(id(frame.f_locals.get("self")), "")

@@ -19,8 +19,8 @@ class KerasFrames(Frames):
     """
 
     def __init__(self, paths, end=None):
-        super().__init__(paths, PACKAGES)
-        self.end, self.within = end, None
+        super().__init__(paths, PACKAGES, end)
+        self.within = None
         self.layers = f"{folder_of('keras')}src/layers/"
         self.keras = folder_of("keras")
 

@@ -38,7 +38,8 @@ class NumpyRecording:
     def __init__(self, exact, edits, keep):
         self.program, self.exact = Program("numpy", exact), exact
         self.edits, self.keep = dict(edits or {}), keep
-        self.frames, self.rounded = Frames({}, ("numpy",)), {}
+        self.frames = Frames({}, ("numpy",), Runner.run.__code__)
+        self.rounded = {}
 
     def seen(self, array, declared, kind=MADE, name="", made_by=None):
         """An array as a new Value."""

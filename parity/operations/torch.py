@@ -88,7 +88,8 @@ class TorchRecording(TorchDispatchMode):
         for (what, which, *slot), array in (edits or {}).items():
             self.edits.setdefault((what, which), {})[
                 slot[0] if slot else 0] = array
-        self.frames = Frames(paths, ("torch",))
+        self.frames = Frames(
+            paths, ("torch.nn", "torch"), Runner.run.__code__)
         self.twins = Twins(exact)
         self.numbers = WeakIdKeyDictionary()  # tensor -> number, version
         self.geometry = {}  # where it lies -> its storage, number, version
