@@ -86,8 +86,10 @@ def _first(comparison, instead, b):
     """The first row that parts of an output, or of an input that no step made;
     None where none does.
 
-    Nothing is put in place twice.
+    Nothing is put in place twice, and nothing where all outputs agree.
     """
+    if comparison.outputs_agree:
+        return None
     made = {}
     for step in b.steps:
         for array in step.outputs.values():
