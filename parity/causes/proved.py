@@ -108,7 +108,10 @@ class _Told:
             two = trial.b.module if trial.b is not None else at_b
             one = trial.a.module if trial.a is not None and (
                 trial.a is not self.trial.a) else (
-                self.partner(trial) or in_layer_of(at_a, two))
+                self.partner(trial) or (
+                    two if any(each.module == two
+                               for each in self.a.operations)
+                    else in_layer_of(at_a, two)))
             if [one, two] not in [[at_a, at_b], *places]:
                 places.append([one or WHOLE, two or WHOLE])
         return places

@@ -14,9 +14,12 @@ from parity.operations.layouts import distance, relaid
 from parity.operations.program import CONSTANT, MADE
 
 #: How far two signatures of the same numbers are apart at most: exact runs of
-#: sound models agree to 1e-13 or so; the smallest fault that is known makes
-#: 4e-9.
-NEAR = 1e-10
+#: sound models agree to 1e-15 or so, and means to less.
+NEAR = 1e-12
+
+#: How far outputs of exact runs are apart at most, as a share of a's: the
+#: smallest fault that is known makes 4e-9.
+ENDS = 1e-10
 
 
 class Alignment:
@@ -59,9 +62,9 @@ class Alignment:
             two.signature.digest, two.shape)
         if key not in self._ordered:
             self._ordered[key] = key[0] == key[1] or any(
-                distance(made, two.array) <= self.near
+                distance(made, two.array) <= ENDS
                 for made in relaid(one.array, two.array, 1)) or any(
-                distance(made, one.array) <= self.near
+                distance(made, one.array) <= ENDS
                 for made in relaid(two.array, one.array, 1))
         return self._ordered[key]
 
@@ -107,16 +110,18 @@ class Alignment:
     @functools.cached_property
     def different(self):
         """Those of the ends whose numbers differ, or stand elsewhere."""
-        return [pair for pair in self.ends if pair[0] not in self.in_a.get(
-            pair[1], ()) or self._moved(*pair)]
+        return [pair for pair in self.ends if self._differ(*pair)]
 
-    def _moved(self, one, two):
-        """Whether two arrays of one shape have their numbers elsewhere."""
-        one, two = self.a.values[one], self.b.values[two]
-        if self._ends is not None or one.shape != two.shape or (
-                one.array is None or two.array is None):
-            return False
-        return distance(two.array, one.array) > max(self.near, 1e-9)
+    def _differ(self, one, two):
+        """Whether two values of the ends are not the same."""
+        mine, theirs = self.a.values[one], self.b.values[two]
+        if self._ends is not None or mine.array is None or (
+                theirs.array is None):
+            return one not in self.in_a.get(two, ())
+        laid = relaid(mine.array, theirs.array, 1) if (
+            mine.shape != theirs.shape) else [mine.array]
+        return not laid or distance(theirs.array, laid[0]) > max(
+            ENDS, self.near)
 
     @functools.cached_property
     def lost(self):

@@ -13,9 +13,9 @@ from parity.operations.program import LEAF, MADE, OPERAND, PARAMETER, RESULT
 from parity.operations.roles import tables_of
 from parity.operations.skeleton import Skeleton
 
-#: How far a number in float32 may be from the one that it stands for: half a
-#: unit of it, and as much again where both were rounded.
-UNIT = float(np.finfo(np.float32).eps)
+#: How far a number in float32 may be from the one that it stands for: a power
+#: or a sine of float32 errs by a few units.
+UNIT = 8 * float(np.finfo(np.float32).eps)
 
 
 def rounded_tables(alignment):

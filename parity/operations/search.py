@@ -23,11 +23,9 @@ from parity.operations.trials import (
 #: Of so many values that are lost, two are tried at once.
 JOINED = 8
 
-#: So many ways are tried to lay out the values where others begin to differ.
-WAYS = 4
-
-#: So often b is run at most to find less that explains one value.
-INSIDE = 25
+#: So often b is run at most to find less that explains one value, and so deep
+#: it is looked into.
+INSIDE, LEVELS = 30, 4
 
 #: So often b is run at most, and for so many seconds.
 RUNS, SECONDS = 150, 30.0
@@ -158,7 +156,7 @@ class FaultSearch:
         then, edits = best
         trial = dataclasses.replace(trial, ways=[edits])
         if trial.kind == COMPUTED and not trial.more:
-            trial, then = self.refined(trial, now, then, two)
+            trial, then = self.smallest(trial, now, then)
             edits = trial.ways[0]
         self.edits |= edits
         self.groups.append([trial, *trial.more])
@@ -197,67 +195,81 @@ class FaultSearch:
                     0])[0]], ways=[{(LEAF, name): alike[LEAF, name]}]))
         return more
 
-    def refined(self, trial, now, then, two):
-        """A Trial at the values where those of another begin to differ."""
-        pairs = first_pairs(now, self.one, two,
-                            (trial.value_a, trial.value_b))
-        made = []
-        for a, b in pairs:
-            maker = now.b.maker(b)
-            if maker is None:
-                return trial, then
-            made.append([(dataclasses.replace(
-                trial, a=self.a.maker(a), b=maker, value_a=a, value_b=b),
-                {(RESULT, maker.number, maker.results.index(b)): array})
-                for array in relaid(self.a.values[a].array,
-                                    now.b.values[b].array)])
-        if not all(made):
-            return trial, then
-        for choice in itertools.islice(itertools.product(*made), WAYS):
-            edits = {edit: array for _, mine in choice
-                     for edit, array in mine.items()}
+    def smallest(self, trial, now, then):
+        """A Trial at the values where those of another begin to differ, and
+        the Alignment with it; the other itself where none is found."""
+        group = self.shrink((trial.value_a, trial.value_b), now,
+                            self.runs + INSIDE)
+        if group:
+            edits = together(group)
             other = self.aligned(self.edits | edits)
             if other and size(other) <= size(then):
-                return self.narrowed([each for each, _ in choice], [
-                    mine for _, mine in choice], now, other)
+                first, *more = group
+                return dataclasses.replace(
+                    first, ways=[edits], more=tuple(more)), other
         return trial, then
 
-    def narrowed(self, trials, edits, now, then):
-        """Trials at the values where others begin to differ, each as small
-        as it may be, as one; and the Alignment with it."""
-        smaller = [self.smaller(trial, mine, now)
-                   for trial, mine in zip(trials, edits)]
-        first, *more = [one or dataclasses.replace(trial, ways=[mine])
-                        for one, trial, mine in zip(smaller, trials, edits)]
-        together = {edit: array for each in (first, *more)
-                    for edit, array in each.ways[0].items()}
-        if any(smaller):
-            other = self.aligned(self.edits | together)
-            if not other or size(other) > size(then):
-                first, *more = trials
-                together = {edit: array for mine in edits
-                            for edit, array in mine.items()}
-            else:
-                then = other
-        return dataclasses.replace(
-            first, ways=[together], more=tuple(more)), then
+    def shrink(self, pair, now, until, level=0):
+        """Trials that give one value of b a's numbers by as little as can be
+        found, or None.
 
-    def smaller(self, trial, edits, now):
-        """A Trial that gives one value of b a's numbers by less than putting
-        them there, or None."""
-        ends = [(trial.value_a, trial.value_b)]
-        part = Alignment(self.a, now.b, self.near, ends)
-        own, until = {*edits}, self.runs + INSIDE
-        for other in Trials(part, self.one, Skeleton(now.b)).inside():
-            for mine in other.ways:
-                if own & {*mine}:
-                    continue
+        Args:
+            pair: (number in a, number in b).
+            now: the Alignment as b is.
+            until: the number of the last run that may be spent on it.
+            level: how deep in others this is.
+        """
+        part = Alignment(self.a, now.b, self.near, [pair])
+        two = Skeleton(now.b)
+        pairs = first_pairs(part, self.one, two, pair)
+        if pairs != [pair]:
+            group = []
+            for each in pairs:
+                group += (self.shrink(each, now, until, level + 1)
+                          or self.put_there(each, now))
+            if self.gives(pair, group):
+                return group
+        if level > LEVELS:
+            return None
+        maker = now.b.maker(pair[1])
+        for trial in Trials(part, self.one, two).every():
+            if maker is not None and trial.kind == COMPUTED and (
+                    trial.b is maker):
+                continue
+            for edits in trial.ways:
                 if self.spent or self.runs >= until:
                     return None
-                then = self.aligned(self.edits | mine, ends)
-                if then and not then.different:
-                    return dataclasses.replace(other, ways=[mine])
+                there = dataclasses.replace(trial, ways=[edits])
+                if not self.gives(pair, [there]):
+                    continue
+                if trial.more:  # each has its own part of the edits
+                    return [dataclasses.replace(trial, more=()), *trial.more]
+                deeper = None
+                if trial.kind == COMPUTED:
+                    deeper = self.shrink((trial.value_a, trial.value_b), now,
+                                         until, level + 1)
+                return deeper or [there]
         return None
+
+    def put_there(self, pair, now):
+        """The Trial that puts a's value in the place of b's, if there is a
+        way; in a list."""
+        a, b = pair
+        maker = now.b.maker(b)
+        if maker is None:
+            return []
+        slot = maker.results.index(b)
+        return [Trial(COMPUTED, maker, self.a.maker(a), b, a,
+                      [{(RESULT, maker.number, slot): array}])
+                for array in relaid(self.a.values[a].array,
+                                    now.b.values[b].array, 1)]
+
+    def gives(self, pair, group):
+        """Whether with some Trials a value of b is a's."""
+        if not group:
+            return False
+        then = self.aligned(self.edits | together(group), [pair])
+        return bool(then) and not then.different
 
     def unlike(self, trials):
         """Yield Trials, those like what was found before first, each once."""
@@ -425,6 +437,12 @@ def _index(operations, operation):
     """The place of an operation among some, by its number."""
     return next((i for i, each in enumerate(operations)
                  if each.number == operation.number), -1)
+
+
+def together(group):
+    """The edits of some Trials, as one."""
+    return {edit: array for trial in group
+            for edit, array in trial.ways[0].items()}
 
 
 def key(edits):

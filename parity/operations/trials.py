@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from parity.operations.align import is_view
+from parity.operations.align import ENDS, is_view
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import (
     CONSTANT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
@@ -103,7 +103,12 @@ class Trials:
         yield from self.leaves(CONSTANT)
         yield from self.packed()
         yield from self.computed(STABLE)
-        yield from self.inside()
+        yield from self.at_first(self.swapped, self.missing, self.extra,
+                                 self.other)
+        for number in self.first:
+            if self.b.values[number].kind != MADE:
+                yield from self.leaf_alone(number)
+        yield from self.computed()
 
     def leaves(self, kind):
         """Yield those of lost parameters, or of tables, that tell."""
@@ -216,7 +221,7 @@ class Trials:
         theirs = self.a.values[other.operands[there]]
         ways = [{(OPERAND, operation.number, slot): array}
                 for array in relaid(theirs.array, mine.array, ORDERS)
-                if distance(array, mine.array) > self.alignment.near]
+                if distance(array, mine.array) > ENDS]
         if ways:
             yield Trial(ORDER, operation, other, mine.number, theirs.number,
                         ways, slot)
@@ -239,7 +244,7 @@ class Trials:
         theirs = self.a.values[number]
         ways = [self.readers(mine.number, array)
                 for array in relaid(theirs.array, mine.array)
-                if distance(array, mine.array) > self.alignment.near]
+                if distance(array, mine.array) > ENDS]
         if any(ways):
             yield Trial(kind, operation, other, mine.number, number,
                         [*filter(None, ways)], slot)
@@ -348,16 +353,17 @@ class Trials:
             together = {}
             for each in made:
                 together |= each.ways[0]
-            first, *more = made
             yield dataclasses.replace(
-                first, ways=[together], more=tuple(more))
+                made[0], ways=[together], more=tuple(made[1:]))
 
     def meeting(self, side, skeleton):
         """The lost tables that something computed of the inputs is joined
         with."""
         lost, tables = (self.lost_a if side == "a" else self.lost_b,
                         self.tables[side])
-        return [number for number in lost if number in tables and any(
+        values = getattr(self, side).values
+        return [number for number in lost if number in tables
+                and values[number].signature.telling and any(
             not {*operation.results} & tables
             for operation in skeleton.readers.get(number, ()))]
 
@@ -385,7 +391,7 @@ class Trials:
                     value.kind == PARAMETER) else self.readers(
                     value.number, array)
                 for array in relaid(theirs.array, value.array)
-                if distance(array, value.array) > self.alignment.near]
+                if distance(array, value.array) > ENDS]
         if any(ways):
             yield Trial(ARRAY, operation, other, value.number, theirs.number,
                         [*filter(None, ways)], slot)
