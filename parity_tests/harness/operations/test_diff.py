@@ -1,0 +1,241 @@
+"""``parity.diff`` and ``parity.exact``: verdicts, causes, what is refused."""
+
+import numpy as np
+import pytest
+
+import parity
+from contract.errors import InputError
+from parity_tests.support.engines import usable
+
+usable("torch")
+
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
+
+X = np.random.default_rng(8).normal(size=(2, 5, 6))
+
+
+class Scaling(nn.Module):
+    """A root mean square norm, in float32 inside if ``short``."""
+
+    def __init__(self, short, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(0.5, 1.5, 6).double())
+        self.short, self.eps = short, eps
+
+    def forward(self, x):
+        h = x.float() if self.short else x
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * h.to(x.dtype)
+
+
+class Block(nn.Module):
+    """A norm and a layer; the residual is added here, or in the layer."""
+
+    def __init__(self, short=False, eps=1e-5, inside=False):
+        super().__init__()
+        torch.manual_seed(6)
+        self.norm, self.layer = Scaling(short, eps), nn.Linear(6, 6).double()
+        self.inside = inside
+        self.wrapped = Added(self.layer) if inside else None
+
+    def forward(self, x, scale=1.0):
+        if self.inside:
+            return self.wrapped(self.norm(x), x) * scale
+        return (x + self.layer(self.norm(x))) * scale
+
+
+class Added(nn.Module):
+    """A layer and the residual around it."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, h, x):
+        return x + self.layer(h)
+
+
+def make(**options):
+    """What makes a Block and its inputs."""
+    return lambda: (Block(**options).eval(), torch.from_numpy(X))
+
+
+def test_outputs_that_agree_are_a_match():
+    found = parity.diff(make(), make(inside=True))
+    assert (found.verdict, found.status) == ("match", 0)
+    assert found.explanations == [] and found.divergences == []
+    assert found.seconds > 0
+
+
+def test_inner_pairs_that_differ_are_no_counterparts():
+    class Elsewhere(nn.Module):
+        """The same, but the second layer adds what the first one did."""
+
+        def __init__(self, late):
+            super().__init__()
+            torch.manual_seed(7)
+            self.late = late
+            self.one, self.two = (nn.Linear(6, 6).double() for _ in range(2))
+            if late:
+                with torch.no_grad():
+                    self.one.bias.add_(1)
+
+        def forward(self, x):
+            return self.two(self.one(x) - float(self.late))
+    found = parity.diff(Elsewhere(False), Elsewhere(True), X)
+    assert (found.verdict, found.status) == ("match", 0)
+    unlike = [row for row in found.rows if row.diverges]
+    assert {row.a for row in unlike} >= {"one"}
+    assert found.divergences == [] and found.explanations == []
+    note, = (note for note in found.notes if "no counterparts" in note)
+    assert note.startswith(f"{len(unlike)} inner pair")
+
+
+def test_a_run_equal_to_the_bit_is_a_match():
+    model = Block()
+    found = parity.diff(model, model, X)
+    assert (found.verdict, found.status) == ("match", 0)
+    assert not any("same" in note and "bit" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_equal_but_for_float32_inside_is_no_failure(turned):
+    sides = make(short=True), make()
+    found = parity.diff(*(sides[::-1] if turned else sides))
+    assert found.verdict == "equal but for float32 inside"
+    assert found.status == 0 and found.explanations == []
+    assert found.corrected.startswith(
+        "With nothing shorter than float64 inside, the outputs agree to ")
+    short, other = "ba" if turned else "ab"
+    (place, dtype, _), = found.roundings[short]
+    assert place.startswith("test_diff.py:") and dtype == "float32"
+    assert found.roundings[other] == []
+    assert "equal but for float32 inside" in found.sentence()
+
+
+def test_a_fault_below_float32_is_told_beside_it():
+    """float32 inside hides it in the outputs as they are."""
+    found = parity.diff(make(short=True), make(eps=1.1e-5))
+    assert (found.verdict, found.status) == ("divergence", 1)
+    each, = found.explanations
+    assert (each.cause, each.in_b) == ("epsilon", "1.1e-05")
+    assert found.corrected.startswith(
+        "With it corrected in b, its outputs are a's to ")
+    assert "epsilon" in str(found) and "test_diff.py:" in str(found)
+
+
+def test_agreement_in_float32_is_asked_of_further_where_it_is_wished():
+    models = Block().float(), Block(eps=1.3e-5).float()
+    given = X.astype(np.float32)
+    assert parity.diff(*models, given).verdict == "match"
+    found = parity.diff(*models, given, exact=True)
+    assert found.verdict == "divergence"
+    assert [each.cause for each in found.explanations] == ["epsilon"]
+    sound = parity.diff(Block().float(), Block().float(), given, exact=True)
+    assert sound.verdict == "match"
+    assert sound.corrected.startswith("With nothing shorter than float64")
+
+
+def test_models_are_left_as_they_were():
+    models = Block(short=True), Block(eps=1e-3)
+    before = [{name: value.clone() for name, value in
+               model.state_dict().items()} for model in models]
+    state, given = torch.get_rng_state(), X.copy()
+    parity.diff(*models, given)
+    assert np.array_equal(given, X)
+    assert torch.equal(state, torch.get_rng_state())
+    for model, values in zip(models, before):
+        assert not model._forward_hooks and model.training
+        assert all(torch.equal(value, values[name])
+                   for name, value in model.state_dict().items())
+
+
+def test_inputs_and_keywords_as_arrays_of_anybody():
+    model, x = Block(), torch.from_numpy(X)
+    for given in X, x:
+        assert parity.diff(model, Block(), given, scale=2.0).verdict == "match"
+    found = parity.diff(lambda: (Block(), (x,), {"scale": 2.0}),
+                        lambda: (Block(), [x], {"scale": 3.0}))
+    assert found.verdict == "divergence"
+
+
+def test_a_model_beside_what_makes_one():
+    assert parity.diff(Block(), make(), X).verdict == "match"
+
+
+def test_outputs_of_other_sizes_are_compared_by_modules_alone():
+    class Cut(Block):
+        def forward(self, x):
+            return super().forward(x)[..., :4]
+    found = parity.diff(Block(), Cut(), X)
+    assert found.verdict not in ("match", "equal but for float32 inside")
+    assert "no output of a has the size of one of b." in found.notes
+
+
+def test_gradients_are_asked_of_where_a_loss_is_given():
+    found = parity.diff(Block(), Block(), X, gradients=torch.sum)
+    assert found.verdict == "match"
+    assert any(row.part == "gradient" for row in found.rows)
+
+
+def nothing():
+    """Returns nothing."""
+
+
+def one_thing():
+    return Block()
+
+
+def four_things():
+    return Block(), X, {}, 4
+
+
+@pytest.mark.parametrize("ask", [
+    lambda a: parity.diff(a, Block(), X), lambda a: parity.diff(Block(), a, X),
+    parity.exact])
+@pytest.mark.parametrize("given, words", [
+    (Block, "a type is neither a model nor a function"),
+    (3, "a int is neither a model nor a function"),
+    ("model.py:make", "a str is neither a model nor a function"),
+    (nothing, r"nothing must return \(model, inputs\) .* returned a NoneType"),
+    (one_thing, r"one_thing must return .* returned a Block"),
+    (four_things, r"four_things must return .* returned a tuple")])
+def test_what_is_no_model_is_refused(ask, given, words):
+    with pytest.raises(InputError, match=words):
+        ask(given)
+
+
+def test_a_model_without_inputs_is_refused():
+    for ask in (lambda: parity.diff(Block(), Block()),
+                lambda: parity.exact(Block())):
+        with pytest.raises(InputError, match="a model needs its inputs"):
+            ask()
+
+
+def test_a_function_that_returns_no_model_is_refused():
+    with pytest.raises(InputError, match="a list is not a model"):
+        parity.diff(lambda: ([1], X), make())
+    with pytest.raises(InputError, match="a list is not a model"):
+        parity.exact(lambda: ([1], X))
+
+
+def test_a_models_own_failure_passes_through():
+    with pytest.raises(RuntimeError, match="must match the size"):
+        parity.diff(Block(), Block(), X[..., :5])
+
+
+def test_an_exact_run():
+    short, given = Block(short=True), X.copy()
+    run = parity.exact(short, given)
+    truth = Block()(torch.from_numpy(X)).detach().numpy()
+    assert np.abs(run.outputs["output"] - truth).max() < 1e-15
+    assert run.outputs["output"].dtype == np.float64
+    (place, dtype, count), = run.roundings
+    assert (dtype, count) == ("float32", 60)
+    assert f"{place} rounds 60 numbers to float32" in repr(run)
+    assert repr(run).startswith(
+        f"Exact run of {len(run.program.operations)} operations: "
+        "output [2, 5, 6]")
+    named = parity.exact(lambda: (short, torch.from_numpy(X), {"scale": 2.0}))
+    assert np.allclose(named.outputs["output"], 2 * truth, rtol=1e-14)
