@@ -46,10 +46,10 @@ def base_of(found):
 def bases(truth, actual):
     """(base in a, base in b) in words, where both tables have one and the two
     are not the same; else None."""
-    both = [base_of(frequencies(table)) for table in (truth, actual)]
-    if None in both or np.isclose(*both, rtol=1e-6):
+    one, two = (base_of(frequencies(table)) for table in (truth, actual))
+    if None in (one, two) or np.isclose(one, two, rtol=1e-6):
         return None
-    return apart(*(float(f"{base:.6g}") for base in both))
+    return apart(*(float(f"{base:.6g}") for base in (one, two)))
 
 
 def turned(truth, actual):
