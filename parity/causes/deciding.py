@@ -8,6 +8,7 @@ of a's after another until its outputs are a's, and that is the cause.
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import time
 from collections.abc import Callable
@@ -23,15 +24,19 @@ from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
+from parity.operations.built import construction_lines
 from parity.operations.rounded import rounded_tables
 from parity.operations.search import FaultSearch
-from parity.tracing.trace import framework_of
+from parity.tracing.trace import framework_of, tracing_of
 
 #: Where a model cannot be widened everywhere, numbers are the same up to this.
 ROUGH = 1e-7
 
 #: Models of so many numbers at most are run with every value kept at once.
 SMALL = 20_000_000
+
+#: Packages whose layers are set where they are made.
+OWN = ("torch", "flax", "jax", "keras", "keras_hub", "tensorflow")
 
 #: Frameworks whose models are seen as operations.
 SEEN = ("torch", "jax", "keras", "numpy")
@@ -148,7 +153,9 @@ def _by_operations(comparison, a, b, one, two):
         programs = [runner.run(exact=True) for runner in (one, two)]
     outcome = FaultSearch(programs[0], lambda edits: two.run(
         exact=True, edits=edits), near, edits).find()
-    told = explanations(outcome)
+    told = explanations(outcome, {
+        "a": functools.partial(_built, one), "b": functools.partial(
+            _built, two)})
     if not outcome.corrected:
         told += _others(comparison, a, b, told)
     comparison.explanations = told
@@ -157,6 +164,19 @@ def _by_operations(comparison, a, b, one, two):
             f"With {'it' if len(told) == 1 else 'all of them'} corrected in b,"
             f" its outputs are a's to "
             f"{number(max(errors(outcome.last), default=0.0))}.")
+
+
+def _built(runner, path):
+    """The line at which a module of the framework's own is made, or ""."""
+    modules = dict(tracing_of(runner.model).modules(runner.model))
+    if runner.make is None or path not in modules or type(
+            modules[path]).__module__.partition(".")[0] not in OWN:
+        return ""
+    if getattr(runner, "lines", None) is None:
+        runner.lines = construction_lines(
+            runner.make, tracing_of(runner.model).modules, OWN)
+    place = runner.lines.get(path)
+    return str(place) if place else ""
 
 
 def _same_tables(comparison, alignment):

@@ -8,13 +8,18 @@ from parity.causes.explanation import Explanation
 from parity.numerics.words import apart, listed, number
 from parity.causes import tables
 from parity.operations import roles
+from parity.operations.align import moves
 from parity.operations.expressions import (
     Names, cut, formula, number_text, tail)
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import PARAMETER
+from parity.operations.signature import HUGE
 from parity.operations.skeleton import Skeleton
 from parity.operations.trials import (
     ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, number_of)
+
+#: Words of roles.of_step that are activations.
+ACTIVATIONS = {"GELU", "GELU by tanh", "SiLU", "activation"}
 
 #: What a module is called where it is not known.
 WHOLE = "(model)"
@@ -80,9 +85,7 @@ class _Told:
             at_a, at_b, cause, in_a, in_b,
             f"In {where}, {cause}: {in_b} in b, {in_a} in a.",
             also=self.also(at_a, at_b))
-        each.place_a, each.place_b = (
-            str(operation.place) if operation is not None else ""
-            for operation in (self.at("a"), self.at("b")))
+        each.place_a, each.place_b = map(self.place, "ab")
         each.expression_a, each.expression_b = self.expressions()
         each.known += [f"{letter} is {text}." for letter, text
                        in self.names.legend.items()]
@@ -100,6 +103,42 @@ class _Told:
             return maker
         return next((program.operations[each] for each in program.users.get(
             value, ())), None)
+
+    def place(self, side):
+        """The line of a side that stands for the difference.
+
+        Where a value is read in another order, or before a step is done to
+        it, that is the line which hands it on.
+        """
+        operation = self.at(side)
+        if self.trial.kind == ARRAY:
+            operation = self.first_of_table(side) or operation
+        if self.trial.kind in (MISSING, ORDER) and self.trial.slot is not None:
+            program = getattr(self, side)
+            value = getattr(self.trial, f"value_{side}")
+            if side == "b":
+                value = self.trial.b.operands[self.trial.slot]
+            maker = program.maker(value)
+            if maker is not None and (self.trial.kind == MISSING
+                                      or moves(maker)):
+                operation = maker
+        return str(operation.place) if operation is not None else ""
+
+    def first_of_table(self, side):
+        """The operation at which a computed table first differs, or None."""
+        program, lost = getattr(self, side), self.alignment.lost[side]
+        number = getattr(self.trial, f"value_{side}")
+        queue, found = [number], []
+        while queue:
+            maker = program.maker(queue.pop())
+            if maker is None or maker in found:
+                continue
+            found.append(maker)
+            queue += [each for each in maker.operands if each in lost]
+        telling = [each for each in found
+                   if program.values[each.results[0]].signature.size > 1
+                   and each.name not in ("arange", "full", "cast")]
+        return min(telling, key=lambda each: each.number, default=None)
 
     def also(self, at_a, at_b):
         """[module of a, of b] of the further places."""
@@ -172,13 +211,18 @@ class _Told:
                         self.a.values[self.trial.value_a])
         edited = np.asarray(next(iter(self.trial.ways[0].values())))
         truth = edited if edited.size == mine.signature.size else theirs.array
+        turns = not any(
+            each.name == "add" for number in (self.trial.value_b,)
+            for each in self.two.readers.get(self.two.root(number), ()))
         if base := tables.bases(truth, mine.array):
-            return "base of the frequencies", *base
+            return "rotary base" if turns else "base of the positions", *base
         what = "mask" if "b" in (
             mine.signature.kind, theirs.signature.kind) else (
             "parameter" if mine.kind == PARAMETER else "table")
-        relation = tables.turned(truth, mine.array) or related(
-            truth, mine.array)
+        relation = tables.turned(truth, mine.array)
+        if relation:
+            what = ("rotary" if turns else "position") + " frequencies"
+        relation = relation or related(truth, mine.array)
         in_a, in_b = (value.name or cut(formula(self.names, side, number), 60)
                       for side, value, number in (
                           ("a", theirs, self.trial.value_a),
@@ -223,11 +267,25 @@ class _Told:
         in_a, in_b = self.formula_of("a"), self.formula_of("b")
         if in_a == in_b:
             in_a, in_b = self.words("a"), self.words("b")
+        if part := self.of_one_source():
+            return "order of the parts", *part
         fixed = roles.tables_of(self.b)
         is_sum = trial.b.name == "add" and not any(
             root in fixed for root in self.two.arrays(trial.b).values())
         return ("residual connection" if is_sum else "another value is read",
                 in_a, in_b)
+
+    def of_one_source(self):
+        """Where both values are parts of one that both have: which; or ()."""
+        makers = (self.a.maker(self.one.root(self.trial.value_a)),
+                  self.b.maker(self.two.root(self.trial.value_b)))
+        if None in makers or any(each.name != "slice" for each in makers):
+            return ()
+        mine, theirs = (each.operands[0] for each in makers)
+        if mine not in self.alignment.in_a.get(theirs, ()):
+            return ()
+        return tuple(cut(formula(self.names, side, getattr(
+            self.trial, f"value_{side}")), 60) for side in "ab")
 
     def formula_of(self, side):
         """How the value that differs is called, or made."""
@@ -294,8 +352,21 @@ class _Told:
         if words == ["norm", "norm"] and None not in over and (
                 over[0] != over[1]):
             return ("norm", *(f"over {count} numbers" for count in over))
-        cause = words[0] if words[0] == words[1] and words[0] else (
-            f"{words[0]} or {words[1]}" if all(words) else cause)
+        if {*words} <= ACTIVATIONS and words[0] != words[1]:
+            return "activation", *words
+        edited = np.asarray(next(iter(trial.ways[0].values())))
+        mine = self.b.values[trial.value_b].array
+        if edited.shape == mine.shape and mine.dtype.kind == "f":
+            if hidden := masked(edited, mine):
+                return "mask", self.words("a"), f"{self.words('b')}, {hidden}"
+            if factor := related(edited, mine):
+                scores = roles.is_scores(self.two, trial.b)
+                cause = ("attention scale" if scores and "times" in factor
+                         else "factor" if "times" in factor else "order"
+                         if "order" in factor or "along" in factor
+                         else "computation")
+                return (cause, self.words("a"),
+                        f"{self.words('b')}, {factor}")
         return cause, self.words("a"), self.words("b")
 
     def shape(self, side):
@@ -311,6 +382,17 @@ class _Told:
         have = (self.alignment.in_b if side == "a"
                 else self.alignment.in_a)
         return {skeleton.root(number) for number in have}
+
+
+def masked(truth, actual):
+    """Which places of scores are hidden in one alone, in words, or ""."""
+    one, two = (~(np.abs(each) < HUGE) for each in (truth, actual))
+    if not (one.any() or two.any()) or np.array_equal(one, two):
+        return ""
+    more, less = int((two & ~one).sum()), int((one & ~two).sum())
+    return "which hides " + listed([
+        *([f"{more} places that a does not"] if more else []),
+        *([f"{less} places fewer"] if less else [])])
 
 
 def in_layer_of(path, like):

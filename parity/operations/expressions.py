@@ -89,8 +89,11 @@ def _ends(program):
 
 
 def tail(path, parts=1):
-    """The end of a path: its last names, with numbers among them kept."""
-    return ".".join(path.split(".")[-parts:])
+    """The end of a path: its last names; a number is not one by itself."""
+    names = path.split(".")
+    while parts < len(names) and names[-parts].isdigit():
+        parts += 1
+    return ".".join(names[-parts:])
 
 
 def formula(names, side, number, top=True, depth=0, reader=None,

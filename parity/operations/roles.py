@@ -87,7 +87,7 @@ def of_constant(skeleton, operation, slot):
             "concatenate", "slice", "negative", "log", "add", "subtract"}):
         if name in ("power", "log") or name == "multiply" and follows(
                 skeleton, operation, {"exp"}, {"negative", "divide"}, 3):
-            return "base of the frequencies"
+            return "rotary base"
         return "factor of the frequencies"
     if name in ("multiply", "divide") and is_scores(skeleton, operation):
         return "attention scale"
@@ -168,8 +168,6 @@ def of_step(skeleton, operations, others=0):
         return "summand"
     if names[0] in ("multiply", "divide") and len(names) == 1:
         return "factor"
-    if names[0] == "matmul":
-        return "projection"
     return ""
 
 

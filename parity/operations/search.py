@@ -25,7 +25,10 @@ JOINED = 8
 
 #: So often b is run at most to find less that explains one value, and so deep
 #: it is looked into.
-INSIDE, LEVELS = 30, 4
+INSIDE, LEVELS = 40, 4
+
+#: Where fewer values than this are lost, so few runs are spent on them.
+FEW, ALONE = 3, 8
 
 #: So often b is run at most, and for so many seconds.
 RUNS, SECONDS = 150, 30.0
@@ -232,7 +235,9 @@ class FaultSearch:
         if level > LEVELS:
             return None
         maker = now.b.maker(pair[1])
-        for trial in Trials(part, self.one, two).every():
+        if len(part.lost["b"]) < FEW:
+            until = min(until, self.runs + ALONE)
+        for trial in Trials(part, self.one, two, free=True).every():
             if maker is not None and trial.kind == COMPUTED and (
                     trial.b is maker):
                 continue
@@ -284,9 +289,9 @@ class FaultSearch:
     def again(self, trials):
         """What was found before, at the next place of the same lines."""
         for group in self.groups:
-            steps = [next(self.next_like(each, trials), None)
-                     for each in group]
-            if None not in steps:
+            steps = [step for each in group for step in itertools.islice(
+                self.next_like(each, trials), 1)]
+            if len(steps) == len(group):
                 first, *more = steps
                 yield dataclasses.replace(first, more=tuple(more), ways=[{
                     edit: array for each in steps
@@ -404,7 +409,9 @@ class FaultSearch:
             first = each.trial
             if with_last and each is self.found[-1] or (
                     first.kind, *_lines(first)) == (
-                    trial.kind, *_lines(trial)):
+                    trial.kind, *_lines(trial)) or (
+                    first.kind, first.value_a, first.value_b) == (
+                    trial.kind, trial.value_a, trial.value_b):
                 each.also.append(trial)
                 each.ends, each.after = ends, then
                 return

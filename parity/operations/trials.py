@@ -78,10 +78,13 @@ class Trials:
     Args:
         alignment: an Alignment.
         one, two: the Skeletons of a and b.
+        free: whether an operation that only one of them does is sought also
+            where what reads it has another name.
     """
 
-    def __init__(self, alignment, one, two):
+    def __init__(self, alignment, one, two, free=False):
         self.alignment, self.one, self.two = alignment, one, two
+        self.free = free
         self.a, self.b = alignment.a, alignment.b
         lost, depth = alignment.lost, alignment.depth
         self.lost_a = sorted(
@@ -408,8 +411,10 @@ class Trials:
                 continue
             for number in self.made_of(self.alignment.in_a.get(root, ())):
                 if self.a.values[number].signature.size == self.b.values[
-                        root].signature.size and operation.name in {
-                        each.name for each in self.one.readers.get(number, ())}:
+                        root].signature.size and (
+                        self.free or operation.name in {
+                            each.name
+                            for each in self.one.readers.get(number, ())}):
                     yield from self.instead(
                         MISSING, operation, slot, self.a.maker(number), number)
 
@@ -434,7 +439,7 @@ class Trials:
                 continue
             after = {each.name for each in self.two.readers.get(
                 self.two.root(made.number), ())}
-            if not any(each.name in after and any(
+            if not self.free and not any(each.name in after and any(
                     result in self.alignment.lost["a"]
                     for result in each.results)
                     for number in self.alignment.in_a.get(root, ())
