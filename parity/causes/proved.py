@@ -25,16 +25,21 @@ ACTIVATIONS = {"GELU", "GELU by tanh", "SiLU", "activation"}
 WHOLE = "(model)"
 
 
-def explanations(outcome):
+def explanations(outcome, built=None):
     """An Explanation of each difference that a search found.
 
     Args:
         outcome: a SearchOutcome of parity.operations.search.
+        built: "a" and "b" -> a function of a module's path that returns the
+            line at which a module of the framework's own is made, or "".
     """
     told = []
     for found in outcome.found:
         each = _Told(found).explanation()
         each.proof = _proof(outcome, found)
+        if found.trial.kind == SCALAR and built:
+            each.place_a = built["a"](each.a) or each.place_a
+            each.place_b = built["b"](each.b) or each.place_b
         told.append(each)
     return told
 
