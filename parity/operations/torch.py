@@ -6,6 +6,7 @@ values; what torch does in one call is taken apart by
 """
 
 import contextlib
+import functools
 import time
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.weak import WeakIdKeyDictionary
 
 from contract.errors import InputError
@@ -44,9 +45,29 @@ def to_numpy(value):
 
 
 def tensors_of(tree):
-    """Every tensor in a nest."""
-    return [each for each in tree_flatten(tree)[0]
-            if isinstance(each, torch.Tensor)]
+    """Every tensor in a nest of lists, tuples and dicts."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if isinstance(tree, dict):
+        tree = tree.values()
+    elif not isinstance(tree, (list, tuple)):
+        return []
+    return [tensor for each in tree for tensor in tensors_of(each)]
+
+
+def tree_map(visit, tree):
+    """A nest of lists, tuples and dicts with ``visit(leaf)`` for each leaf."""
+    if isinstance(tree, tuple):  # also torch's own, which have names
+        return tuple([tree_map(visit, each) for each in tree])
+    if isinstance(tree, list):
+        return [tree_map(visit, each) for each in tree]
+    if isinstance(tree, dict):
+        return {name: tree_map(visit, each) for name, each in tree.items()}
+    return visit(tree)
+
+
+#: Whether torch itself can take an operation apart.
+decomposes = functools.cache(torch._ops.OpOverload._can_decompose)
 
 
 def is_random(function):
@@ -103,7 +124,7 @@ class TorchRecording(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
         part = PARTS.get(function.overloadpacket)
-        if part is not None or function._can_decompose():
+        if part is not None or decomposes(function):
             with self:
                 made = (part or function.decompose)(*args, **kwargs)
             if made is not NotImplemented:
@@ -225,8 +246,11 @@ class TorchRecording(TorchDispatchMode):
     def edited(self, number, made, written):
         """What an operation gives, with edits in its place: in that of the
         tensor itself where it was written."""
+        mine = self.edits.get((RESULT, number))
+        if not mine:
+            return made
         leaves, tree = tree_flatten(made)
-        for slot, array in self.edits.get((RESULT, number), {}).items():
+        for slot, array in mine.items():
             at = [i for i, each in enumerate(leaves)
                   if isinstance(each, torch.Tensor)][slot]
             instead = native(array, leaves[at])
