@@ -4,7 +4,9 @@ import contextlib
 import importlib.util
 import os
 import pathlib
+import re
 import sys
+import tempfile
 import traceback
 
 from contract.errors import InputError
@@ -14,6 +16,13 @@ OURS = pathlib.Path(__file__).resolve().parent.parent
 
 #: What a script is imported as.
 NAME = "traced_script"
+
+#: What C++ libraries tell of themselves as they are loaded, and no setting
+#: leaves out: absl's lines of information and warning.
+CHATTER = re.compile(
+    rb"WARNING: All log messages before absl::InitializeLog|"
+    rb"[IW]\d{4} \d\d:\d\d:\S+ +\d+ \S+\.cc:\d+\]|"
+    rb"To enable the following instructions: ")
 
 
 def call_script(target):
@@ -50,7 +59,8 @@ def call_script(target):
     sys.path.insert(0, folder)
     try:
         try:
-            specification.loader.exec_module(module)
+            with without_chatter():
+                specification.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             raise InputError(failed(f"{str(path)!r} cannot be imported",
                                     path, error)) from None
@@ -81,6 +91,25 @@ def call_script(target):
             f"{name} of {str(path)!r} returned keywords that are no texts; "
             "name each argument as the model does.")
     return model, tuple(inputs), keywords
+
+
+@contextlib.contextmanager
+def without_chatter():
+    """Write what goes to the error stream afterwards, but for CHATTER."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            for line in file:
+                if not CHATTER.match(line):
+                    os.write(2, line)
 
 
 def failed(what, path, error):
