@@ -73,7 +73,7 @@ class Runner:
                 "JAX; hand in the nnx.Module that it was made of.")
         self.model, self.inputs = model, tuple(inputs)
         self.keywords, self.make = dict(keywords), make
-        self.made = None
+        self.made, self.before = None, {}
 
     def run(self, exact=False, edits=None, keep=True):
         """Run the model once; see parity.operations.program.Runner."""
@@ -81,7 +81,9 @@ class Runner:
         if exact and self.make is not None:
             instead, notes = self.tables()
         program = record(lambda recording: self.call(recording, instead),
-                         exact, edits, keep)
+                         exact, edits, keep,
+                         before=self.before.get(exact))
+        self.before.setdefault(exact, program)
         program.notes += notes
         return program
 

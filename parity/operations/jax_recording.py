@@ -51,6 +51,7 @@ class JaxRecording(JaxValues):
         exact, edits, keep: as of ``Runner.run``.
         packages: those of the framework, whose lines are told last.
         silent: whether to carry out alone, and record nothing.
+        before: the Program of an earlier run, or None.
         draws: of an exact run, the results of each drawing of random numbers
             in the plain one; of a plain one, where they are put.
 
@@ -58,8 +59,8 @@ class JaxRecording(JaxValues):
     """
 
     def __init__(self, exact, edits, keep, packages, silent=False,
-                 draws=None):
-        super().__init__(Program("jax", exact), edits, keep, silent)
+                 draws=None, before=None):
+        super().__init__(Program("jax", exact), edits, keep, silent, before)
         self.stack = JaxStack({}, packages, record.__code__)
         self.rounded, self.place, self.draws = {}, None, draws
 
@@ -295,7 +296,7 @@ class JaxRecording(JaxValues):
 
 
 def record(function, exact=False, edits=None, keep=True, packages=("flax",),
-           silent=False):
+           silent=False, before=None):
     """Run a function that computes with JAX, as a Program.
 
     Args:
@@ -307,12 +308,15 @@ def record(function, exact=False, edits=None, keep=True, packages=("flax",),
         exact, edits, keep: as of ``Runner.run``.
         packages: whose lines are told only where no other file asked.
         silent: compute alone, and record nothing.
+        before: the Program of an earlier run, of which what is the same is
+            not computed anew.
 
     Returns:
         The Program; if silent, what the function returned.
     """
     def run(exact, silent, draws):
-        recording = JaxRecording(exact, edits, keep, packages, silent, draws)
+        recording = JaxRecording(
+            exact, edits, keep, packages, silent, draws, before)
         with sixty_four_bits() if exact else contextlib.nullcontext():
             with handled_by(recording):
                 output = function(recording)

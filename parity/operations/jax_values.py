@@ -9,8 +9,8 @@ import numpy as np
 
 from parity.operations.jax_dispatch import undisturbed
 from parity.operations.jax_widening import is_key, is_short, widened
-from parity.operations.program import CONSTANT, LEAF, Value
-from parity.operations.signature import signature
+from parity.operations.keeping import put_down
+from parity.operations.program import CONSTANT, LEAF
 
 
 def to_numpy(value):
@@ -71,23 +71,19 @@ class JaxValues:
         program: the Program that they are put into.
         edits, keep: as of ``Runner.run``.
         silent: whether nothing is put into the program.
+        before: the Program of an earlier run, or None.
     """
 
-    def __init__(self, program, edits, keep, silent):
+    def __init__(self, program, edits, keep, silent, before=None):
+        self.before = before
         self.program, self.silent, self.keep = program, silent, keep
         self.exact, self.edits = program.exact, dict(edits or {})
         self.known, self.longer, self.contents = {}, {}, {}
 
     def value(self, kind, name, array, dtype, made_by=None):
         """A new Value's number."""
-        number = len(self.program.values)
-        numbers = to_numpy(array)
-        value = Value(number, kind, name, numbers.shape, str(dtype), None,
-                      signature(numbers), made_by)
-        if self.keep is True or (self.keep and self.keep(value)):
-            value.array = numbers
-        self.program.values.append(value)
-        return number
+        return put_down(self.program, self.keep, to_numpy(array), kind, name,
+                        str(dtype), made_by, self.before)
 
     def know(self, array, number, dtype=None):
         """That an array is a Value, which the program has in a dtype."""

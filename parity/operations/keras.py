@@ -30,7 +30,7 @@ class Runner:
                 f"Keras on {backend()} cannot be seen as operations; set "
                 f"KERAS_BACKEND to {', '.join(BACKENDS)}.")
         self.model, self.inputs, self.keywords = model, inputs, keywords
-        self.make, self.built = make, None
+        self.make, self.built, self.before = make, None, {}
         if not all(layer.built for _, layer in modules(model)):
             with put_back(model), random_states():
                 model(*inputs, **keywords)
@@ -44,7 +44,9 @@ class Runner:
                     self.built = seen.rebuilt(self.make, self.model)
                 model, tables = self.built
             program = seen.run(model, self.model, tables, self.inputs,
-                               self.keywords, exact, edits, keep)
+                               self.keywords, exact, edits, keep,
+                               self.before.get(exact))
+        self.before.setdefault(exact, program)
         program.framework = self.framework
         return program
 

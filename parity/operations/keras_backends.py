@@ -2,8 +2,8 @@
 
 Each backend is a class with these methods:
 
-- ``run(model, plain, tables, inputs, keywords, exact, edits, keep)``: a
-  Program of ``model``, with the weights of ``plain``.
+- ``run(model, plain, tables, inputs, keywords, exact, edits, keep,
+  before)``: a Program of ``model``, with the weights of ``plain``.
 - ``rebuilt(make, plain)``: a model made anew in float64, and its tables.
 
 A model runs in a ``keras.StatelessScope``, which belongs to the thread: it
@@ -104,7 +104,8 @@ class OnTensorFlow:
     """Keras on TensorFlow: float64 stands beside the plain run."""
 
     @staticmethod
-    def run(model, plain, tables, inputs, keywords, exact, edits, keep):
+    def run(model, plain, tables, inputs, keywords, exact, edits, keep,
+            before=None):
         import tensorflow as tf
 
         from parity.operations.tensorflow import record
@@ -125,7 +126,8 @@ class OnTensorFlow:
         def function():
             with holding(values):
                 return named_outputs(model(*args, **options))
-        return record(function, leaves, exact, edits, keep, paths_of(model))
+        return record(function, leaves, exact, edits, keep, paths_of(model),
+                      before)
 
     @staticmethod
     def rebuilt(make, plain):
@@ -153,7 +155,8 @@ class OnTorch:
     """Keras on torch: tensors of float64 stand for shorter ones."""
 
     @staticmethod
-    def run(model, plain, tables, inputs, keywords, exact, edits, keep):
+    def run(model, plain, tables, inputs, keywords, exact, edits, keep,
+            before=None):
         import torch
         from torch.utils._python_dispatch import _disable_current_modes
         from torch.utils._pytree import tree_map
@@ -176,7 +179,8 @@ class OnTorch:
 
         began = time.perf_counter()
         with torch.random.fork_rng(devices=[]), torch.no_grad(), recording(
-                names, exact, edits, keep, paths_of(model)) as mode:
+                names, exact, edits, keep, paths_of(model),
+                before) as mode:
             mode.frames = KerasFrames(paths_of(model), OnTorch.run.__code__)
             # keras: it compares dtypes, so all have to be as long at once.
             def twin(tensor):
@@ -213,7 +217,8 @@ class OnJax:
     """Keras on JAX: arrays of float64 stand for shorter ones."""
 
     @staticmethod
-    def run(model, plain, tables, inputs, keywords, exact, edits, keep):
+    def run(model, plain, tables, inputs, keywords, exact, edits, keep,
+            before=None):
         from parity.operations.jax_recording import record
 
         def function(recording):
@@ -228,7 +233,8 @@ class OnJax:
                 lambda name, leaf: recording.leaf(INPUT, name, leaf))
             with holding(values):
                 return model(*args, **options)
-        return record(function, exact, edits, keep, ("keras",))
+        return record(function, exact, edits, keep, ("keras",),
+                      before=before)
 
     @staticmethod
     def rebuilt(make, plain):

@@ -16,10 +16,10 @@ from parity.operations.frames import Frames
 from parity.operations.numpy_array import RecordedArray, plain
 from parity.operations.numpy_names import (
     IDENTITIES, MIXED, NAMES, REDUCED, indexed, moved, translated)
+from parity.operations.keeping import put_down
 from parity.operations.program import (
     CONSTANT, INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation,
-    Program, Rounding, Value)
-from parity.operations.signature import signature
+    Program, Rounding)
 from parity.tracing.recorder import argument_names, mapped
 
 #: What is shorter than float64, and what an exact run has instead.
@@ -44,12 +44,8 @@ class NumpyRecording:
     def seen(self, array, declared, kind=MADE, name="", made_by=None):
         """An array as a new Value."""
         array = self.widened(np.asarray(array))
-        number = len(self.program.values)
-        value = Value(number, kind, name, array.shape, str(declared), None,
-                      signature(array), made_by)
-        if self.keep is True or self.keep and self.keep(value):
-            value.array = np.array(array)
-        self.program.values.append(value)
+        number = put_down(self.program, self.keep, np.array(array), kind,
+                          name, str(declared), made_by)
         made = array.view(RecordedArray)
         made.recording, made.number, made.declared = self, number, declared
         return made

@@ -16,6 +16,12 @@ HUGE = 1e30
 #: Of the largest number, what is 0 in all but name.
 TINY = 1e-13
 
+#: Of so many numbers at once the moments are taken: 4 MB in float64.
+BLOCK = 1 << 19
+
+#: The signatures of longer arrays, by digest: two models often share weights.
+_large = {}
+
 #: Arrays of fewer different numbers say too little to be recognised by them.
 TELLING = 4
 
@@ -53,33 +59,80 @@ def signature(array, known=None):
             which nothing is then computed anew.
     """
     array = np.asarray(array)
+    kind = array.dtype.kind
+    kind = "b" if kind == "b" else "i" if kind in "iu" else "f"
     digest = hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data
                              if array.size else b"", digest_size=16).digest()
-    if known is not None and known.digest == digest and (
-            known.size == array.size):
+    key = digest, array.size * (1 + (array.dtype.kind == "c")), kind
+    if known is not None and key == (known.digest, known.size, known.kind):
         return known
-    kind = array.dtype.kind
-    if kind == "c":
-        array = np.stack([array.real, array.imag])
-    kind = "b" if kind == "b" else "i" if kind in "iu" else "f"
-    numbers = array.reshape(-1).astype(np.float64)
-    seen, special = np.abs(numbers) < HUGE, (0, 0, 0)  # and no NaN
-    if not seen.all():
-        special = (int(np.isnan(numbers).sum()), int((numbers >= HUGE).sum()),
-                   int((numbers <= -HUGE).sum()))
-        numbers = numbers[seen]
-    sizes = np.abs(numbers)
-    sizes = sizes[sizes > TINY * sizes.max(initial=0)]
-    if not sizes.size:
-        return Signature(array.size, kind, (0.0,) * 6, special, digest, False)
-    scale = float(np.median(sizes))
-    x = numbers / scale
-    size, square = np.abs(x), x * x
-    one, two = 1 / (1 + size), 1 / (1 + square)
-    moments = (float((x * one).mean()), float((size * one).mean()),
-               float((x * two).mean()), float(two.mean()),
-               float((x * one * two).mean()), scale)
-    few = set(numbers[:64].tolist()) if kind == "f" else ()
+    if array.size <= BLOCK:
+        return _signature(array, *key)
+    if key not in _large:
+        _large[key] = _signature(array, *key)
+    return _large[key]
+
+
+def _signature(array, digest, size, kind):
+    """The Signature of an array whose digest is known."""
+    special, largest = np.zeros(3, int), 0.0
+    for numbers in _blocks(array):
+        seen = np.abs(numbers) < HUGE  # and no NaN
+        if not seen.all():
+            special += (np.isnan(numbers).sum(), (numbers >= HUGE).sum(),
+                        (numbers <= -HUGE).sum())
+            numbers = numbers[seen]
+        largest = max(largest, float(np.abs(numbers).max(initial=0)))
+    special = tuple(map(int, special))
+    if not largest:
+        return Signature(size, kind, (0.0,) * 6, special, digest, False)
+    scale, sums, count = _median(array, TINY * largest), np.zeros(5), 0
+    for numbers in _blocks(array):
+        numbers = numbers[np.abs(numbers) < HUGE]
+        x, count = numbers / scale, count + numbers.size
+        sizes, square = np.abs(x), x * x
+        one, two = 1 / (1 + sizes), 1 / (1 + square)
+        sums += ((x * one).sum(), (sizes * one).sum(), (x * two).sum(),
+                 two.sum(), (x * one * two).sum())
+    first = next(_blocks(array))
+    first = first[np.abs(first) < HUGE]
+    few = set(first[:64].tolist()) if kind == "f" else ()
     telling = len(few) >= TELLING or (
-        kind == "f" and np.unique(numbers[:4096]).size >= TELLING)
-    return Signature(array.size, kind, moments, special, digest, telling)
+        kind == "f" and np.unique(first[:4096]).size >= TELLING)
+    return Signature(size, kind, (*map(float, sums / count), scale),
+                     special, digest, telling)
+
+
+def _blocks(array):
+    """Yield an array's numbers in rows of float64, none of them long."""
+    parts = [array.real, array.imag] if array.dtype.kind == "c" else [array]
+    for part in parts:
+        row = part.reshape(-1)
+        for start in range(0, row.size, BLOCK):
+            yield row[start:start + BLOCK].astype(np.float64)
+
+
+def _median(array, least):
+    """The median size of the numbers that are larger than ``least``.
+
+    Those of a long array are counted by their first bits, and only those of
+    the two in the middle are put in order.
+    """
+    def sizes():
+        for numbers in _blocks(array):
+            numbers = np.abs(numbers)
+            yield numbers[(numbers > least) & (numbers < HUGE)]
+    if array.size <= BLOCK:
+        return float(np.median(np.concatenate([*sizes()])))
+    counts = np.zeros(1 << 16, int)
+    for numbers in sizes():
+        counts += np.bincount(numbers.view(np.uint64) >> np.uint64(48),
+                              minlength=1 << 16)
+    until, total = np.cumsum(counts), counts.sum()
+    middle = [(total - 1) // 2, total // 2]
+    low, high = np.searchsorted(until, middle, "right")
+    kept = np.sort(np.concatenate([numbers[
+        (bits >= low) & (bits <= high)] for numbers in sizes()
+        for bits in [numbers.view(np.uint64) >> np.uint64(48)]]))
+    before = until[low] - counts[low]
+    return float(np.mean([kept[each - before] for each in middle]))

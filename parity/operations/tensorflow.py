@@ -256,7 +256,8 @@ def profiled_by(function):
             sys.setprofile(before)
 
 
-def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
+def record(function, leaves, exact=False, edits=None, keep=True, paths=None,
+           before=None):
     """Run ``function()`` once as a Program.
 
     Args:
@@ -264,8 +265,11 @@ def record(function, leaves, exact=False, edits=None, keep=True, paths=None):
         leaves: [(kind, name, tensor, twin or None)] of inputs and parameters.
         exact, edits, keep: as of ``parity.operations.program.Runner.run``.
         paths: id(module) -> path.
+        before: the Program of an earlier run, of which what is the same is
+            not computed anew.
     """
-    recording = TensorFlowRecording(leaves, exact, edits, keep, paths)
+    recording = TensorFlowRecording(
+        leaves, exact, edits, keep, paths, before)
     for kind, _, tensor, _ in leaves:
         if kind != CONSTANT:
             recording.of(tensor)

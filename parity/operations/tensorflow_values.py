@@ -3,8 +3,9 @@
 import numpy as np
 
 from parity.operations.keras_frames import KerasFrames
+from parity.operations.keeping import put_down
 from parity.operations.program import (
-    CONSTANT, LEAF, Program, Value)
+    CONSTANT, LEAF, Program)
 from parity.operations.signature import TELLING, signature
 from parity.operations.tensorflow_eager import (
     LONGER, LONGEST, as_original, cast, has_values, of_array, to_numpy)
@@ -24,7 +25,8 @@ class TensorValues:
     """The tensors of a run, which a TensorFlowRecording adds to."""
 
     def __init__(self, leaves=(), exact=False, edits=None, keep=True,
-                 paths=None):
+                 paths=None, before=None):
+        self.before = before
         self.program = Program("keras", exact)
         self.exact, self.edits, self.keep = exact, dict(edits or {}), keep
         self.frames = KerasFrames(paths or {})
@@ -36,15 +38,11 @@ class TensorValues:
 
     def value(self, tensor, twin, kind, name="", made_by=None):
         """Put down a Value; return its number."""
-        number = len(self.program.values)
         array = to_numpy(twin)
-        value = Value(number, kind, name, tuple(tensor.shape),
-                      tensor.dtype.name, None, signature(array), made_by)
-        self.program.values.append(value)
-        if self.keep is True or self.keep and self.keep(value):
-            value.array = np.array(
-                array, LONGEST.get(array.dtype.kind) if self.exact else None)
-        return number
+        array = np.array(
+            array, LONGEST.get(array.dtype.kind) if self.exact else None)
+        return put_down(self.program, self.keep, array, kind, name,
+                        tensor.dtype.name, made_by, self.before)
 
     def of(self, tensor, original=None):
         """What is known of a tensor; one that is new is a leaf.

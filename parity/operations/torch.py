@@ -19,10 +19,10 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from contract.errors import InputError
 from parity.operations.frames import Frames
+from parity.operations.keeping import put_down
 from parity.operations.program import (
     CONSTANT, INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation,
-    Program, Rounding, Value)
-from parity.operations.signature import signature
+    Program, Rounding)
 from parity.operations.torch_names import IDENTITIES, at, put, translated
 from parity.operations.torch_parts import PARTS
 from parity.operations.torch_twins import (
@@ -303,18 +303,9 @@ class TorchRecording(TorchDispatchMode):
                 value.dtype in SIZE) else value.dtype
             self.twins.declare(value, dtype)
             self.know(value, number)
-        made = Value(number, kind, name, array.shape,
-                     str(dtype).removeprefix("torch."), None,
-                     signature(array, self.known(number)), made_by)
-        if self.keep if isinstance(self.keep, bool) else self.keep(made):
-            made.array = array
-        self.program.values.append(made)
-        return number
-
-    def known(self, number):
-        """The Signature that a Value had in an earlier run, or None."""
-        return self.before.values[number].signature if (
-            self.before and number < len(self.before.values)) else None
+        return put_down(self.program, self.keep, array, kind, name,
+                        str(dtype).removeprefix("torch."), made_by,
+                        self.before)
 
     def know(self, tensor, number, version=None):
         """Put down which Value a tensor is, as of a version of its own."""
