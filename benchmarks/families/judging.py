@@ -120,7 +120,8 @@ def judged(pair, comparison, told, classes):
     told = [each for each in told if each.cause != PRECISION]
     if not told and comparison.verdict != DIVERGENCE:
         return WRONG, False, False  # the fault was missed
-    lines = [on_line(pair, each.place_b) for each in told]
+    lines = [any(on_line(pair, place) for place in (
+        each.place_b, each.called_b)) for each in told]
     places = [line or in_place(pair, each, classes)
               for line, each in zip(lines, told)]
     line, place = any(lines[:1]), any(places[:1])

@@ -26,6 +26,8 @@ class Explanation:
         also: [a, b] of further steps with the same cause.
         names: {name in the catalogue: "a" or "b", which has it}.
         place_a, place_b: the line of source, as "port.py:44", or "".
+        called_a, called_b: the line at which the function of that line was
+            called, or "".
         expression_a, expression_b: what each computes there, over names that
             both have, or "".
         proof: what was put into b and what its output then was, a sentence;
@@ -46,6 +48,8 @@ class Explanation:
     names: dict = dataclasses.field(default_factory=dict)
     place_a: str = ""
     place_b: str = ""
+    called_a: str = ""
+    called_b: str = ""
     expression_a: str = ""
     expression_b: str = ""
     proof: str = ""

@@ -12,7 +12,7 @@ from parity.operations.align import moves
 from parity.operations.expressions import (
     Names, cut, formula, number_text, tail)
 from parity.operations.layouts import distance, relaid
-from parity.operations.program import PARAMETER
+from parity.operations.program import PARAMETER, Place
 from parity.operations.signature import HUGE
 from parity.operations.skeleton import Skeleton
 from parity.operations.trials import (
@@ -38,8 +38,12 @@ def explanations(outcome, built=None):
         each = _Told(found).explanation()
         each.proof = _proof(outcome, found)
         if found.trial.kind == SCALAR and built:
-            each.place_a = built["a"](each.a) or each.place_a
-            each.place_b = built["b"](each.b) or each.place_b
+            for side in "ab":
+                path = getattr(each, side)
+                if line := built[side](path):
+                    setattr(each, f"called_{side}",
+                            getattr(each, f"place_{side}"))
+                    setattr(each, f"place_{side}", line)
         told.append(each)
     return told
 
@@ -85,12 +89,21 @@ class _Told:
             COMPUTED: self.computed, PACKED: self.packed}[trial.kind]()
         at_a, at_b = (each.module if each is not None and each.module
                       else WHOLE for each in (self.at("a"), self.at("b")))
+        if trial.kind == MISSING and trial.a is not None and at_a not in (
+                WHOLE, at_b) and not at_a.startswith(at_b + "."):
+            parent = at_a.rpartition(".")[0]
+            if any(value.module.startswith(parent)
+                   for value in self.b.operations):
+                at_b = parent or WHOLE  # where a calls what b does not have
         where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
         each = Explanation(
             at_a, at_b, cause, in_a, in_b,
             f"In {where}, {cause}: {in_b} in b, {in_a} in a.",
             also=self.also(at_a, at_b))
-        each.place_a, each.place_b = map(self.place, "ab")
+        for side in "ab":
+            place = self.place(side)
+            setattr(each, f"place_{side}", str(place))
+            setattr(each, f"called_{side}", str(place.caller or ""))
         each.expression_a, each.expression_b = self.expressions()
         each.known += [f"{letter} is {text}." for letter, text
                        in self.names.legend.items()]
@@ -110,24 +123,26 @@ class _Told:
             value, ())), None)
 
     def place(self, side):
-        """The line of a side that stands for the difference.
+        """The Place of a side that stands for the difference.
 
-        Where a value is read in another order, or before a step is done to
-        it, that is the line which hands it on.
+        Where a value is read in another order, that is the line at which it
+        is first laid out otherwise.
         """
         operation = self.at(side)
         if self.trial.kind == ARRAY:
             operation = self.first_of_table(side) or operation
-        if self.trial.kind in (MISSING, ORDER) and self.trial.slot is not None:
-            program = getattr(self, side)
-            value = getattr(self.trial, f"value_{side}")
-            if side == "b":
-                value = self.trial.b.operands[self.trial.slot]
-            maker = program.maker(value)
-            if maker is not None and (self.trial.kind == MISSING
-                                      or moves(maker)):
-                operation = maker
-        return str(operation.place) if operation is not None else ""
+        if self.trial.kind == ORDER:
+            operation = self.laid_out(side) or operation
+        return operation.place if operation is not None else Place()
+
+    def laid_out(self, side):
+        """The first of the operations that only move what is read in another
+        order, or None."""
+        program, first = getattr(self, side), None
+        maker = program.maker(getattr(self.trial, f"value_{side}"))
+        while maker is not None and moves(maker) and maker.operands:
+            first, maker = maker, program.maker(maker.operands[0])
+        return first
 
     def first_of_table(self, side):
         """The operation at which a computed table first differs, or None."""

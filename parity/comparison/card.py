@@ -137,9 +137,20 @@ def _cause(count, each):
     places = [(each.a, each.b), *each.also]
     return CardCause(count, *map(visible, (
         each.cause, _where(places, getattr(each, "part", "")),
-        each.in_a, each.in_b, each.place_a, each.place_b, each.expression_a,
-        each.expression_b, each.proof or _replayed(each), each.write)),
+        each.in_a, each.in_b, _line(each, "a"), _line(each, "b"),
+        each.expression_a, each.expression_b, each.proof or _replayed(each), each.write)),
         tuple(map(visible, [] if each.place_b else each.known[:1])))
+
+
+def _line(each, side):
+    """The line of a side, and the one from which it was called."""
+    place, called = (getattr(each, f"{name}_{side}")
+                     for name in ("place", "called"))
+    file, _, line = called.rpartition(":")
+    if not place or not called:
+        return place
+    return f"{place} ← " + (
+        f":{line}" if file == place.rpartition(":")[0] else called)
 
 
 def _where(places, part=""):
@@ -175,7 +186,7 @@ def _unidentified(lost):
             made.append(CardCause(
                 "?", "", visible(_where([(each.a, each.b), *each.also],
                                         getattr(each, "part", ""))),
-                place_a=each.place_a, place_b=each.place_b,
+                place_a=_line(each, "a"), place_b=_line(each, "b"),
                 expression_a=visible(each.expression_a),
                 expression_b=visible(each.expression_b),
                 evidence=tuple(fresh[:room])))

@@ -56,6 +56,16 @@ class Frames:
         return next(i for i, folder in enumerate(self.own)
                     if file.startswith(folder))
 
+    def place(self, frame):
+        """The Place of a frame that asked, and of the one that called it."""
+        code, outer = frame.f_code, frame.f_back
+        while outer is not None and self.kind(outer.f_code.co_filename) and (
+                outer.f_code is not self.end):
+            outer = outer.f_back
+        caller = None if outer is None or outer.f_code is self.end else Place(
+            outer.f_code.co_filename, outer.f_lineno, outer.f_code.co_name)
+        return Place(code.co_filename, frame.f_lineno, code.co_name, caller)
+
     def here(self):
         """The Place, and the path of the innermost module or ""."""
         frame, outer, module = sys._getframe(1), None, ""
@@ -65,7 +75,7 @@ class Frames:
             code = frame.f_code
             kind = self.kind(code.co_filename)
             if place is None and kind == 0:
-                place = Place(code.co_filename, frame.f_lineno, code.co_name)
+                place = self.place(frame)
             elif kind == 1 and (rank := self.rank(code.co_filename)) < far:
                 outer = Place(code.co_filename, frame.f_lineno, code.co_name)
                 far = rank

@@ -21,7 +21,7 @@ class JaxStack(Frames):
 
     def __init__(self, paths, packages, top):
         self.top = top
-        super().__init__(paths, INSIDE + tuple(packages))
+        super().__init__(paths, INSIDE + tuple(packages), top)
         self.inside = tuple(f"{folder.rstrip('/')}/" for folder in Frames(
             {}, INSIDE).own)
 
@@ -42,8 +42,7 @@ class JaxStack(Frames):
             code = frame.f_code
             kind = self.kind(code.co_filename)
             if kind == 0:
-                place = place or Place(
-                    code.co_filename, frame.f_lineno, code.co_name)
+                place = place or self.place(frame)
             elif kind == 1:
                 outer = outer or Place(
                     code.co_filename, frame.f_lineno, code.co_name)

@@ -43,13 +43,14 @@ class KerasFrames(Frames):
                     code.co_varnames[0] == "self"):
                 module = self.paths.get(id(frame.f_locals.get("self")), "")
             rank = 0 if kind == 0 else self.rank(code.co_filename)
-            found.setdefault(rank, (code, frame.f_lineno))
+            if rank not in found:
+                found[rank] = self.place(frame) if rank == 0 else Place(
+                    code.co_filename, frame.f_lineno, code.co_name)
             if 0 in found and module:
                 break
         if self.within or not found:
             return self.within or Place(), module
-        code, line = found[min(found)]
-        return Place(code.co_filename, line, code.co_name), module
+        return found[min(found)], module
 
     def rank(self, file):
         """How telling a line of a library is; 1 is the most."""

@@ -38,11 +38,14 @@ class Place:
         file: its path as Python has it, "" where it is not known.
         line: counted from 1.
         function: in which function.
+        caller: the Place at which a user's or library's function called that
+            one, or None.
     """
 
     file: str = ""
     line: int = 0
     function: str = ""
+    caller: "Place | None" = dataclasses.field(default=None, compare=False)
 
     def __str__(self):
         return f"{pathlib.PurePath(self.file).name}:{self.line}" if (

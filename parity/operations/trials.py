@@ -33,7 +33,7 @@ OPPOSITES = {("multiply", "divide"): lambda c: 1 / c,
              ("subtract", "add"): lambda c: -c}
 
 #: How many operations that only a does may stand between.
-BETWEEN = 4
+BETWEEN = 6
 
 #: Operations that every framework has alike, and which are tried first.
 STABLE = {"matmul", "convolution"}
@@ -100,6 +100,7 @@ class Trials:
 
     def every(self):
         """Yield each Trial, the likeliest first."""
+        yield from self.at_source()
         yield from self.at_first(self.alike, self.leaf)
         yield from self.leaves(PARAMETER)
         yield from self.all_tables()
@@ -417,6 +418,35 @@ class Trials:
                             for each in self.one.readers.get(number, ())}):
                     yield from self.instead(
                         MISSING, operation, slot, self.a.maker(number), number)
+
+    def at_source(self):
+        """What a makes of a value that several of b's first lost operations
+        read, for all who read it."""
+        read = {}
+        for number in self.first:
+            operation = self.b.maker(number)
+            for root in () if operation is None else dict.fromkeys(
+                    self.two.arrays(operation).values()):
+                if not self.is_lost("b", root) and self.b.values[
+                        root].signature.telling:
+                    read.setdefault(root, []).append(operation)
+        for root, operations in read.items():
+            maker, value = self.b.maker(root), self.b.values[root]
+            if len(operations) < 2 or maker is None:
+                continue
+            made = [number for number in self.made_of(
+                self.alignment.in_a.get(root, ()))
+                if self.a.values[number].signature.size == (
+                    value.signature.size) and len(
+                    self.one.readers.get(number, ())) > 1]
+            for number in made[:TRIED]:
+                slot = next(slot for slot, each in self.two.arrays(
+                    operations[0]).items() if each == root)
+                yield Trial(MISSING, operations[0], self.a.maker(number),
+                            operations[0].operands[slot], number, [
+                    {(RESULT, maker.number, maker.results.index(root)): array}
+                    for array in relaid(
+                        self.a.values[number].array, value.array, 1)], slot)
 
     def made_of(self, numbers):
         """Lost values of a that follow from some in a few operations."""
