@@ -138,7 +138,8 @@ def _cause(count, each):
     return CardCause(count, *map(visible, (
         each.cause, _where(places, getattr(each, "part", "")),
         each.in_a, each.in_b, _line(each, "a"), _line(each, "b"),
-        each.expression_a, each.expression_b, each.proof or _replayed(each), each.write)),
+        each.expression_a, each.expression_b, each.proof or _replayed(each),
+        each.write)),
         tuple(map(visible, [] if each.place_b else each.known[:1])))
 
 
