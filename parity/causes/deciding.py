@@ -27,6 +27,7 @@ from parity.operations.align import NEAR, Alignment
 from parity.operations.built import construction_lines
 from parity.operations.rounded import rounded_tables
 from parity.operations.search import FaultSearch
+from parity.operations.settings import setting_of
 from parity.tracing.trace import framework_of, tracing_of
 
 #: Where a model cannot be widened everywhere, numbers are the same up to this.
@@ -166,17 +167,25 @@ def _by_operations(comparison, a, b, one, two):
             f"{number(max(errors(outcome.last), default=0.0))}.")
 
 
-def _built(runner, path):
-    """The line at which a module of the framework's own is made, or ""."""
+def _built(runner, path, said):
+    """The line that sets a number of a module, or "", and its name, or "".
+
+    Of a layer of the framework's own that is the line at which it is made.
+    """
     modules = dict(tracing_of(runner.model).modules(runner.model))
-    if runner.make is None or path not in modules or type(
-            modules[path]).__module__.partition(".")[0] not in OWN:
-        return ""
-    if getattr(runner, "lines", None) is None:
-        runner.lines = construction_lines(
-            runner.make, tracing_of(runner.model).modules, OWN)
-    place = runner.lines.get(path)
-    return str(place) if place else ""
+    own = path in modules and type(modules[path]).__module__.partition(".")[
+        0] in OWN
+    try:
+        found = setting_of(modules, path, float(said.partition(" ")[0]))
+    except ValueError:  # it is no number
+        found = None
+    _, name, place = found or ("", "", "")
+    if own and runner.make is not None:
+        if getattr(runner, "lines", None) is None:
+            runner.lines = construction_lines(
+                runner.make, tracing_of(runner.model).modules, OWN)
+        place = runner.lines.get(path, "")
+    return str(place or ""), name
 
 
 def _same_tables(comparison, alignment):

@@ -1,5 +1,7 @@
 """Differences that were proved by running b, as Explanations."""
 
+import dataclasses
+import itertools
 import re
 
 import numpy as np
@@ -8,18 +10,23 @@ from parity.causes.explanation import Explanation
 from parity.numerics.words import apart, listed, number
 from parity.causes import tables
 from parity.operations import roles
-from parity.operations.align import moves
+from parity.operations.align import is_view, moves
 from parity.operations.expressions import (
     Names, cut, formula, number_text, tail)
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import PARAMETER, Place
-from parity.operations.signature import HUGE
 from parity.operations.skeleton import Skeleton
 from parity.operations.trials import (
     ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, number_of)
 
 #: Words of roles.of_step that are activations.
 ACTIVATIONS = {"GELU", "GELU by tanh", "SiLU", "activation"}
+
+#: Scores below this are hidden, however they were.
+HIDDEN = -9e3
+
+#: Causes that are a number of which a table is made.
+BASES = {"rotary base", "base of the positions"}
 
 #: What a module is called where it is not known.
 WHOLE = "(model)"
@@ -30,20 +37,24 @@ def explanations(outcome, built=None):
 
     Args:
         outcome: a SearchOutcome of parity.operations.search.
-        built: "a" and "b" -> a function of a module's path that returns the
-            line at which a module of the framework's own is made, or "".
+        built: "a" and "b" -> a function of a module's path and a number in
+            words, which returns the line that sets it, or at which a module of
+            the framework's own is made, or ""; and the setting's name, or "".
     """
     told = []
     for found in outcome.found:
         each = _Told(found).explanation()
         each.proof = _proof(outcome, found)
-        if found.trial.kind == SCALAR and built:
+        if built and (found.trial.kind == SCALAR or each.cause in BASES):
             for side in "ab":
-                path = getattr(each, side)
-                if line := built[side](path):
+                path, said = getattr(each, side), getattr(each, f"in_{side}")
+                line, name = built[side](path, said)
+                if line:
                     setattr(each, f"called_{side}",
                             getattr(each, f"place_{side}"))
                     setattr(each, f"place_{side}", line)
+                if name and side == "b":
+                    each.known.insert(0, f"It is {name} of {path} in b.")
         told.append(each)
     return told
 
@@ -79,6 +90,20 @@ class _Told:
         self.a, self.b = self.alignment.a, self.alignment.b
         self.one, self.two = Skeleton(self.a), Skeleton(self.b)
         self.names = Names(self.alignment)
+        if self.trial.kind == OTHER:
+            self.as_step()
+
+    def as_step(self):
+        """Take another operand for a step that one side does, if it is."""
+        trial = self.trial
+        if self.made_of("a", trial.value_a, self.alignment.in_a.get(
+                trial.value_b, ())):
+            self.trial = dataclasses.replace(
+                trial, kind=MISSING, a=self.one.maker(trial.value_a))
+        elif self.made_of("b", trial.value_b, self.alignment.in_b.get(
+                trial.value_a, ())):
+            self.trial = dataclasses.replace(
+                trial, kind=EXTRA, b=self.two.maker(trial.value_b), slot=None)
 
     def explanation(self):
         """The Explanation."""
@@ -133,6 +158,11 @@ class _Told:
             operation = self.first_of_table(side) or operation
         if self.trial.kind == ORDER:
             operation = self.laid_out(side) or operation
+        if self.trial.kind == MISSING and side == "b" and (
+                self.trial.slot is not None):
+            maker = self.b.maker(self.trial.b.operands[self.trial.slot])
+            if maker is not None and is_view(maker):
+                operation = maker  # where what lacks the step is handed on
         return operation.place if operation is not None else Place()
 
     def laid_out(self, side):
@@ -276,14 +306,6 @@ class _Told:
     def operand(self):
         """Another value is read."""
         trial = self.trial
-        more = self.made_of("a", trial.value_a, self.alignment.in_a.get(
-            trial.value_b, ()))
-        if more:
-            return self.step("a", more), self.formula_of("a"), "none"
-        less = self.made_of("b", trial.value_b, self.alignment.in_b.get(
-            trial.value_a, ()))
-        if less:
-            return self.step("b", less), "none", self.formula_of("b")
         in_a, in_b = self.formula_of("a"), self.formula_of("b")
         if in_a == in_b:
             in_a, in_b = self.words("a"), self.words("b")
@@ -342,7 +364,9 @@ class _Told:
 
     def extra(self):
         """b does more."""
-        return self.step("b", [self.trial.b]), "none", cut(formula(
+        steps = self.made_of("b", self.trial.value_b, self.alignment.in_b.get(
+            self.trial.value_a, ())) or [self.trial.b]
+        return self.step("b", steps), "none", cut(formula(
             self.names, "b", self.trial.b.results[0]), 60)
 
     def computed(self):
@@ -379,7 +403,9 @@ class _Told:
         if edited.shape == mine.shape and mine.dtype.kind == "f":
             if hidden := masked(edited, mine):
                 return "mask", self.words("a"), f"{self.words('b')}, {hidden}"
-            if factor := related(edited, mine):
+            seen = ~(hides(edited) | hides(mine))
+            if factor := related(edited[seen], mine[seen]) if not (
+                    seen.all()) else related(edited, mine):
                 scores = roles.is_scores(self.two, trial.b)
                 cause = ("attention scale" if scores and "times" in factor
                          else "factor" if "times" in factor else "order"
@@ -404,9 +430,14 @@ class _Told:
         return {skeleton.root(number) for number in have}
 
 
+def hides(scores):
+    """At which places softmax gives scores no weight."""
+    return ~(scores > HIDDEN)
+
+
 def masked(truth, actual):
     """Which places of scores are hidden in one alone, in words, or ""."""
-    one, two = (~(np.abs(each) < HUGE) for each in (truth, actual))
+    one, two = map(hides, (truth, actual))
     if not (one.any() or two.any()) or np.array_equal(one, two):
         return ""
     more, less = int((two & ~one).sum()), int((one & ~two).sum())
@@ -453,14 +484,25 @@ def related(truth, actual):
     if truth.ndim == 2 and truth.shape[0] == truth.shape[1] and (
             np.array_equal(truth.T, actual.reshape(truth.shape))):
         return "transposed"
+    if truth.ndim == actual.ndim and 2 <= truth.ndim <= 4:
+        for axes in [*itertools.permutations(range(truth.ndim))][1:]:
+            if np.array_equal(truth.transpose(axes), actual):
+                return f"with its axes in the order {plain_list(axes)}"
     if truth.shape == actual.shape:
+        for count in range(1, min(truth.ndim, 3) + 1):
+            for axes in itertools.combinations(range(truth.ndim), count):
+                if np.array_equal(np.flip(truth, axes), actual):
+                    return f"turned round along axis {plain_list(axes)}"
         for axis in range(truth.ndim):
-            if np.array_equal(np.flip(truth, axis), actual):
-                return f"backwards along axis {axis}"
             for shift in range(1, min(truth.shape[axis], 64)):
                 if np.array_equal(np.roll(truth, shift, axis), actual):
                     return f"moved by {shift} along axis {axis}"
     return "in another order"
+
+
+def plain_list(axes):
+    """Axes in words."""
+    return ", ".join(map(str, axes))
 
 
 def ratios(truth, actual):

@@ -14,30 +14,33 @@ MOST = 200
 LOOSE = {"shape", "contract", "batch", "dtype", "axes"}
 
 
-def first_pairs(alignment, one, two, pair):
+def first_pairs(alignment, one, two, pair, deep=MOST):
     """Where two values begin to differ.
 
     Args:
         alignment: an Alignment.
         one, two: the Skeletons of a and b.
         pair: (number in a, number in b).
+        deep: how many operations are looked back at most.
 
     Returns:
-        Such pairs of numbers, in order; the pair itself if it begins there.
+        Such pairs of numbers, in order, the pair itself if it begins there;
+        and how many operations were looked back.
     """
-    queue, found, seen = [pair], [], set()
+    queue, found, seen, reached = [(0, *pair)], [], set(), 0
     while queue and len(seen) < MOST:
-        a, b = queue.pop(0)
+        depth, a, b = queue.pop(0)
         a, b = one.root(a), two.root(b)
         if (a, b) in seen:
             continue
         seen.add((a, b))
-        before = back(alignment, one, two, a, b)
+        reached = max(reached, depth)
+        before = back(alignment, one, two, a, b) if depth < deep else []
         if before:
-            queue += before
+            queue += [(depth + 1, *each) for each in before]
         elif (a, b) not in found:
             found.append((a, b))
-    return found
+    return found, reached
 
 
 def back(alignment, one, two, a, b):

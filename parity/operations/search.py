@@ -97,7 +97,7 @@ class FaultSearch:
         self.most, self.until = runs, time.perf_counter() + seconds
         self.one = Skeleton(a)
         self.runs, self.edits = 0, dict(edits or {})
-        self.found, self.groups = [], []
+        self.found, self.groups, self.shrunk = [], [], (None, {})
 
     def find(self):
         """The SearchOutcome."""
@@ -213,6 +213,14 @@ class FaultSearch:
         return trial, then
 
     def shrink(self, pair, now, until, level=0):
+        """What ``_shrink`` gives, once for each pair."""
+        if self.shrunk[0] is not now:
+            self.shrunk = now, {}
+        if pair not in self.shrunk[1]:
+            self.shrunk[1][pair] = self._shrink(pair, now, until, level)
+        return self.shrunk[1][pair]
+
+    def _shrink(self, pair, now, until, level):
         """Trials that give one value of b a's numbers by as little as can be
         found, or None.
 
@@ -224,14 +232,16 @@ class FaultSearch:
         """
         part = Alignment(self.a, now.b, self.near, [pair])
         two = Skeleton(now.b)
-        pairs = first_pairs(part, self.one, two, pair)
-        if pairs != [pair]:
+        pairs, deep = first_pairs(part, self.one, two, pair)
+        while pairs != [pair]:
             group = []
             for each in pairs:
                 group += (self.shrink(each, now, until, level + 1)
                           or self.put_there(each, now))
             if self.gives(pair, group):
                 return group
+            deep = deep - 1 if deep < 6 else deep // 2  # they differ before
+            pairs, _ = first_pairs(part, self.one, two, pair, deep)
         if level > LEVELS:
             return None
         maker = now.b.maker(pair[1])

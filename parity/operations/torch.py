@@ -155,9 +155,14 @@ class TorchRecording(TorchDispatchMode):
         operation.operands = tuple(
             self.number(at(args, kwargs, path)) for path in paths)
         for slot in mine:  # an array is numbered as what it stands for
-            if isinstance(at(args, kwargs, paths[slot]), torch.Tensor):
-                args, kwargs = put(args, kwargs, paths[slot], native(
-                    mine[slot], at(args, kwargs, paths[slot])))
+            had = at(args, kwargs, paths[slot])
+            if not isinstance(had, torch.Tensor):
+                continue
+            instead = native(mine[slot], had)
+            if any(each is had for each in mutated(function, args, kwargs)):
+                had.copy_(instead)  # it is written in place, for all to see
+            else:
+                args, kwargs = put(args, kwargs, paths[slot], instead)
         made = (self.drawn if is_random(function) else call)(
             function, args, kwargs, declared)
         if self.twins.exact:

@@ -67,6 +67,16 @@ def group_norm(x, weight, bias, n, c, hw, groups, epsilon):
             mean.reshape(n, groups), root.reshape(n, groups))
 
 
+def convolution(x, kernel, bias, stride, padding, dilation, transposed,
+                output_padding, groups):
+    """Without its bias [C], which is then added to [N C *]."""
+    if bias is None:
+        return NotImplemented
+    made = aten.convolution(x, kernel, None, stride, padding, dilation,
+                            transposed, output_padding, groups)
+    return made + by_channel(bias, made)
+
+
 def by_channel(array, x):
     """One number a channel, shaped to meet x [N C *]."""
     return None if array is None else array.reshape(
@@ -223,6 +233,7 @@ def square_root_of_variance(x, axes=None, *, correction=1, keepdim=False):
 #: Operation -> what stands for it.
 PARTS: dict[object, Callable] = {
     aten.addmm: addmm, aten.addmv: addmv, aten.baddbmm: baddbmm,
+    aten.convolution: convolution,
     aten.native_layer_norm: layer_norm, aten.native_group_norm: group_norm,
     aten.native_batch_norm: batch_norm,
     aten._native_batch_norm_legit_no_training: batch_norm_inference,
