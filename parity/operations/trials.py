@@ -32,6 +32,11 @@ OPPOSITES = {("multiply", "divide"): lambda c: 1 / c,
              ("add", "subtract"): lambda c: -c,
              ("subtract", "add"): lambda c: -c}
 
+#: Operations that change nothing if they are done again: with one of a's
+#: before it b's own is not seen.
+IDEMPOTENT = {"where", "maximum", "minimum", "relu", "clip", "abs", "floor",
+              "ceil", "round"}
+
 #: How many operations that only a does may stand between.
 BETWEEN = 6
 
@@ -413,7 +418,9 @@ class Trials:
             for number in self.made_of(self.alignment.in_a.get(root, ())):
                 if self.a.values[number].signature.size == self.b.values[
                         root].signature.size and (
-                        self.free or operation.name in {
+                        self.free and self.a.maker(
+                            number).name not in IDEMPOTENT
+                        or operation.name in {
                             each.name
                             for each in self.one.readers.get(number, ())}):
                     yield from self.instead(
@@ -434,11 +441,12 @@ class Trials:
             maker, value = self.b.maker(root), self.b.values[root]
             if len(operations) < 2 or maker is None:
                 continue
+            after = {each.name for each in operations}
             made = [number for number in self.made_of(
                 self.alignment.in_a.get(root, ()))
                 if self.a.values[number].signature.size == (
-                    value.signature.size) and len(
-                    self.one.readers.get(number, ())) > 1]
+                    value.signature.size) and after <= {
+                    each.name for each in self.one.readers.get(number, ())}]
             for number in made[:TRIED]:
                 slot = next(slot for slot, each in self.two.arrays(
                     operations[0]).items() if each == root)
