@@ -63,7 +63,12 @@ class Side:
         Raises:
             InputError: it cannot be seen as operations.
         """
-        name = framework_of(self.model)
+        try:
+            name = framework_of(self.model)
+        except InputError:
+            if not callable(self.model):
+                raise
+            name = "numpy"  # a function of NumPy's arrays
         if name not in SEEN:
             raise InputError(
                 f"of {name} modules alone are seen, not operations.")

@@ -66,16 +66,30 @@ def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
                      for name, each in (keywords or {}).items()})
     if not callable(given) or inspect.isclass(given):
         raise InputError(
-            f"a {type(given).__name__} is neither a model nor a function "
-            "that returns (model, inputs); give one of them.")
+            f"{given!r:.60} is neither a model nor a function that returns "
+            "(model, inputs); give one of them.")
+    if inputs or keywords:
+        if all(isinstance(each, np.ndarray) for each in inputs):
+            return Side(given, inputs, dict(keywords or {}))  # in NumPy
+        raise InputError(
+            "a function that makes a model makes its inputs too; leave out "
+            "those beside it, or give models.")
+    name = getattr(given, "__name__", "the function")
+    asked = [each.name for each in inspect.signature(
+        given).parameters.values() if each.default is each.empty
+        and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    if asked:
+        raise InputError(
+            f"{name} asks for {', '.join(asked)}; give a function without "
+            "parameters that returns (model, inputs).")
 
     def make():
         made = given()
-        if not isinstance(made, tuple) or len(made) not in (2, 3):
+        if not isinstance(made, tuple) or len(made) not in (2, 3) or not (
+                isinstance((*made, {})[2], dict)):
             raise InputError(
-                f"{getattr(given, '__name__', given)!s} must return (model, "
-                f"inputs) or (model, inputs, keywords); it returned a "
-                f"{type(made).__name__}.")
+                f"{name} must return (model, inputs) or (model, inputs, "
+                f"keywords); it returned a {type(made).__name__}.")
         model, arrays, named = (*made, {})[:3]
         return model, (tuple(arrays) if isinstance(arrays, (tuple, list))
                        else (arrays,)), dict(named)
