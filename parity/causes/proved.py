@@ -20,7 +20,7 @@ from parity.operations.trials import (
     ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, number_of)
 
 #: Words of roles.of_step that are activations.
-ACTIVATIONS = {"GELU", "GELU by tanh", "SiLU", "activation"}
+ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation"}
 
 #: Scores below this are hidden, however they were.
 HIDDEN = -9e3

@@ -146,11 +146,11 @@ def of_step(skeleton, operations, others=0):
     if "exp" in names and "sum" in names or "softmax" in names:
         return "softmax"
     if "erf" in names or "erfc" in names:
-        return "GELU"
+        return "gelu"
     if "tanh" in names and any(
             abs(each - 0.044715) < 1e-5 for each in numbers(
                 skeleton, operations)):
-        return "GELU by tanh"
+        return "gelu by tanh"
     if "tanh" in names and {"multiply", "divide"} & {*names}:
         return "soft cap"
     if names[0] == "where" or "logical_not" in names:
@@ -158,7 +158,7 @@ def of_step(skeleton, operations, others=0):
     if "sin" in names or "cos" in names:
         return "position encoding"
     if names[0] == "multiply" and "sigmoid" in names:
-        return "SiLU"
+        return "silu"
     if {*names} <= ACTIVATIONS and len(names) == 1:
         return "activation"
     if names[0] in ("multiply", "divide") and len(names) == 1 and not others:
