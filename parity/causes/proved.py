@@ -187,6 +187,7 @@ class _Told:
             queue += [each for each in maker.operands if each in lost]
         telling = [each for each in found
                    if program.values[each.results[0]].signature.size > 1
+                   and program.values[each.results[0]].signature.kind == "f"
                    and each.name not in ("arange", "full", "cast")]
         return min(telling, key=lambda each: each.number, default=None)
 
