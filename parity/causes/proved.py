@@ -271,6 +271,9 @@ class _Told:
             mine.signature.kind, theirs.signature.kind) else (
             "parameter" if mine.kind == PARAMETER else "table")
         relation = tables.turned(truth, mine.array)
+        if what != "mask" and roles.biases_scores(
+                self.two, self.trial.value_b):
+            what = "bias of the scores"
         if relation:
             what = ("rotary" if turns else "position") + " frequencies"
         relation = relation or related(truth, mine.array)
@@ -408,8 +411,9 @@ class _Told:
             if factor := related(edited[seen], mine[seen]) if not (
                     seen.all()) else related(edited, mine):
                 scores = roles.is_scores(self.two, trial.b)
-                cause = ("attention scale" if scores and "times" in factor
-                         else "factor" if "times" in factor else "order"
+                large = "times as large" in factor
+                cause = ("attention scale" if scores and large
+                         else "factor" if large else "order"
                          if "order" in factor or "along" in factor
                          else "computation")
                 return (cause, self.words("a"),

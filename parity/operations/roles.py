@@ -58,6 +58,23 @@ def comes_from(skeleton, operation, names, through=None, most=AHEAD):
     return False
 
 
+def biases_scores(skeleton, number):
+    """Whether a table, or what is made of it alone, is added to scores."""
+    tables, seen = tables_of(skeleton.program), set()
+    queue = [skeleton.root(number)]
+    while queue:
+        for reader in skeleton.readers.get(queue.pop(), ()):
+            if reader.number in seen:
+                continue
+            seen.add(reader.number)
+            if {*reader.results} <= tables:
+                queue += [skeleton.root(each) for each in reader.results]
+            elif reader.name in ("add", "subtract") and is_scores(
+                    skeleton, reader):
+                return True
+    return False
+
+
 #: What stands between scores and the exponential of their softmax.
 SCORES = {"subtract", "max", "where", "add", "multiply", "divide", "tanh",
           "maximum", "cast", "softmax", "isfinite"}
