@@ -207,7 +207,8 @@ class OnTorch:
         """The model, and {path: float64} of its tables."""
         import torch
 
-        from parity.operations.torch import Exact, Unfused
+        from parity.operations.torch import Unfused
+        from parity.operations.torch_built import Exact
         with torch.random.fork_rng(devices=[]), Unfused(), Exact():
             model = make()[0]
         return model, exact_tables(model, plain)

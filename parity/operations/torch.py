@@ -19,20 +19,23 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from contract.errors import InputError
 from parity.operations.frames import Frames
-from parity.operations.keeping import put_down
+from parity.operations.keeping import put_down, put_down_known
 from parity.operations.program import (
     CONSTANT, INPUT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation,
     Program, Rounding)
+from parity.operations.torch_known import Unchanged, moved
 from parity.operations.torch_names import IDENTITIES, at, put, translated
 from parity.operations.torch_parts import PARTS
 from parity.operations.torch_twins import (
     LONGER, SIZE, Twins, lie, longer, widened)
 from parity.tracing.recorder import argument_names, mapped
+from parity.tracing.storage import LARGE
 from parity.tracing.torch import modules, named_arrays, put_back
 
 
 def to_numpy(value):
-    """A copy as a NumPy array; bfloat16 and 8-bit floats as float32."""
+    """As a NumPy array, a small one as a copy; bfloat16 and 8-bit floats as
+    float32."""
     if not isinstance(value, torch.Tensor):
         return np.asarray(value)
     if value.layout != torch.strided or value.device.type == "meta":
@@ -41,7 +44,8 @@ def to_numpy(value):
     if value.is_floating_point() and (value.dtype == torch.bfloat16
                                       or value.dtype.itemsize == 1):
         value = value.float()
-    return np.array(value.numpy())
+    array = value.numpy()
+    return array if array.nbytes >= LARGE else np.array(array)
 
 
 def tensors_of(tree):
@@ -99,9 +103,11 @@ class TorchRecording(TorchDispatchMode):
         paths: id(module) -> path.
         before: the Program of an earlier run, of which what is the same is
             not computed anew.
+        marks: the ``unchanged.marks`` of that run, or None.
     """
 
-    def __init__(self, names, exact, edits, keep, paths, before=None):
+    def __init__(self, names, exact, edits, keep, paths, before=None,
+                 marks=None):
         super().__init__()
         self.program, self.keep = Program("torch", exact), keep
         self.before = before
@@ -115,6 +121,9 @@ class TorchRecording(TorchDispatchMode):
         self.numbers = WeakIdKeyDictionary()  # tensor -> number, version
         self.geometry = {}  # where it lies -> its storage, number, version
         self.writers = {}  # storage -> number of what was written last
+        self.unchanged = Unchanged(
+            self.program, self.edits, names, before, marks)
+        self.leaves, self.lies = {}, {}  # name -> number, twin -> places
         self.names, self.roundings = {}, {}
         for kind, name, tensor in names:
             self.names.setdefault(lie(tensor), (kind, name))
@@ -135,6 +144,7 @@ class TorchRecording(TorchDispatchMode):
         """Do an operation, record it, and return what it gives."""
         name, paths, settings = translated(function, args, kwargs)
         declared = self.declared(args, kwargs)
+        self.forget()
         args, kwargs = self.wide(function, args, kwargs, declared)
         if function.overloadpacket in IDENTITIES and self.same_dtype(
                 function, args, kwargs):
@@ -169,10 +179,17 @@ class TorchRecording(TorchDispatchMode):
             made = tree_map(widened, made)
         written = mutated(function, args, kwargs)
         made = self.edited(number, made, written)
+        for each in written:
+            self.twins.hold(each)
         results = {id(each): each for each in (*tensors_of(made), *written)}
+        known = [None] * len(results) if is_random(function) else (
+            self.unchanged.results(operation, len(results)))
+        of = None if written else [moved(
+            self.program, operation, each, self.edits)
+            for each in results.values()]
         operation.results = tuple(
-            self.add(MADE, "", each, declared, number)
-            for each in results.values())
+            self.add(MADE, "", each, declared, number, same, of and of[i])
+            for i, (each, same) in enumerate(zip(results.values(), known)))
         for each in () if written else tensors_of(made):
             for base in tensors_of((args, kwargs)):
                 if each.untyped_storage().data_ptr() == (
@@ -224,7 +241,9 @@ class TorchRecording(TorchDispatchMode):
         def twin(value):
             made = self.twins.of(value)
             if made is not value and lie(value) in self.names:
-                self.names[lie(made)] = self.names[lie(value)]
+                place = lie(made)
+                self.names[place] = self.names[lie(value)]
+                self.lies.setdefault(place[0], set()).add(place)
             return made
         return tree_map(twin, list(args)), tree_map(twin, kwargs)
 
@@ -279,8 +298,17 @@ class TorchRecording(TorchDispatchMode):
                 value = None
         if value is None:
             kind, name = self.names.get(lie(operand), (CONSTANT, ""))
-            return self.add(kind, name, operand,
-                            self.twins.dtype_of(operand), None)
+            if name in self.leaves and operand._version == 0 and (
+                    operand.untyped_storage().data_ptr()
+                    not in self.writers):
+                self.know(operand, self.leaves[name])
+                return self.leaves[name]
+            number = self.add(
+                kind, name, operand, self.twins.dtype_of(operand), None,
+                self.unchanged.leaf(name) if name else None)
+            if name:
+                self.leaves[name] = number
+            return number
         if version in (operand._version, operand._version + 1) or (
                 operand.untyped_storage().data_ptr() not in self.writers):
             return value  # nothing was written in this run
@@ -299,18 +327,38 @@ class TorchRecording(TorchDispatchMode):
             MADE, "", tensor, self.twins.dtype_of(tensor), number),)
         return operation.results[0]
 
-    def add(self, kind, name, value, declared, made_by):
-        """Add a Value to the program; its number."""
-        array, number = to_numpy(value), len(self.program.values)
-        dtype = array.dtype
-        if isinstance(value, torch.Tensor):
-            dtype = declared if declared is not None and (
-                value.dtype in SIZE) else value.dtype
-            self.twins.declare(value, dtype)
-            self.know(value, number)
-        return put_down(self.program, self.keep, array, kind, name,
-                        str(dtype).removeprefix("torch."), made_by,
-                        self.before)
+    def add(self, kind, name, value, declared, made_by, same=None, of=None):
+        """Add a Value to the program; its number.
+
+        Args:
+            same: a Value of the earlier run that has the same array.
+            of: its Signature, where that is known.
+        """
+        if not isinstance(value, torch.Tensor):
+            array = np.asarray(value)
+            return put_down(self.program, self.keep, array, kind, name,
+                            str(array.dtype), made_by, self.before)
+        dtype = declared if declared is not None and (
+            value.dtype in SIZE) else value.dtype
+        self.twins.declare(value, dtype)
+        self.know(value, len(self.program.values))
+        dtype, shape = str(dtype).removeprefix("torch."), tuple(value.shape)
+        if same is not None and same.shape == shape and same.dtype == dtype:
+            return put_down_known(
+                self.program, self.keep, lambda: to_numpy(value), shape, kind,
+                name, dtype, made_by, same.signature, same)
+        if of is not None:
+            return put_down_known(
+                self.program, self.keep, lambda: to_numpy(value), shape, kind,
+                name, dtype, made_by, of)
+        return put_down(self.program, self.keep, to_numpy(value), kind, name,
+                        dtype, made_by, self.before)
+
+    def forget(self):
+        """Let large twins go that were only read, and their names."""
+        for pointer in self.twins.forget():
+            for place in self.lies.pop(pointer, ()):
+                self.names.pop(place, None)
 
     def know(self, tensor, number, version=None):
         """Put down which Value a tensor is, as of a version of its own."""
@@ -336,13 +384,14 @@ def native(array, instead):
 
 @contextlib.contextmanager
 def recording(names, exact=False, edits=None, keep=True, paths=None,
-              before=None):
+              before=None, marks=None):
     """Record this thread's torch operations as a Program.
 
     Yields:
         The TorchRecording; ``finish(outputs)`` of it makes the Program.
     """
-    mode = TorchRecording(names, exact, edits, keep, paths or {}, before)
+    mode = TorchRecording(names, exact, edits, keep, paths or {}, before,
+                          marks)
     with Unfused(), mode:
         yield mode
 
@@ -396,7 +445,7 @@ class Runner:
         paths = {id(module): path for path, module in modules(model)}
         with put_back(model), torch.no_grad(), recording(
                 names, exact, edits, keep, paths,
-                self.before.get(exact)) as mode:
+                *self.before.get(exact, ())) as mode:
             output = model(*self.inputs, **self.keywords)
             outputs = outputs_of(mode, output)
         program = mode.program
@@ -404,62 +453,12 @@ class Runner:
         program.roundings = [Rounding(place, dtype, count) for (
             place, dtype), count in mode.roundings.items()]
         program.seconds = time.perf_counter() - began
-        self.before.setdefault(exact, program)
+        self.before.setdefault(exact, (program, mode.unchanged.marks))
         return program
 
     def exact_model(self):
         """The model, built anew with tables in float64."""
         if self.built is None:
+            from parity.operations.torch_built import rebuilt
             self.built = rebuilt(self.make, self.model)
         return self.built
-
-
-def rebuilt(make, plain):
-    """A model that ``make`` builds with nothing shorter than float64.
-
-    Weights and what is kept with them are those of ``plain``; so is every
-    other tensor that differs from the new one by more than rounding to its
-    dtype does.
-    """
-    with torch.random.fork_rng(devices=[]), Unfused(), Exact():
-        model = make()[0]
-    model.double().train(plain.training)
-    mine, theirs = dict(tables(model)), dict(tables(plain))
-    kept = plain.state_dict(keep_vars=True).keys()
-    with torch.no_grad():
-        for path, tensor in mine.items():
-            other = theirs.get(path)
-            if other is None or other.shape != tensor.shape or (
-                    other.dtype not in SIZE):
-                continue
-            if path in kept or not torch.allclose(
-                    tensor, other.double(), rtol=1e-6, atol=1e-6):
-                tensor.copy_(other)
-    return model
-
-
-def tables(model):
-    """Yield (path, tensor): parameters, buffers, and tensors that are plain
-    attributes of modules."""
-    for path, module in model.named_modules():
-        for name, value in (*module._parameters.items(),
-                            *module._buffers.items(),
-                            *vars(module).items()):
-            if isinstance(value, torch.Tensor):
-                yield f"{path}.{name}" if path else name, value
-
-
-class Exact(TorchDispatchMode):
-    """Computes in float64 what is computed in anything shorter."""
-
-    def __init__(self):
-        super().__init__()
-        self.mode = TorchRecording((), True, None, False, {})
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        kwargs = dict(kwargs or {})
-        declared = self.mode.declared(args, kwargs)
-        args, kwargs = self.mode.wide(function, args, kwargs, declared)
-        made = (self.mode.drawn if is_random(function) else call)(
-            function, args, kwargs, declared)
-        return tree_map(widened, made)

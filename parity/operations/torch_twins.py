@@ -6,7 +6,12 @@ import numpy as np
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
+from parity.tracing.storage import LARGE
+
 from parity.numerics.dtypes import EPS
+
+#: Twins that are only read take so many bytes at most, or are one alone.
+ROOM = 1 << 28
 
 #: How exact each is: bits of the fraction.
 SIZE = {getattr(torch, name): 1 - int(math.log2(eps))
@@ -43,11 +48,16 @@ class Twins:
     """Views of a second storage for each that is shorter, or is edited.
 
     Views and in-place operations so keep their meaning, and the tensor that
-    the caller has is never written.
+    the caller has is never written. Large twins that are only read are made
+    anew where they are needed again.
+
+    Attributes:
+        storages, read: {(where a storage lies, dtype): (tensor, twin)}, of
+            those that stay, and of those that may go, the latest last.
     """
 
     def __init__(self, exact):
-        self.exact, self.storages = exact, {}
+        self.exact, self.storages, self.read = exact, {}, {}
         self.dtypes = WeakIdKeyDictionary()
 
     def of(self, value):
@@ -57,14 +67,31 @@ class Twins:
         if value.layout != torch.strided or value.device.type == "meta":
             return value
         key = value.untyped_storage().data_ptr(), value.dtype
-        if key not in self.storages:
+        if key not in self.storages and key not in self.read:
             if not self.exact or value.dtype not in LONGER:
                 return value
-            self.storages[key] = value, whole(value).to(LONGER[value.dtype])
-        twin = self.storages[key][1].as_strided(
+            made = whole(value).to(LONGER[value.dtype])
+            (self.read if made.nbytes >= LARGE else self.storages)[key] = (
+                value, made)
+        twin = (self.storages.get(key) or self.read[key])[1].as_strided(
             value.size(), value.stride(), value.storage_offset())
         self.declare(twin, value.dtype)
         return twin
+
+    def forget(self):
+        """Let the oldest twins go that are only read; where they lay."""
+        size = sum(twin.nbytes for _, twin in self.read.values())
+        while size > ROOM:
+            _, twin = self.read.pop(next(iter(self.read)))
+            size -= twin.nbytes
+            yield twin.untyped_storage().data_ptr()
+
+    def hold(self, written):
+        """Keep the twin that an operation wrote to."""
+        pointer = written.untyped_storage().data_ptr()
+        for key, (_, twin) in [*self.read.items()]:
+            if twin.untyped_storage().data_ptr() == pointer:
+                self.storages[key] = self.read.pop(key)
 
     def replace(self, tensor, array):
         """Let a tensor's twin have other numbers."""

@@ -79,17 +79,18 @@ class View:
             _put_away(memory, 0, len(memory))
 
 
-def stored(array, key):
+def stored(array, key, least=LARGE):
     """A read-only array of the same numbers.
 
     Args:
         array: of any dtype and shape.
         key: its ``array_digest``; arrays of one key are one.
+        least: arrays of fewer bytes stay in memory.
     """
     with _lock:
         if (kept := _stored.get(key)) is not None:
             return kept
-        if array.nbytes >= LARGE:
+        if array.nbytes >= least:
             array = _stored[key] = _mapped(array)
     array.flags.writeable = False
     return array

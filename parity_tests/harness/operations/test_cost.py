@@ -5,11 +5,20 @@ import os
 import numpy as np
 import pytest
 
-from parity.commands.scripts import call_script
-from parity.operations.keeping import put_down
-from parity.operations.program import MADE, Program
-from parity.operations.signature import BLOCK, signature
-from parity.tracing.storage import is_stored
+from parity_tests.support.engines import usable
+
+usable("torch")
+
+import torch  # noqa: E402
+
+from parity.commands.scripts import call_script  # noqa: E402
+from parity.operations.keeping import put_down  # noqa: E402
+from parity.operations.program import (  # noqa: E402
+    CONSTANT, MADE, PARAMETER, RESULT, Program)
+from parity.operations import torch_built, torch_twins  # noqa: E402
+from parity.operations.signature import BLOCK, signature  # noqa: E402
+from parity.operations.torch import Runner  # noqa: E402
+from parity.tracing.storage import is_stored  # noqa: E402
 
 
 @pytest.mark.parametrize("size", [BLOCK + 1, 2 * BLOCK, 3 * BLOCK - 5])
@@ -75,3 +84,81 @@ def make():
         "a word of the user's\n")
     os.write(2, b"and afterwards\n")
     assert capfd.readouterr().err == "and afterwards\n"
+
+
+class WideTable(torch.nn.Module):
+    """A long weight, a short one, a table that is computed, and a norm."""
+
+    def __init__(self, read=False):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embed = torch.nn.Embedding(1 << 15, 64)
+        self.inner = torch.nn.Linear(64, 64)
+        if read:  # the weights' own numbers are asked for
+            self.embed.weight.data /= float(self.embed.weight.data.max())
+        self.register_buffer("table", torch.cos(torch.arange(64.0) / 7),
+                             persistent=False)
+
+    def forward(self, ids):
+        return self.inner(self.embed(ids) * self.table)
+
+
+def truth_of(model, ids):
+    """WideTable's output in float64, as it would be with exact tables."""
+    weight = model.embed.weight.detach().double().numpy()[ids.numpy()]
+    table = np.cos(np.arange(64.0) / 7)
+    inner, bias = (each.detach().double().numpy()
+                   for each in model.inner.parameters())
+    return (weight * table) @ inner.T + bias
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_large_model_is_made_anew_without_its_weights(monkeypatch, read):
+    monkeypatch.setattr(torch_built, "LARGE", 1000)
+    ids = torch.arange(6).reshape(2, 3)
+    model = WideTable(read)
+    runner = Runner(model, (ids,), {}, lambda: (WideTable(read), (ids,)))
+    program = runner.run(exact=True)
+    made = runner.exact_model()
+    assert made.embed.weight is model.embed.weight
+    assert made.table.dtype == torch.float64
+    np.testing.assert_allclose(
+        program.values[program.outputs["output"]].array, truth_of(model, ids),
+        rtol=1e-12, atol=1e-13)
+
+
+def test_twins_of_weights_that_were_only_read_go(monkeypatch):
+    monkeypatch.setattr(torch_twins, "ROOM", 0)
+    layers = [torch.nn.Linear(600, 600, bias=False) for _ in range(3)]
+    model = torch.nn.Sequential(*layers, *layers)
+    x = torch.linspace(-1, 1, 600)[None]
+    program = Runner(model, (x,), {}).run(exact=True)
+    names = [value.name for value in program.values
+             if value.kind == PARAMETER]
+    assert names == ["0.weight", "1.weight", "2.weight"]  # each once
+    y = x.double().numpy()
+    for layer in model:
+        y = y @ layer.weight.detach().double().numpy().T
+    np.testing.assert_allclose(
+        program.values[program.outputs["output"]].array, y, rtol=1e-11,
+        atol=1e-13)
+
+
+def test_an_edited_run_reads_only_what_follows_from_the_edit():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(),
+                                torch.nn.Linear(4, 4))
+    runner = Runner(model, (torch.linspace(-1, 1, 8).reshape(2, 4),), {})
+    first, again = runner.run(exact=True), runner.run(exact=True)
+    assert all(one.signature is two.signature and one.array is two.array
+               for one, two in zip(first.values, again.values)
+               if one.kind != CONSTANT)
+    tanh = next(each for each in first.operations if each.name == "tanh")
+    edited = runner.run(exact=True, edits={
+        (RESULT, tanh.number, 0): np.zeros((2, 4))})
+    for one, two in zip(first.values, edited.values):
+        after = one.number >= tanh.results[0] and one.kind == MADE and (
+            one.shape == (2, 4))
+        assert (one.signature is two.signature) != after
+    np.testing.assert_array_equal(
+        edited.values[edited.outputs["output"]].array,
+        np.tile(model[2].bias.detach().double().numpy(), (2, 1)))
