@@ -67,7 +67,7 @@ def biases_scores(skeleton, number):
             if reader.number in seen:
                 continue
             seen.add(reader.number)
-            if {*reader.results} <= tables:
+            if {*reader.results} <= tables or reader.name == "multiply":
                 queue += [skeleton.root(each) for each in reader.results]
             elif reader.name in ("add", "subtract") and is_scores(
                     skeleton, reader):

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from parity.operations.align import ENDS, is_view
+from parity.operations.align import ENDS, is_view, moves
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import (
     CONSTANT, LEAF, MADE, OPERAND, PARAMETER, RESULT, Operation)
@@ -42,6 +42,9 @@ BETWEEN = 6
 
 #: Operations that every framework has alike, and which are tried first.
 STABLE = {"matmul", "convolution"}
+
+#: So many of the values that are lost first are tried before these.
+EARLY = 4
 
 #: How far the moments of two values are apart that are likely each other's.
 ALIKE = 0.3
@@ -111,6 +114,8 @@ class Trials:
         yield from self.all_tables()
         yield from self.leaves(CONSTANT)
         yield from self.packed()
+        if not self.free:
+            yield from self.computed(most=EARLY)
         yield from self.computed(STABLE)
         yield from self.at_first(self.swapped, self.missing, self.extra,
                                  self.other)
@@ -504,10 +509,16 @@ class Trials:
                     yield from self.instead(
                         OTHER, operation, slot, there, there.operands[slot])
 
-    def computed(self, names=None):
-        """A lost value of a in the place of one of b, of operations of some
-        names or of any."""
-        for number in self.lost_b:
+    def computed(self, names=None, most=None):
+        """A lost value of a in the place of one of b: of operations of some
+        names or of any, of the first so many or of all."""
+        numbers = self.lost_b
+        if most is not None:
+            numbers = [number for number in numbers
+                       if self.b.values[number].signature.telling
+                       and self.b.maker(number) is not None
+                       and not moves(self.b.maker(number))][:most]
+        for number in numbers:
             mine, maker = self.b.values[number], self.b.maker(number)
             if maker is None or names and maker.name not in names:
                 continue
