@@ -40,6 +40,10 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
     """
     began = time.perf_counter()
     sides = [side_of(each, inputs, keywords) for each in (a, b)]
+    if (inputs or keywords) and all(side.make for side in sides):
+        raise InputError(
+            "functions that make models make their inputs too; leave out "
+            "those beside them, or give models.")
     traces = [trace(side.model, *side.inputs, gradients=gradients,
                     **side.keywords) for side in sides]
     comparison = compare(*traces, names)
@@ -68,16 +72,13 @@ def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
         raise InputError(
             f"{given!r:.60} is neither a model nor a function that returns "
             "(model, inputs); give one of them.")
-    if inputs or keywords:
-        if all(isinstance(each, np.ndarray) for each in inputs):
-            return Side(given, inputs, dict(keywords or {}))  # in NumPy
-        raise InputError(
-            "a function that makes a model makes its inputs too; leave out "
-            "those beside it, or give models.")
     name = getattr(given, "__name__", "the function")
     asked = [each.name for each in inspect.signature(
         given).parameters.values() if each.default is each.empty
         and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    if asked and inputs and all(
+            isinstance(each, np.ndarray) for each in inputs):
+        return Side(given, inputs, dict(keywords or {}))  # in NumPy
     if asked:
         raise InputError(
             f"{name} asks for {', '.join(asked)}; give a function without "

@@ -161,7 +161,7 @@ class OnTorch:
         from torch.utils._python_dispatch import _disable_current_modes
         from torch.utils._pytree import tree_map
 
-        from parity.operations.torch import outputs_of, recording
+        from parity.operations.torch_recording import outputs_of, recording
         from parity.operations.torch_twins import lie
         names, values = [], []
         for path, variable, other in weights_of(model, plain):
@@ -207,7 +207,7 @@ class OnTorch:
         """The model, and {path: float64} of its tables."""
         import torch
 
-        from parity.operations.torch import Unfused
+        from parity.operations.torch_recording import Unfused
         from parity.operations.torch_built import Exact
         with torch.random.fork_rng(devices=[]), Unfused(), Exact():
             model = make()[0]

@@ -44,8 +44,10 @@ def line_of(kind, name):
         except (OSError, TypeError, SyntaxError, IndentationError):
             continue
         for node in ast.walk(tree):
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+                continue
             targets = node.targets if isinstance(node, ast.Assign) else [
-                node.target] if isinstance(node, ast.AnnAssign) else []
+                node.target]
             for target in targets:
                 for part in ast.walk(target):
                     if isinstance(part, ast.Attribute) and part.attr == name:

@@ -3,7 +3,7 @@
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from parity.operations.torch import (
+from parity.operations.torch_recording import (
     TorchRecording, Unfused, call, is_random, mutated, tree_map)
 from parity.operations.torch_twins import LONGER, SIZE, widened
 

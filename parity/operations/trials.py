@@ -523,9 +523,11 @@ class Trials:
             if maker is None or names and maker.name not in names:
                 continue
             place = maker.results.index(number)
-            for theirs in self.likely(mine, maker):
-                ways = [{(RESULT, maker.number, place): array} for array
-                        in relaid(self.a.values[theirs].array, mine.array, 4)]
+            few = 1 if most else TRIED
+            for theirs in self.likely(mine, maker)[:few]:
+                ways = [{(RESULT, maker.number, place): array}
+                        for array in relaid(self.a.values[theirs].array,
+                                            mine.array, 1 if most else 4)]
                 if ways:
                     yield Trial(COMPUTED, maker, self.a.maker(theirs),
                                 number, theirs, ways)

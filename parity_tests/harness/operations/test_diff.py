@@ -195,9 +195,9 @@ def four_things():
     lambda a: parity.diff(a, Block(), X), lambda a: parity.diff(Block(), a, X),
     parity.exact])
 @pytest.mark.parametrize("given, words", [
-    (Block, "a type is neither a model nor a function"),
-    (3, "a int is neither a model nor a function"),
-    ("model.py:make", "a str is neither a model nor a function"),
+    (Block, "Block'> is neither a model nor a function"),
+    (3, "3 is neither a model nor a function"),
+    ("model.py:make", "'model.py:make' is neither a model nor a function"),
     (nothing, r"nothing must return \(model, inputs\) .* returned a NoneType"),
     (one_thing, r"one_thing must return .* returned a Block"),
     (four_things, r"four_things must return .* returned a tuple")])
