@@ -389,6 +389,8 @@ class _Told:
                 name = differ[0]
                 return (name, str(trial.a.settings.get(name)),
                         str(trial.b.settings.get(name)))
+        if trial.a is not None and trial.a.name == trial.b.name == "slice":
+            return "split", self.words("a"), self.words("b")
         steps = [roles.between(skeleton, value, self.shared(side))
                  for skeleton, side, value in (
                      (self.one, "a", trial.value_a),

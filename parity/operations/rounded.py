@@ -30,7 +30,8 @@ def rounded_tables(alignment):
     a, b = alignment.a, alignment.b
     mine, theirs = (
         sorted(number for number in alignment.lost[side] & tables_of(program)
-               if program.values[number].signature.size > 1
+               if (program.values[number].signature.size > 1
+                   or program.values[number].kind == PARAMETER)
                and program.values[number].signature.kind == "f")
         for side, program in (("a", a), ("b", b)))
     two, found, done = Skeleton(b), [], set()
@@ -62,6 +63,8 @@ def rounded_tables(alignment):
 def same_in_float32(one, two):
     """Whether two arrays of one shape are the same but for float32, which at
     least one of them is in."""
+    if not (np.isfinite(one).all() and np.isfinite(two).all()):
+        return False
     size = np.maximum(np.abs(one), np.abs(two))
     if not (np.abs(one - two) <= UNIT * size).all():
         return False
