@@ -85,7 +85,7 @@ def defined(path):
 
 
 def test_there_are_rows():
-    assert len(where_things_are()) == 16
+    assert len(where_things_are()) == 18
 
 
 @pytest.mark.parametrize("what, files, names", where_things_are())
