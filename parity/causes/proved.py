@@ -55,8 +55,18 @@ def explanations(outcome, built=None):
                     setattr(each, f"place_{side}", line)
                 if name and side == "b":
                     each.known.insert(0, f"It is {name} of {path} in b.")
-        told.append(each)
+        _add(told, each, found.trial.kind == SCALAR)
     return told
+
+
+def _add(told, each, is_number):
+    """Put an Explanation to others; the same number in other layers once."""
+    for other in told if is_number else ():
+        if (other.cause, other.in_a, other.in_b) == (
+                each.cause, each.in_a, each.in_b):
+            other.also += [[each.a, each.b], *each.also]
+            return
+    told.append(each)
 
 
 def _proof(outcome, found):

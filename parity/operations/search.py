@@ -389,20 +389,22 @@ class FaultSearch:
     def everywhere(self, trial, now, then):
         """The same constant at all places of its line, if that is better."""
         operation, slot = trial.b, trial.slot
-        had, alike = now.b.values[trial.value_b].array, {}
+        had = now.b.values[trial.value_b].array
         asked = trial.ways[0][OPERAND, operation.number, slot]
-        for other in then.b.operations:
-            if other.number == operation.number or (
-                    other.place, other.native) != (
-                    operation.place, operation.native):
-                continue
-            if slot < len(other.operands) and np.array_equal(
-                    then.b.values[other.operands[slot]].array, had):
-                alike[OPERAND, other.number, slot] = asked
-        if not alike:
-            return then
-        more = self.aligned(self.edits | alike)
-        if not more or more.different and size(more) >= size(then):
+        for wide in (True, False):
+            alike = {
+                (OPERAND, other.number, slot): asked
+                for other in then.b.operations
+                if other.number != operation.number
+                and other.native == operation.native
+                and (other.place == operation.place or wide and _makers(
+                    then.b, other) == _makers(then.b, operation))
+                and slot < len(other.operands) and np.array_equal(
+                    then.b.values[other.operands[slot]].array, had)}
+            more = self.aligned(self.edits | alike) if alike else None
+            if more and (not more.different or size(more) < size(then)):
+                break
+        else:
             return then
         self.edits |= alike
         self.found[-1].after = more
@@ -448,6 +450,12 @@ def _lines(trial):
     """The lines of both programs that a Trial is of."""
     return tuple(each and (each.place, each.native)
                  for each in (trial.a, trial.b))
+
+
+def _makers(program, operation):
+    """The names of the operations that made what another reads."""
+    makers = (program.maker(each) for each in operation.operands)
+    return [each.native for each in makers if each is not None]
 
 
 def _index(operations, operation):

@@ -173,7 +173,7 @@ class TorchRecording(TorchDispatchMode):
         made = (self.drawn if is_random(function) else call)(
             function, args, kwargs, declared)
         if self.twins.exact:
-            made = tree_map(widened, made)
+            made = tree_map(widened, in_full(function, args, kwargs, made))
         written = mutated(function, args, kwargs)
         made = self.edited(number, made, written)
         for each in written:
@@ -369,6 +369,24 @@ class TorchRecording(TorchDispatchMode):
 def call(function, args, kwargs, declared):
     """Call an operation as it is."""
     return function(*args, **kwargs)
+
+
+def in_full(function, args, kwargs, made):
+    """What an operation gives in float64 of what is no floating number.
+
+    A quotient of integers, or a range of Python's numbers, is of the default
+    dtype, which may be shorter.
+    """
+    if not isinstance(made, torch.Tensor) or made.dtype not in LONGER or (
+            is_random(function) or mutated(function, args, kwargs)):
+        return made
+    try:
+        if not tensors_of((args, kwargs)):
+            return function(*args, **kwargs | {"dtype": LONGER[made.dtype]})
+        return function(*tree_map(lambda each: each.double() if isinstance(
+            each, torch.Tensor) else each, args), **kwargs)
+    except (RuntimeError, TypeError):  # it takes no dtype, or integers alone
+        return made
 
 
 def native(array, instead):
