@@ -162,12 +162,13 @@ class FaultSearch:
             trial, then = self.smallest(trial, now, then)
             edits = trial.ways[0]
         self.edits |= edits
-        self.groups.append([trial, *trial.more])
-        for each in self.groups[-1]:
-            self.put_down(dataclasses.replace(each, more=(), ways=[
-                {edit: array for edit, array in edits.items()
-                 if not trial.more or edit in each.ways[0]}]), now, then,
-                trial.kind == ARRAY and each is not trial)
+        others = {edit for each in trial.more for edit in each.ways[0]}
+        own = {edit: array for edit, array in edits.items()
+               if edit not in others}
+        self.groups.append([
+            dataclasses.replace(trial, more=(), ways=[own]), *trial.more])
+        for i, each in enumerate(self.groups[-1]):
+            self.put_down(each, now, then, trial.kind == ARRAY and i > 0)
         if not then.different:
             return then
         if trial.kind == SCALAR:
