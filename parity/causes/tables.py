@@ -34,8 +34,9 @@ def frequencies(table):
 
 def base_of(found):
     """The base of frequencies base ** (-i / n), i from 0 to n - 1, or None."""
-    if found is None or len(found) < 3 or not (found > 0).all() or abs(
-            found[0] - 1) > NEAR:
+    if found is None or len(found) < 2 or found.dtype.kind != "f" or not (
+            found > 0).all() or abs(found[0] - 1) > NEAR or not (
+            np.diff(found) < 0).all():
         return None
     steps = np.diff(np.log(found))
     if np.abs(steps - steps[0]).max() > 1e-4 * abs(steps[0]) or not steps[0]:
@@ -44,9 +45,11 @@ def base_of(found):
 
 
 def bases(truth, actual):
-    """(base in a, base in b) in words, where both tables have one and the two
-    are not the same; else None."""
-    one, two = (base_of(frequencies(table)) for table in (truth, actual))
+    """(base in a, base in b) in words, where both tables, or arrays of
+    frequencies, have one and the two are not the same; else None."""
+    one, two = (
+        base_of(table if table.ndim == 1 else frequencies(table))
+        for table in map(np.asarray, (truth, actual)))
     if None in (one, two) or np.isclose(one, two, rtol=1e-6):
         return None
     return apart(*(float(f"{base:.6g}") for base in (one, two)))

@@ -166,7 +166,8 @@ class FaultSearch:
         own = {edit: array for edit, array in edits.items()
                if edit not in others}
         self.groups.append([
-            dataclasses.replace(trial, more=(), ways=[own]), *trial.more])
+            dataclasses.replace(trial, more=(), ways=[own or edits]),
+            *trial.more])
         for i, each in enumerate(self.groups[-1]):
             self.put_down(each, now, then, trial.kind == ARRAY and i > 0)
         if not then.different:
