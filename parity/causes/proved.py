@@ -476,7 +476,9 @@ def related(truth, actual):
     truth, actual = np.asarray(truth), np.asarray(actual)
     if truth.dtype.kind not in "fiub" or truth.size != actual.size:
         return ""
-    if truth.dtype.kind == "b":
+    if "b" in (truth.dtype.kind, actual.dtype.kind):
+        if truth.dtype != actual.dtype:
+            return ""
         more = int((actual.reshape(-1) & ~truth.reshape(-1)).sum())
         less = int((~actual.reshape(-1) & truth.reshape(-1)).sum())
         return listed([*([f"true at {more} places more"] if more else []),
