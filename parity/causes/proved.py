@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from parity.causes.explanation import Explanation
+from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.numerics.words import apart, listed, number
 from parity.causes import tables
 from parity.operations import roles
@@ -140,6 +140,10 @@ class _Told:
             setattr(each, f"place_{side}", str(place))
             setattr(each, f"called_{side}", str(place.caller or ""))
         each.expression_a, each.expression_b = self.expressions()
+        if trial.kind == COMPUTED and in_a == in_b:  # no formula shows it
+            each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
+            each.sentence = (f"Why {where} differs is not identified: both "
+                             f"are {each.expression_a}.")
         each.known += [f"{letter} is {text}." for letter, text
                        in self.names.legend.items()]
         return each
@@ -386,7 +390,8 @@ class _Told:
     def computed(self):
         """It is computed otherwise."""
         trial, cause = self.trial, "computation"
-        if trial.a is not None and trial.a.name == trial.b.name:
+        if trial.a is not None and trial.a.name == (
+                trial.b.name) and self.read_alike():
             differ = [name for name in {**trial.a.settings,
                                         **trial.b.settings}
                       if name in ("axis", "strides", "padding", "dilation",
@@ -431,6 +436,15 @@ class _Told:
                 return (cause, self.words("a"),
                         f"{self.words('b')}, {factor}")
         return cause, self.words("a"), self.words("b")
+
+    def read_alike(self):
+        """Whether both operations read the same values."""
+        mine, theirs = (skeleton.arrays(operation).values() for
+                        skeleton, operation in (
+                            (self.one, self.trial.a), (self.two, self.trial.b)))
+        return len(mine) == len(theirs) and all(any(
+            other in self.alignment.in_a.get(each, ()) for other in mine)
+            for each in theirs)
 
     def shape(self, side):
         """The shape of what the operation of a side reads first."""
