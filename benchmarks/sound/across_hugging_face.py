@@ -162,7 +162,9 @@ class Packed(nnx.Module):
         if self.neox:
             return x + made + self.down(gelu(self.up(self.n2(x))))
         x = x + made
-        return x + self.down(jax.nn.gelu(self.up(self.n2(x))))
+        y = self.up(self.n2(x))  # BLOOM's own eight digits of √(2/π)
+        return x + self.down(0.5 * y * (1 + jnp.tanh(
+            0.79788456 * y * (1 + 0.044715 * y * y))))
 
 
 class Decoder(nnx.Module):

@@ -19,7 +19,7 @@ NEAR = 1e-12
 
 #: How far outputs of exact runs are apart at most, as a share of a's: the
 #: smallest fault that is known makes 4e-9.
-ENDS = 1e-9
+ENDS = 1e-10
 
 
 class Alignment:
