@@ -241,12 +241,16 @@ def check_writable(*paths, read=()):
 
     Args:
         paths: where the command will write; None is nowhere.
-        read: files that it reads, over which nothing is written.
+        read: files and folders that it reads, over which nothing is
+            written, nor over a file that lies in such a folder.
     """
     taken = set(map(os.path.realpath, filter(None, read)))
+    folders = {path for path in taken if os.path.isdir(path)}
     for path in filter(None, paths):
         real = os.path.realpath(path)
-        if real in taken:
+        inside = os.path.exists(real) and not folders.isdisjoint(
+            map(str, pathlib.Path(real).parents))
+        if real in taken or inside:
             raise InputError(
                 f"{str(path)!r} is another file of this command; give each "
                 "file a name of its own.")

@@ -213,9 +213,10 @@ def save(path, arrays, **metadata):
     everything stands in it, and ``load`` compares it.
 
     Raises:
-        InputError: the file cannot be written, or the disk is full.
+        InputError: the file cannot be written, the disk is full, or a dtype
+            is none that the format has.
     """
-    arrays = {name: np.ascontiguousarray(array)
+    arrays = {name: _storable(name, array)
               for name, array in sorted(arrays.items())}
     text = _canonical(
         metadata | {CHECKSUM: checksum(arrays, metadata)}).decode()
@@ -228,6 +229,21 @@ def save(path, arrays, **metadata):
             for name, array in arrays.items():
                 if file.get_tensor(name).tobytes() != array.tobytes():
                     raise RuntimeError(f"{name} was not written as it is")
+
+
+def _storable(name, array):
+    """An array as the format stores it: little-endian, row by row.
+
+    Raises:
+        InputError: its dtype is none of the format's.
+    """
+    array = np.asarray(array)
+    if array.dtype.kind not in "biufV" or array.dtype.itemsize > 8 or (
+            array.dtype.names):
+        raise InputError(
+            f"{name!r} is of {array.dtype}, which no safetensors file holds; "
+            "convert it to real numbers of at most 64 bits.")
+    return np.asarray(array, array.dtype.newbyteorder("<"), order="C")
 
 
 def _system_error(error):

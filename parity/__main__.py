@@ -8,9 +8,12 @@ from parity import clash
 
 def main():
     """Run the command line, unless something here is in its way."""
-    if words := _nowhere() or clash():
+    if words := _nowhere() or _undocumented() or clash():
         sys.exit(_refused(words))
-    from parity.cli import app
+    try:
+        from parity.cli import app
+    except KeyboardInterrupt:
+        sys.exit(130)
     app(prog_name="parity")
 
 
@@ -20,6 +23,14 @@ def _nowhere():
         os.getcwd()
     except OSError:
         return "this folder was removed, or moved; go to one that exists."
+    return ""
+
+
+def _undocumented():
+    """In a sentence, that the texts of the checks were left out; or ""."""
+    if sys.flags.optimize > 1:
+        return ("-OO leaves out the docstrings by which checks are named; "
+                "use -O, or unset PYTHONOPTIMIZE.")
     return ""
 
 

@@ -14,7 +14,7 @@ import os
 import pathlib
 import re
 
-from contract.errors import InputError, one_of
+from contract.errors import InputError, one_of, visible
 from contract.shipped import PACKAGES
 
 #: What a port cannot run without, and the oldest version that it can run on.
@@ -159,13 +159,13 @@ def engine(name, form="readable"):
     try:
         return importlib.import_module(
             f"{package(name)}.{FORMS[form]}engine")
-    except Exception:
+    except (Exception, SystemExit):
         for need in needs(name):
             try:
                 importlib.import_module(need)
-            except Exception as error:
-                return NotChecked(
-                    name, f"its framework cannot be imported: {error}")
+            except (Exception, SystemExit) as error:
+                return NotChecked(name, visible(
+                    f"its framework cannot be imported: {error}"))
             if path := another(need):
                 return NotChecked(
                     name, f"{path!r} stands in the way of {need}; rename it, "

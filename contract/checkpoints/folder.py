@@ -154,7 +154,13 @@ def _npz(path):
             check_memory(sum(entry.file_size for entry in archive.infolist()),
                          path)
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
+            arrays = {name: file[name] for name in file.files}
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):
+                raise InputError(
+                    f"{str(path)!r} holds {name!r}, which is no array; save "
+                    "it again with np.savez.")
+        return arrays
     except InputError:
         raise
     except Exception as error:  # zip, zlib, NumPy's headers

@@ -65,6 +65,9 @@ def _read_zip(path, data):
         if order and archive.read(order) != b"little":
             raise InputError("holds big-endian numbers; save it again on a "
                              "little-endian machine.")
+        if entries[main].compress_type != zipfile.ZIP_STORED:
+            raise InputError("has a compressed pickle, which torch does not "
+                             "write; save it again with torch.save.")
         text = archive.read(main)
 
     def storage(kind, key, count):

@@ -15,7 +15,7 @@ import numpy as np
 
 from contract import weights
 from contract.config import PRESETS, TransformerConfig
-from contract.files import write_whole
+from contract.files import told, write_whole
 from contract.schema import schema
 from contract.shipped import (
     SUMS, WEIGHTS, digest, list_sums, sound, sums)
@@ -118,7 +118,8 @@ def answers(config, arrays):
 def make(folder=FOLDER):
     """Write every weight file, golden file, the hashes and the README."""
     folder = pathlib.Path(folder)
-    (folder / "golden").mkdir(parents=True, exist_ok=True)
+    with told(folder):
+        (folder / "golden").mkdir(parents=True, exist_ok=True)
     table, paths = README, []
     for preset in PRESETS:
         config = cases.test_size(preset)

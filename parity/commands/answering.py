@@ -69,6 +69,8 @@ def chunks(texts, batch):
         if chunk:
             yield chunk
             chunk = []
+        if sys.stdin is None:
+            raise InputError("standard input is closed; give it, or a text.")
         for count, line in enumerate(lines(sys.stdin.buffer), start=1):
             yield [(f"line {count}", line)]
     for start in range(0, len(chunk), batch):

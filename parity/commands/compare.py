@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import os
 import pathlib
 import shlex
 import time
@@ -134,9 +135,11 @@ def compare(
     with told_plainly():
         if dtype is not None:
             one_of(dtype, DTYPES, "dtype")
-        check_writable(write_map, html, json_file)
+        check_writable(write_map, html, json_file, read=(
+            map_file, *(str(path).partition(".py:")[0] + ".py"
+                        if is_script(path) else path for path in (a, b))))
         folder = evidence_page.made(evidence) if evidence else None
-        if a.resolve() == b.resolve() and not is_script(a):
+        if os.path.realpath(a) == os.path.realpath(b) and not is_script(a):
             raise InputError(
                 f"a and b are one folder, {str(a)!r}, and a comparison of a "
                 "run with itself says nothing; give two different ones.")

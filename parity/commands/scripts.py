@@ -9,6 +9,8 @@ import sys
 import tempfile
 import traceback
 
+import typer
+
 from contract.errors import InputError
 
 #: Where this program lies.
@@ -54,14 +56,16 @@ def call_script(target):
             ".py.")
     module = importlib.util.module_from_spec(specification)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # errors only
-    folder = str(path.resolve().parent)
+    folder = os.path.dirname(os.path.realpath(path))
     sys.modules[NAME] = module
     sys.path.insert(0, folder)
     try:
         try:
-            with without_chatter():
+            with without_chatter(), not_ended():
                 specification.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise InputError(failed(f"{str(path)!r} cannot be imported",
                                     path, error)) from None
         function = getattr(module, name, None)
@@ -69,8 +73,11 @@ def call_script(target):
             raise InputError(
                 f"{str(path)!r} has no function {name!r}; check its name.")
         try:
-            result = function()
-        except (Exception, SystemExit) as error:
+            with not_ended():
+                result = function()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise InputError(failed(f"{name} of {str(path)!r} failed", path,
                                     error)) from None
     finally:
@@ -112,10 +119,32 @@ def without_chatter():
                     os.write(2, line)
 
 
+@contextlib.contextmanager
+def not_ended():
+    """Let no code of a user's end this process by ``os._exit``.
+
+    Its status would be taken for a verdict. Children may end as they like.
+    """
+    own, before = os.getpid(), os._exit
+
+    def refused(status):
+        if os.getpid() != own:
+            before(status)
+        raise InputError(
+            f"the script calls os._exit({status}), which would end this "
+            "command with its status; let it return.")
+
+    os._exit = refused
+    try:
+        yield
+    finally:
+        os._exit = before
+
+
 def failed(what, path, error):
     """One sentence on an exception, with the script's line."""
     at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
-          if pathlib.Path(frame.filename).resolve() == path.resolve()]
+          if os.path.realpath(frame.filename) == os.path.realpath(path)]
     where = f" at line {at[-1]}" if at else ""
     text = " ".join(str(error).split())[:300].rstrip(".")
     return f"{what}{where} ({type(error).__name__}: {text}); mend it."
@@ -142,10 +171,11 @@ def running(target):
     mistake of the model's.
     """
     try:
-        yield
-    except (InputError, MemoryError):
+        with not_ended():
+            yield
+    except (InputError, MemoryError, KeyboardInterrupt, typer.Exit):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         last = pathlib.Path(traceback.extract_tb(
             error.__traceback__)[-1].filename)
         if OURS in last.parents and OURS / "tracing" not in last.parents:

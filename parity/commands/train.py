@@ -1,6 +1,7 @@
 """The commands ``parity train`` and ``parity curves``."""
 
 import contextlib
+import dataclasses
 import pathlib
 import sys
 import time
@@ -43,11 +44,11 @@ def train(
         "--resume", help="Go on from the folder's checkpoint, with its "
         "settings; any port can.")] = False,
     steps: option(int, "Train up to this step.", min=1, max=2**53) = None,
-    every: Annotated[int, typer.Option(
-        min=1, help="Validate and save each so many steps.")] = 500,
-    average: Annotated[int, typer.Option(
-        min=1, max=1000, metavar="N", help="End with the mean of the weights "
-        "at the last N checkpoints, as the paper does.")] = 1,
+    every: option(int, "Validate and save each so many steps.  [default: 500]",
+                  min=1) = None,
+    average: option(int, "End with the mean of the weights at the last N "
+                    "checkpoints, as the paper does.  [default: 1]",
+                    min=1, max=1000, metavar="N") = None,
     batch: option(int, "Pairs in a batch.", min=1, max=2**16) = None,
     accumulate: option(int, "Batches in a step.", min=1, max=2**16) = None,
     preset: option(str, f"A variant: {', '.join(PRESETS)}.") = None,
@@ -87,7 +88,7 @@ def train(
     """
     from parity.runs import training
     from parity.runs.averaging import Averaging
-    from parity.runs.tasks import File
+    from parity.runs.tasks import TASKS, File
     from parity.runs.tasks import task as known_task
     arguments = {name: value for name, value in {
         "batch": batch, "accumulate": accumulate, "preset": preset,
@@ -124,7 +125,7 @@ def train(
                     f"--{name} is fixed by the checkpoint; leave it out, or "
                     "start another run.")
             settings = training.settings_of(folder)
-            if settings.task != (task or str(data)):
+            if settings.task != task and (task or settings.task in TASKS):
                 raise InputError(
                     f"the folder {str(folder)!r} is a run on "
                     f"{settings.task}; name that, or choose another --out.")
@@ -134,6 +135,10 @@ def train(
             job = (known_task(task) if task
                    else File(str(data), arguments.get("vocab", 1000)))
             settings = settings_from(arguments, task or str(data), job)
+        settings = dataclasses.replace(settings, **{
+            name: value for name, value in (
+                ("steps", steps), ("every", every), ("average", average))
+            if value is not None})
         if data is not None:
             job.check(settings.config)
         with engine_for(port, device, mesh, mode, settings) as engine, (
@@ -144,10 +149,10 @@ def train(
             run = training.Run(engine, job, settings, folder, device)
             if resume:
                 run.load()
-            run.check_room(average)
-            steps = steps or job.steps
-            results = follow(run, steps, every,
-                             Averaging(run, steps, every, average))
+            run.check_room()
+            steps = settings.steps or job.steps
+            results = follow(run, steps, settings.every, Averaging(
+                run, steps, settings.every, settings.average))
         if json_file:
             write_json(json_file, results)
 
@@ -298,7 +303,7 @@ def curves(
             raise InputError(
                 f"{str(out)!r} is no picture that can be drawn; end it in "
                 f"{', '.join(PICTURES)}.")
-        check_writable(out, table)
+        check_writable(out, table, read=folders)
         read = drawing.read(folders)
         drawing.draw(read, out)
         print(f"drew {out}")

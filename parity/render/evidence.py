@@ -17,7 +17,7 @@ def made(folder):
     """The folder of the evidence, made if needed, before the work.
 
     Raises:
-        InputError: it cannot be made or written.
+        InputError: it cannot be made or written, or holds something else.
     """
     folder = pathlib.Path(folder)
     try:
@@ -26,6 +26,11 @@ def made(folder):
         raise InputError(
             f"the folder {str(folder)!r} cannot be made ({error.strerror}); "
             "give one inside a folder that exists.") from None
+    if other := sorted({path.name for path in folder.iterdir()}
+                       - {PAGE, DATA}):
+        raise InputError(
+            f"the folder {str(folder)!r} holds {other[0]!r}, which is no "
+            "evidence; give a new folder.")
     for name in (PAGE, DATA):
         check_writable(folder / name)
     return folder

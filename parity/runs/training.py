@@ -47,6 +47,9 @@ class Settings:
         accumulate: batches in a step.
         dtype: of the computation.
         vocab: the vocabulary size of the tokenizer for a file of pairs.
+        steps: up to which it trains; None is as far as its task says.
+        every: steps from one checkpoint to the next.
+        average: of how many last checkpoints its weights are the mean.
     """
 
     task: str
@@ -56,11 +59,18 @@ class Settings:
     accumulate: int = 1
     dtype: str = "float32"
     vocab: int = 1000
+    steps: int | None = None
+    every: int = 500
+    average: int = 1
 
     def __post_init__(self):
-        for field, least, most in (("rows", 1, 2**16), ("accumulate", 1, 2**16),
-                                   ("vocab", 260, 2**24)):
+        for field, least, most in (
+                ("rows", 1, 2**16), ("accumulate", 1, 2**16),
+                ("vocab", 260, 2**24), ("steps", 1, 2**53),
+                ("every", 1, 2**53), ("average", 1, 1000)):
             value = getattr(self, field)
+            if field == "steps" and value is None:
+                continue
             if type(value) is not int or not least <= value <= most:
                 raise InputError(
                     f"{field} is {value!r}; choose a whole number from "
@@ -121,8 +131,9 @@ class Run:
 
     def train_step(self):
         """Make a step and note its loss, norm and learning rate."""
-        result = self.engine.train_step(
-            self.trainer, *self.batches(self.step + 1))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            result = self.engine.train_step(
+                self.trainer, *self.batches(self.step + 1))
         row = [self.step, *(float(result[name])
                             for name in ("loss", "norm", "rate")), None, None]
         if not math.isfinite(row[1]):
@@ -168,12 +179,12 @@ class Run:
         return {"data": self.task.digest,
                 "tokenizer": self.task.tokenizer.full_digest}
 
-    def check_room(self, averaged=1):
+    def check_room(self):
         """Raise InputError unless a checkpoint fits, beside an older one.
 
-        Args:
-            averaged: of how many checkpoints the weights are kept as well.
+        The weights that will be averaged are counted as well.
         """
+        averaged = self.settings.average
         shapes = schema(self.settings.config)
         size = sum(map(math.prod, shapes.values())) * (
             np.dtype(self.settings.dtype).itemsize)

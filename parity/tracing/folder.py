@@ -279,7 +279,7 @@ def load(folder):
                    for step in manifest["steps"]],
             parameters=arrays(manifest["parameters"]),
             gradients=arrays(manifest["gradients"]),
-            origin=str(folder.resolve()))
+            origin=os.path.realpath(folder))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"the dump {str(folder)!r} is not consistent "

@@ -17,6 +17,8 @@ import weakref
 
 import numpy as np
 
+from contract.files import told
+
 #: Arrays of fewer bytes stay in memory.
 LARGE = 1 << 20
 
@@ -51,8 +53,9 @@ class Segment(mmap.mmap):
     used: int
 
     def __new__(cls, size):
-        file = tempfile.TemporaryFile()
-        file.truncate(size)
+        with told("TMPDIR"):
+            file = tempfile.TemporaryFile()
+            file.truncate(size)
         self = super().__new__(
             cls, file.fileno(), size, access=mmap.ACCESS_READ)
         self.file, self.used = file, 0

@@ -310,6 +310,44 @@ def test_stopped_by_ctrl_c(tmp_path, monkeypatch):
         "step"][0]) == 2
 
 
+def test_a_resumed_run_keeps_its_settings(tmp_path, monkeypatch):
+    """Its length, how often it saves and what it averages are its own."""
+    def stop(self):
+        if self.step == 3:
+            raise KeyboardInterrupt
+        return step(self)
+    step, path = training.Run.train_step, data(tmp_path)
+    words = ("--port", "numpy", "--data", path, "--out")
+    more = (*TINY, "--vocab", 300, "--steps", 5, "--every", 1, "--average", 2)
+    assert command(*words, tmp_path / "whole", *more).exit_code == 0
+    monkeypatch.setattr(training.Run, "train_step", stop)
+    assert command(*words, tmp_path / "run", *more).exit_code == 130
+    monkeypatch.setattr(training.Run, "train_step", step)
+    monkeypatch.chdir(tmp_path)  # the data are named in another way
+    done = command("--port", "numpy", "--data", path.name, "--out", "run",
+                   "--resume")
+    assert done.exit_code == 0, done.output
+    for name in ("weights-4.safetensors", training.CURVE):
+        assert (tmp_path / "run" / name).read_bytes() == (
+            tmp_path / "whole" / name).read_bytes()
+    resumed, whole = (weights.load(tmp_path / run / training.WEIGHTS)[0]
+                      for run in ("run", "whole"))
+    assert resumed.keys() == whole.keys()
+    for name in whole:
+        np.testing.assert_array_equal(resumed[name], whole[name])
+
+
+def test_a_table_is_not_written_over_a_run(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / training.CURVE).write_text("step\n")
+    before = (tmp_path / "run" / training.CURVE).read_bytes()
+    done = CliRunner().invoke(app, [
+        "curves", str(tmp_path / "run"), "--out", str(tmp_path / "c.png"),
+        "--table", str(tmp_path / "run" / training.CURVE)])
+    assert done.exit_code == 2 and "a name of its own" in done.output
+    assert (tmp_path / "run" / training.CURVE).read_bytes() == before
+
+
 def test_curves_on_one_picture(tmp_path):
     for name in ("one", "two"):
         run = tiny_run(ports.engine("numpy"), tmp_path / name,

@@ -186,3 +186,23 @@ def test_a_changed_shipped_file_is_noticed(tmp_path):
     found = list(golden.problems(tmp_path))
     assert any("projection.bias differs" in text for text in found)
     assert any("hash" in text for text in found)
+
+
+@pytest.mark.parametrize("array", [
+    np.array(3.0), np.arange(6.0, dtype=">f8").reshape(2, 3).T])
+def test_shape_and_byte_order_are_kept(tmp_path, array):
+    """A scalar stays one, and numbers are the same from any machine."""
+    weights.save(tmp_path / "w.safetensors", {"a": array})
+    loaded = weights.load(tmp_path / "w.safetensors")[0]["a"]
+    assert loaded.shape == array.shape
+    np.testing.assert_array_equal(loaded, array)
+
+
+@pytest.mark.parametrize("array", [
+    np.array([1j]), np.array(["a"]), np.array([None]),
+    np.array(["2026-01-01"], dtype="datetime64[D]"), np.zeros(1, np.longdouble)])
+def test_dtypes_that_no_file_holds(tmp_path, array):
+    """They are named, and nothing is written."""
+    with pytest.raises(InputError, match="which no safetensors file holds"):
+        weights.save(tmp_path / "w.safetensors", {"a": array})
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,69 @@
+"""What scripts of users do to the command that runs them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import os, torch
+
+class Odd(BaseException):
+    pass
+
+class Model(torch.nn.Linear):
+    def forward(self, x):
+        if self.how == "ends":
+            os._exit(0)
+        if self.how == "odd":
+            raise Odd("tea")
+        return super().forward(x)
+
+def make(how=""):
+    model = Model(3, 3)
+    model.how = how
+    return model, torch.ones(2, 3)
+
+def ends():
+    return make("ends")
+
+def odd():
+    return make("odd")
+
+def at_once():
+    os._exit(0)
+"""
+
+WORDS = {"ends": "calls os._exit(0)", "odd": "(Odd: tea)",
+         "at_once": "calls os._exit(0)"}
+
+
+def parity(*words, python=()):
+    return subprocess.run(
+        [sys.executable, *python, "-m", "parity", *map(str, words)],
+        capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": os.getcwd()}, check=False)
+
+
+@pytest.mark.parametrize("function", WORDS)
+def test_a_script_that_ends_is_no_verdict(tmp_path, function):
+    """However user code ends, the status is that of a mistake of theirs."""
+    pytest.importorskip("torch", reason="the script's model is of torch")
+    (tmp_path / "model.py").write_text(SCRIPT)
+    done = parity("dump", f"{tmp_path}/model.py:{function}",
+                  "--out", tmp_path / "dump")
+    assert done.returncode == 2 and WORDS[function] in done.stderr
+    assert not (tmp_path / "dump").exists()
+
+
+def test_without_docstrings():
+    done = parity("check", python=["-OO"])
+    assert done.returncode == 2 and "use -O" in done.stderr
+
+
+def test_a_loop_of_links(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    done = parity("compare", loop, tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
