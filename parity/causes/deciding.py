@@ -93,6 +93,9 @@ def decide(comparison, a, b, one, two, exact=False):
         if comparison.verdict == DIVERGENCE:  # of a gradient
             explain(comparison, a, b)
         _count_unlike(comparison)
+    elif a.printed:
+        comparison.notes.append(
+            "no cause is sought in arrays that are known in part alone.")
     elif comparison.layers is not None or None in (one, two):
         explain(comparison, a, b)
     else:

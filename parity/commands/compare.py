@@ -70,8 +70,8 @@ def traced(path):
     """The Trace in a dump, or of what a script's function returns; and the
     Side that can be run again, None of a dump."""
     if not is_script(path):
-        from parity.tracing import folder
-        return folder.load(path), None
+        from parity.dumps.read import load
+        return load(path), None
     from parity.causes.deciding import Side
     from parity.tracing.trace import trace_alone
     made = call_script(path)
@@ -126,6 +126,7 @@ def compare(
     from parity.comparison.belonging import check_comparable
     from parity.comparison.compare import compare as compared
     from parity.comparison.evidence import evidence as facts
+    from parity.dumps.printed import alike
     from parity.matching import mapping_file
     from parity.matching.steps import suggest
     from parity.render import terminal
@@ -153,6 +154,7 @@ def compare(
                 "of them; give one of the two.")
         began = time.perf_counter()
         (first, one), (second, two) = traced(a), traced(b)
+        first, second = alike(first, second)
         if exact and None in (one, two):
             raise InputError(
                 "--exact runs the models, and a dump is none; give both as "

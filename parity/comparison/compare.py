@@ -24,6 +24,7 @@ from parity.comparison.outputs import caches, differing, not_compared
 from parity.comparison.result import (
     GRADIENT, INHERITED, INPUT, NEW, OUTPUT, PARAMETER, UNKNOWN, WITHIN,
     Comparison, PairRow, describe)
+from parity.dumps.printed import alike, partly
 from parity.matching.rearrangement import SAME, rearranged
 from parity.matching.pairs import CONVENTION, SHAPES, NameMap
 from parity.matching.steps import suggest
@@ -79,6 +80,7 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
         raise InputError(
             "local errors need a live b, and this one was read from a file; "
             "trace the model again, or leave them out.")
+    a, b = alike(a, b)
     local = b.live if local is None else local
     check_comparable(a, b, dtype)
     part = None if layers is None else chosen(layers, a)
@@ -104,7 +106,7 @@ def compare(a: Trace, b: Trace, names: NameMap | None = None,
     notes += comparing.notes
     return Comparison(rows, names, notes, describe(a), describe(b), local,
                       (a.content_hash, b.content_hash), comparing.left_out,
-                      layers=part)
+                      layers=part, partly=partly(a, b))
 
 
 class _Comparing:
@@ -208,6 +210,8 @@ class _Comparing:
             limit = model_limits(mine.real.dtype.name)[0]
         if math.isnan(limit):
             limit = 0.0
+        if is_float(mine) and part != PARAMETER:
+            limit = max(limit, self.a.known_to(mine), self.b.known_to(mine))
         difference, note = compare_values(other, mine, limit, dtype)
         if part == GRADIENT and difference.verdict == DIVERGENCE:
             for side, array in (("a", mine), ("b", other)):
@@ -287,7 +291,9 @@ class _Comparing:
             OUTPUT, value, mine.outputs[value.a], other.outputs[value.b],
             self.forward, pair.a, pair.b, kind, mine.ended)
             for value in pair.outputs]
-        if pair.a == WHOLE and mine.outputs and not outputs:
+        if pair.a == WHOLE and mine.outputs and not other.outputs:
+            self.left_out = ["none of b's was given"]
+        elif pair.a == WHOLE and mine.outputs and not outputs:
             outputs.append(PairRow(
                 OUTPUT, pair.a, pair.b, next(iter(mine.outputs)),
                 next(iter(other.outputs), ""), SAME, SAME, pair.by, kind,

@@ -116,6 +116,7 @@ class Comparison:
         corrected: what the outputs are once every cause is corrected in b, a
             sentence, or "".
         seconds: how long the comparison took, or None.
+        partly: which of the outputs are known in part alone, in words.
     """
 
     rows: list
@@ -133,6 +134,7 @@ class Comparison:
     roundings: dict = dataclasses.field(default_factory=dict)
     corrected: str = ""
     seconds: float | None = None
+    partly: list = dataclasses.field(default_factory=list)
 
     @property
     def compared(self):
@@ -182,7 +184,7 @@ class Comparison:
                 and row.a == WHOLE and row.b == WHOLE
                 and row.verdict == MATCH]
         return (MATCH if ends and not self.left_out and not self._partial
-                else INCOMPLETE)
+                and not self.partly else INCOMPLETE)
 
     @property
     def outputs_agree(self):
@@ -230,7 +232,8 @@ class Comparison:
             "sentence": self.sentence(), "card": self.card().as_json(),
             "explanations": [each.as_json() for each in self.explanations],
             "a": self.a, "b": self.b, "notes": self.notes,
-            "left_out": self.left_out, "replaced": self.replaced,
+            "left_out": self.left_out, "partly": self.partly,
+            "replaced": self.replaced,
             "layers": None if self.layers is None else str(self.layers),
             "only_a": self.names.only_a, "only_b": self.names.only_b,
             "rows": [plain(row) for row in self.rows],
@@ -262,6 +265,9 @@ class Comparison:
                     "compare these in two models without float32 inside.")
         if verdict == INCOMPLETE and self._partial:
             return f"{self._all}. {self.layers.rest()}"
+        if verdict == INCOMPLETE and self.partly:
+            return (f"{self._all}, but of the models' outputs not all numbers "
+                    f"are known: {'; '.join(self.partly)}.")
         if verdict == INCOMPLETE and self.left_out:
             return (f"{self._all}, but not all "
                     f"of the models' outputs were compared: {self._left_out}.")

@@ -93,6 +93,9 @@ class Trace:
         notes: what was not recorded, a sentence each.
         origin: the folder that it was read from, or None for a live one.
         device: where a live one was computed, as its framework calls it.
+        printed: (path, "inputs" or "outputs", name) -> shape, of arrays of
+            which the corners alone are known; see parity.dumps.printed.
+        resolution: up to what its numbers are known: (absolute, relative).
     """
 
     framework: str
@@ -112,6 +115,8 @@ class Trace:
     _rerun: Callable | None = dataclasses.field(default=None, repr=False)
     _again: Callable | None = dataclasses.field(default=None, repr=False)
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
+    printed: dict = dataclasses.field(default_factory=dict)
+    resolution: tuple = (0.0, 0.0)
 
     def __getstate__(self):
         """What is copied or pickled: all but the model, so it is not live."""
@@ -129,6 +134,13 @@ class Trace:
         """Take over what hash_of would compute: {array_digest: array}."""
         self._hashes |= {
             id(array): (array, key) for key, array in arrays.items()}
+
+    def known_to(self, array):
+        """The relative error with which one of the trace's arrays is known."""
+        absolute, relative = self.resolution
+        size = float(np.sqrt(np.square(array, dtype=np.float64).mean())
+                     ) if absolute and array.size else 0.0
+        return relative + (absolute / size if size else 0.0)
 
     @property
     def live(self):

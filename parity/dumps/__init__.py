@@ -1,0 +1,1 @@
+"""Activations that other programs wrote, read as a Trace."""
