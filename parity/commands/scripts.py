@@ -12,6 +12,7 @@ import traceback
 import typer
 
 from contract.errors import InputError
+from parity import shortage
 
 #: Where this program lies.
 OURS = pathlib.Path(__file__).resolve().parent.parent
@@ -176,6 +177,8 @@ def running(target):
     except (InputError, MemoryError, KeyboardInterrupt, typer.Exit):
         raise
     except BaseException as error:
+        if shortage.lacking(error):
+            raise
         last = pathlib.Path(traceback.extract_tb(
             error.__traceback__)[-1].filename)
         if OURS in last.parents and OURS / "tracing" not in last.parents:
