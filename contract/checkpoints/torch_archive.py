@@ -29,6 +29,9 @@ STORAGES = {
 MAGIC = 0x1950A86A20F9469CFC6C
 OLD = pickle.dumps(MAGIC, protocol=2)
 
+#: What a tensor is called that was saved alone.
+ALONE = "data"
+
 #: Where a training run keeps its weights beside other things.
 INSIDE = ("state_dict", "model_state_dict", "model")
 
@@ -192,7 +195,10 @@ def plain(path):
 
 
 def _tensors(content):
-    """The tensors by name, of a dict of them or of the one inside it."""
+    """The tensors by name, of a dict of them or of the one inside it; a single
+    one is called ALONE."""
+    if isinstance(content, _Tensor):
+        return {ALONE: content.array()}
     if isinstance(content, dict):
         for inside in (content, *(content.get(name) for name in INSIDE)):
             if isinstance(inside, dict) and inside and all(

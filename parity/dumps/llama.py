@@ -80,14 +80,15 @@ def read(path):
         arrays = {"inputs/input_ids": np.array([ids]), **arrays}
     if LAST in arrays:
         arrays[f"outputs/{LOGITS}"] = arrays[LAST]
-    made = trace_of(arrays, "llama.cpp", str(path), notes)
+    made = trace_of(arrays, "llama.cpp", str(path), notes,
+                    f"let it print {LAST}")
     made.resolution = (DECIMALS, 0.0)
     for step in made.steps:
         name = LAST if step.path == WHOLE else step.path
         for each, array in [*step.outputs.items()]:
-            made.printed[step.path, "outputs", each] = lean(shapes[name])
-            step.outputs |= printed_as(
-                each, array, totals[name], math.prod(shapes[name]))
+            if array.size < (size := math.prod(shapes[name])):
+                made.printed[step.path, "outputs", each] = lean(shapes[name])
+                step.outputs |= printed_as(each, array, totals[name], size)
     return made
 
 
@@ -118,7 +119,8 @@ def _values(lines, name, kind, shape, path):
             "version of llama.cpp, so run llama-eval-callback again.")
     array = np.array(numbers, np.int64 if kind.startswith("i") else
                      np.float32).reshape(printed)
-    return corners(array), total
+    return corners(array) if array.size < math.prod(
+        shape) else array.reshape(lean(shape)), total
 
 
 def _ids(lines):

@@ -1,7 +1,8 @@
 """A dump of anybody's: a folder of arrays, and what they are called.
 
-The arrays are in ``.npy``, ``.npz`` and ``.safetensors`` files, at any depth.
-An array's name is its key; that of a ``.npy`` is its path without the ending:
+The arrays are in ``.npy``, ``.npz``, ``.safetensors`` and ``.pt`` files, at any
+depth. An array's name is its key; that of one that is alone in its file is the
+file's path without the ending:
 
     inputs/ids           what the model was given
     outputs/logits       what it gave
@@ -20,6 +21,7 @@ import ml_dtypes  # noqa: F401  teaches NumPy bfloat16
 import numpy as np
 
 from contract.checkpoints import folder as checkpoints
+from contract.checkpoints import torch_archive
 from contract.errors import InputError, visible
 from contract.files import check_ordinary, read_text
 from contract.memory import check_memory
@@ -29,7 +31,7 @@ from parity.tracing.trace import MODULE, WHOLE, Step, Trace, is_float
 NAMES, HEAD, VERSION = "names.txt", "parity dump", "1"
 
 #: Files with arrays.
-ENDINGS = ".npy", ".npz", ".safetensors"
+ENDINGS = ".npy", ".npz", ".safetensors", ".pt"
 
 #: What the names of the model's own arrays begin with.
 OWN = "inputs", "outputs", "parameters"
@@ -92,8 +94,8 @@ def _natural(name):
 def _arrays(file, folder):
     """The arrays of one file, by name."""
     check_ordinary(file)
+    name = file.relative_to(folder).as_posix().removesuffix(file.suffix)
     if file.suffix == ".npy":
-        name = file.relative_to(folder).with_suffix("").as_posix()
         check_memory(file.stat().st_size, file)
         try:
             return {name: np.load(file, mmap_mode="r", allow_pickle=False)}
@@ -102,6 +104,8 @@ def _arrays(file, folder):
                 f"{str(file)!r} cannot be read as npy ({str(error)[:80]}); it "
                 "is damaged or cut short, so write it again.") from None
     _, arrays, _ = checkpoints.read_file(file)
+    if file.suffix == ".pt" and [*arrays] == [torch_archive.ALONE]:
+        return {name: arrays[torch_archive.ALONE]}
     prefix = f"{file.stem}/" if file.stem in OWN else ""
     return {prefix + name.removeprefix(prefix): array
             for name, array in arrays.items()}
@@ -170,7 +174,11 @@ def place_of(name):
     return ".".join(parts), "outputs", "output"
 
 
-def trace_of(arrays, framework, origin, notes=()):
+#: What is to be done where nothing is an output.
+OUTPUTS = "name an array outputs/NAME, so that it is compared"
+
+
+def trace_of(arrays, framework, origin, notes=(), outputs=OUTPUTS):
     """The Trace of arrays by their names, in the order of computation.
 
     Args:
@@ -178,6 +186,7 @@ def trace_of(arrays, framework, origin, notes=()):
         framework: who wrote it.
         origin: where it was read from.
         notes: sentences on what is not known of it.
+        outputs: what to do where nothing is said of the model's outputs.
     """
     own, steps = {part: {} for part in OWN}, {}
     for name, array in arrays.items():
@@ -198,7 +207,6 @@ def trace_of(arrays, framework, origin, notes=()):
         own["parameters"]) for array in arrays.values() if is_float(array)),
         "")
     missing = [] if whole.outputs else [
-        f"{origin!r} does not say what the model gave: name an array "
-        "outputs/NAME, so that it is compared."]
+        f"{origin!r} does not say what the model gave: {outputs}."]
     return Trace(framework, {}, {}, dtype, every, own["parameters"], [],
                  notes=[*notes, *missing], origin=origin)

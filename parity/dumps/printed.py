@@ -22,11 +22,6 @@ MEAN = "mean"
 LAST_ROW = " (last row)"
 
 
-def is_cut(shape):
-    """Whether an array of this shape is not printed as a whole."""
-    return any(length > 2 * END for length in shape)
-
-
 def lean(shape):
     """A shape without its axes of one."""
     return tuple(length for length in shape if length != 1)
@@ -42,37 +37,63 @@ def corners(array):
     return array
 
 
+def printed_as(name, known, total, size):
+    """{name: what is known of an array}, with its mean if it is floating.
+
+    Args:
+        name: of the array.
+        known: its corners.
+        total: the sum of all its numbers, or None.
+        size: how many these are.
+    """
+    if total is None or not is_float(known):
+        return {name: known}
+    root = float(np.sqrt(np.square(known, dtype=np.float64).mean())
+                 ) if known.size else 0.0
+    return {name: known, f"{name} {MEAN}": np.array(
+        [total / max(size, 1), root], known.dtype)}
+
+
 def alike(a, b):
-    """Two Traces that know of their arrays the same numbers.
+    """Two Traces that know the same numbers of their arrays.
 
     Returns:
-        The two as they are, unless one of them is printed and the other is
-        not: that one is then cut.
+        The two as they are, unless one of them is printed: the other's arrays
+        of a shape that is cut there are then cut.
     """
-    if bool(a.printed) == bool(b.printed):
-        return a, b
-    return (_cut(a, b), b) if b.printed else (a, _cut(b, a))
+    return _cut(a, b), _cut(b, a)
 
 
-def _cut(trace, printed):
-    """A Trace, cut as the printed one is."""
-    asked = {(path == WHOLE, side) for path, side, _ in printed.printed}
-    rows = {whole: {shape for (path, side, _), shape
-                    in printed.printed.items()
-                    if (path == WHOLE, side) == (whole, "outputs")}
-            for whole in (False, True)}
-    steps, known = [], {}
+def partly(a, b):
+    """In words, which of the models' outputs are known in part alone."""
+    shapes = a.printed | b.printed
+    return [f"{array.size} of the {math.prod(shape)} of {name}"
+            for name, array in a.step(WHOLE).outputs.items()
+            if (shape := shapes.get((WHOLE, "outputs", name)))]
+
+
+def _cut(trace, other):
+    """A Trace, cut as another is that is printed."""
+    if not other.printed:
+        return trace
+    shapes = set(other.printed.values())
+    rows = {path == WHOLE: set() for path in ("", WHOLE)}
+    for step in other.steps:
+        rows[step.path == WHOLE] |= {other.printed.get(
+            (step.path, "outputs", name), lean(array.shape))
+            for name, array in step.outputs.items()}
+    steps, known = [], dict(trace.printed)
     for step in trace.steps:
         whole = step.path == WHOLE
         last = _last_rows(step.outputs, rows[whole])
         if whole and last and not rows[whole] & {
                 lean(array.shape) for array in step.outputs.values()}:
             step, last = dataclasses.replace(step, outputs=last), {}
-        steps.append(_cut_step(step, known, asked))
+        steps.append(_cut_step(step, known, shapes))
         if last and not whole:
-            path = step.path + LAST_ROW
             steps.append(_cut_step(dataclasses.replace(
-                step, path=path, inputs={}, outputs=last), known, asked))
+                step, path=step.path + LAST_ROW, inputs={}, outputs=last),
+                known, shapes))
     return dataclasses.replace(trace, steps=steps, printed=known,
                                _rerun=None, _again=None, _hashes={})
 
@@ -86,43 +107,17 @@ def _last_rows(arrays, shapes):
             if lean(row.shape) in shapes}
 
 
-def _cut_step(step, known, asked):
-    """A step whose arrays are cut; their shapes are put into ``known``."""
-    whole, sides = step.path == WHOLE, {}
+def _cut_step(step, known, shapes):
+    """A step whose arrays of these shapes are cut, and put into ``known``."""
+    sides = {}
     for side in ("inputs", "outputs"):
         arrays = sides[side] = {}
         for name, array in getattr(step, side).items():
-            if (whole, side) not in asked:
-                if whole:
-                    arrays[name] = array
+            key = step.path, side, name
+            if key in known or lean(array.shape) not in shapes:
+                arrays[name] = array
                 continue
-            known[step.path, side, name] = lean(array.shape)
+            known[key] = lean(array.shape)
             arrays |= printed_as(name, corners(array), float(
                 np.sum(array, dtype=np.float64)), array.size)
     return dataclasses.replace(step, **sides, gradients={}, others={})
-
-
-def printed_as(name, known, total, size):
-    """{name: what is known of an array}, with its mean if it is floating.
-
-    Args:
-        name: of the array.
-        known: its corners.
-        total: the sum of all its numbers, or None.
-        size: how many these are.
-    """
-    if total is None or not is_float(known):
-        return {name: known}
-    size_of = float(np.sqrt(np.square(known, dtype=np.float64).mean())
-                    ) if known.size else 0.0
-    return {name: known, f"{name} {MEAN}": np.array(
-        [total / max(size, 1), size_of], known.dtype)}
-
-
-def partly(a, b):
-    """In words, which of the models' outputs are known in part alone."""
-    shapes = a.printed | b.printed
-    return [f"{math.prod(array.shape)} of the {math.prod(shape)} of {name}"
-            for name, array in a.step(WHOLE).outputs.items()
-            if (shape := shapes.get((WHOLE, "outputs", name)))
-            and is_cut(shape)]
