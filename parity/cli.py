@@ -34,7 +34,7 @@ One Transformer in NumPy, PyTorch, Keras and JAX, proved to be the same. Try:
   parity read --serve                   read the four side by side, with values
   parity dump model.py:make --out a     store what your model computes; then
   parity compare a b                    say where two models diverge, and why
-  parity cache model.py:make            token by token, against all at once
+  parity invariance model.py:make       in other batches, and with its cache
   parity doctor                         what is installed here
   parity --help                         every command
 """
@@ -60,32 +60,46 @@ def main(
             ctx.with_resource(open(os.devnull, "w", encoding="utf-8"))))
 
 
-app.command()(check.check)
-app.command()(vectors.vectors)
-app.command()(weights.weights)
-app.command()(training.train)
-app.command()(training.curves)
-app.command()(translate.translate)
-app.command()(translate.tokenizer)
-app.command()(quality.quality)
-app.command()(faults.faults)
-app.command()(mutate.mutate)
-app.command()(differences.differences)
-app.command()(convert.convert)
-app.command()(dialects.dialects)
-app.command("import")(dialects.import_)
-app.command()(dialects.export)
-app.command()(dialects.fetch)
-app.command()(dialects.run)
-app.command()(read.read)
-app.command()(lesson.lesson)
-app.command()(exercise.exercise)
-app.command()(compare.dump)
-app.command()(compare.compare)
-app.command()(invariance.invariance)
-app.command()(invariance.cache)
-app.command()(ledger.ledger)
-app.command()(doctor.doctor)
-app.command()(matrix.matrix)
-app.command()(shards.shards)
-app.command()(bench.bench)
+#: The commands, by what they are for: function -> its line in --help.
+GROUPS = {
+    "Debug your own models": {
+        compare.compare: "Say whether two models differ, where and why.",
+        invariance.invariance: "Ask one in other batches, padded, cached.",
+        convert.convert: "Find which weight of one is which of another.",
+        compare.dump: "Store what a model computes, to compare later."},
+    "Check the four": {
+        check.check: "Compare every step of every port, and more.",
+        matrix.matrix: "Compare what is compiled, exported, on devices.",
+        vectors.vectors: "Replay numbers that other systems computed.",
+        faults.faults: "Put each known fault into a port, and find it.",
+        shards.shards: "Compare a model where it lies, on many devices.",
+        ledger.ledger: "Compare errors with those recorded.",
+        mutate.mutate: "Edit a port; the check has to notice each edit.",
+        bench.bench: "Time the four, beside other libraries."},
+    "Read and teach": {
+        read.read: "Write pages with the four side by side.",
+        lesson.lesson: "Run a lesson.",
+        exercise.exercise: "Give an exercise, or check an answer.",
+        differences.differences: "Show what frameworks do differently."},
+    "Use models": {
+        translate.translate: "Answer texts by the models that come along.",
+        training.train: "Train a model, alike in every port.",
+        training.curves: "Draw the learning curves of runs.",
+        translate.tokenizer: "Train a tokenizer from text.",
+        quality.quality: "Say how good the models that come along are.",
+        weights.weights: "Make the files that come along again."},
+    "Models of other systems": {
+        dialects.dialects: "Say how their Transformers differ from ours.",
+        dialects.fetch: "Fetch a trained model inside a package.",
+        dialects.run: "Answer texts or sounds with it.",
+        dialects.import_: "Make it one of ours, for all four.",
+        dialects.export: "Write one of ours as they store it."},
+    "This machine": {
+        doctor.doctor: "Say what is installed, and what is too old."},
+}
+
+for group, functions in GROUPS.items():
+    for function, line in functions.items():
+        app.command(function.__name__.rstrip("_"), short_help=line,
+                    rich_help_panel=group)(function)
+app.command(hidden=True)(invariance.cache)

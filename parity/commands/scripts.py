@@ -1,5 +1,6 @@
 """The scripts of users that make a model: SCRIPT.py:FUNCTION."""
 
+import ast
 import contextlib
 import importlib.util
 import os
@@ -41,11 +42,43 @@ def call_script(target):
         InputError: there is no such script or function, it fails, or it
             returns something else.
     """
+    result = script_result(target)
+    path, _, name = str(target).rpartition(":")
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
+        raise InputError(
+            f"{name} of {path!r} must return (model, inputs) or (model, "
+            f"inputs, keywords); it returned a {type(result).__name__}.")
+    model, inputs, keywords = (*result, {})[:3]
+    if not isinstance(inputs, (tuple, list)):
+        inputs = (inputs,)
+    if not isinstance(keywords, dict):
+        raise InputError(
+            f"the keywords that {name} of {path!r} returned must be a "
+            f"dict; they are a {type(keywords).__name__}.")
+    if not all(isinstance(key, str) for key in keywords):
+        raise InputError(
+            f"{name} of {path!r} returned keywords that are no texts; "
+            "name each argument as the model does.")
+    return model, tuple(inputs), keywords
+
+
+def script_result(target):
+    """What FUNCTION of SCRIPT.py returns, whatever it is.
+
+    Args:
+        target: ``SCRIPT.py:FUNCTION``; the script is run anew each time.
+
+    Raises:
+        InputError: there is no such script or function, or it fails.
+    """
     path, colon, name = str(target).rpartition(":")
     if not colon or not path or not name:
+        script = path or name or "model.py"
+        there = functions_in(pathlib.Path(script))
         raise InputError(
             f"{str(target)!r} names no function; write SCRIPT.py:FUNCTION, "
-            f"such as {path or name or 'model.py'}:make.")
+            f"such as {script}:{there[0] if there else 'make'}"
+            + (f" (it has {', '.join(there)})" if there else "") + ".")
     path = pathlib.Path(path)
     if not path.is_file():
         raise InputError(f"there is no script {str(path)!r}; check the path.")
@@ -75,7 +108,7 @@ def call_script(target):
                 f"{str(path)!r} has no function {name!r}; check its name.")
         try:
             with not_ended():
-                result = function()
+                return function()
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -83,22 +116,19 @@ def call_script(target):
                                     error)) from None
     finally:
         sys.path.remove(folder)
-    if not isinstance(result, tuple) or len(result) not in (2, 3):
-        raise InputError(
-            f"{name} of {str(path)!r} must return (model, inputs) or (model, "
-            f"inputs, keywords); it returned a {type(result).__name__}.")
-    model, inputs, keywords = (*result, {})[:3]
-    if not isinstance(inputs, (tuple, list)):
-        inputs = (inputs,)
-    if not isinstance(keywords, dict):
-        raise InputError(
-            f"the keywords that {name} of {str(path)!r} returned must be a "
-            f"dict; they are a {type(keywords).__name__}.")
-    if not all(isinstance(key, str) for key in keywords):
-        raise InputError(
-            f"{name} of {str(path)!r} returned keywords that are no texts; "
-            "name each argument as the model does.")
-    return model, tuple(inputs), keywords
+
+
+def functions_in(path):
+    """The names of a script's functions that need no arguments, in order."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [node.name for node in body
+            if isinstance(node, ast.FunctionDef)
+            and not node.name.startswith("_")
+            and len(node.args.posonlyargs + node.args.args) <= len(
+                node.args.defaults)]
 
 
 @contextlib.contextmanager

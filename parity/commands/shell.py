@@ -55,6 +55,18 @@ class Commands(TyperGroup):
                   "and the command, on the page where you got the project.")
             sys.exit(BUG)
 
+    def format_commands(self, ctx, formatter):
+        """List the commands in groups, in the order in which they stand."""
+        groups = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if not command.hidden:
+                groups.setdefault(command.rich_help_panel, []).append(
+                    (name, command.short_help or command.help))
+        for group, rows in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
     def make_context(self, *args, **more):
         """Read the words of the command line; --help prints already here."""
         with _output():

@@ -67,3 +67,11 @@ def test_a_loop_of_links(tmp_path):
     loop.symlink_to(loop)
     done = parity("compare", loop, tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_a_script_without_a_function(tmp_path):
+    """Those that it has are named."""
+    (tmp_path / "model.py").write_text(SCRIPT)
+    done = parity("dump", f"{tmp_path}/model.py", "--out", tmp_path / "dump")
+    assert done.returncode == 2
+    assert "model.py:make (it has make, ends, odd, at_once)" in done.stderr
