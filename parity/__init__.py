@@ -21,7 +21,8 @@ CONTRACT = pathlib.Path(__file__).resolve().parent.parent / "contract"
 #: What can be had from the package -> its module, imported when it is used.
 PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
           "explain": "causes.explain", "diff": "causes.diff",
-          "exact": "causes.diff",
+          "exact": "causes.diff", "Training": "training.form",
+          "diff_training": "training.diff_training",
           "invariance": "invariants.batches", "cache": "invariants.caches",
           "nats": "assertions.nats",
           "assert_parity": "assertions.assert_parity"}

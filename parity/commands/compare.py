@@ -15,6 +15,7 @@ from contract.files import check_writable, write_json
 from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
 from parity.commands.shell import told_plainly
+from parity.commands.training import compare_trainings
 from parity.numerics.dtypes import DTYPES
 
 FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx",
@@ -106,6 +107,10 @@ def compare(
     exact: Annotated[bool, typer.Option(
         "--exact", help="Compare with nothing shorter than float64 inside, "
         "also where the outputs agree as they are: both are scripts.")] = False,
+    train: Annotated[Optional[int], typer.Option(
+        "--train", metavar="N", help="Train both for N steps, and compare "
+        "loss, gradients, optimiser and weights of each: both are scripts "
+        "that return a parity.Training.")] = None,
     replace: Annotated[bool, typer.Option(
         "--replace", help="Run b on with a's numbers where they part, again "
         "and again, so that every fault is told: b is a script.")] = False,
@@ -139,6 +144,17 @@ def compare(
         check_writable(write_map, html, json_file, read=(
             map_file, *(str(path).partition(".py:")[0] + ".py"
                         if is_script(path) else path for path in (a, b))))
+        if train is not None:
+            for path in (a, b):
+                if not is_script(path):
+                    raise InputError(
+                        f"--train trains models, and {str(path)!r} is no "
+                        "SCRIPT.py:FUNCTION; give one that returns a "
+                        "parity.Training.")
+            compare_trainings(a, b, train, exact, html, json_file, {
+                "--map": map_file, "--write-map": write_map, "--dtype": dtype,
+                "--layers": layers, "--replace": replace,
+                "--evidence": evidence})
         folder = evidence_page.made(evidence) if evidence else None
         if os.path.realpath(a) == os.path.realpath(b) and not is_script(a):
             raise InputError(

@@ -1,0 +1,1 @@
+"""Two training runs of anybody, step by step: where and why they part."""

@@ -1,0 +1,84 @@
+"""Which lines of a user's own make the optimiser, the loss and the rest."""
+
+import contextlib
+import linecache
+import pathlib
+import re
+import sys
+import sysconfig
+
+#: Files below these are no user's.
+LIBRARIES = tuple({sysconfig.get_paths()[name] for name in (
+    "stdlib", "platstdlib", "purelib", "platlib")})
+OURS = str(pathlib.Path(__file__).resolve().parent.parent)
+
+#: What a line has that sets a thing, the most telling first.
+TELLING = {
+    "optimiser": [r"optim\w*\.\w*(Adam|SGD|RMS|Adagrad|Lion)\w*\(",
+                  r"optax\.\w+\(", r"(Adam|SGD|RMSprop|Adagrad|Lion)\w*\(",
+                  r"sqrt|-=|\.sub_\(|\.add_\(|optimi[sz]er"],
+    "epsilon": [r"\beps(ilon)?\b.*=|\beps", r"1e-\d+.*sqrt|sqrt.*1e-\d+"],
+    "clipping": [r"[cC]lip"],
+    "schedule": [r"[sS]chedul|warmup|LambdaLR|StepLR", r"\blr\b|rate"],
+    "decay": [r"decay|wd\b"],
+    "loss": [r"cross_?entropy\w*\(|CrossEntropy|nll_loss|NLLLoss",
+             r"mse\w*\(|MSELoss|Mean\w+Error", r"loss\w*\s*=|loss\("],
+    "accumulation": [r"accum", r"backward\(|/ ?(k|n|steps|len)\b|apply_every"
+                     r"|MultiSteps"],
+    "dropout": [r"[dD]ropout", r"\.(train|eval)\("],
+    "mode": [r"\.(train|eval)\("],
+    "statistics": [r"BatchNorm\w*\("],
+    "frozen": [r"requires_grad|trainable|wrt=|detach|stop_gradient"],
+    "model": [r"(Linear|Dense|Sequential|Module|Model)\("],
+}
+
+
+class Lines:
+    """The lines of users that call something while it watches.
+
+    Attributes:
+        lines: {(file, line): None}, in the order in which they first ran.
+        default: the line at which a user's function begins, or "".
+    """
+
+    def __init__(self):
+        self.lines, self.kinds, self.default = {}, {}, ""
+
+    def is_users(self, file):
+        """Whether a file is neither a library's nor ours."""
+        if file not in self.kinds:
+            self.kinds[file] = not file.startswith((
+                *LIBRARIES, OURS, "<")) and "site-packages" not in file
+        return self.kinds[file]
+
+    @contextlib.contextmanager
+    def __call__(self):
+        def seen(frame, event, _):
+            if event == "call":
+                frame = frame.f_back
+            elif event != "c_call":
+                return
+            if frame is not None and self.is_users(frame.f_code.co_filename):
+                self.lines[frame.f_code.co_filename, frame.f_lineno] = None
+        before = sys.getprofile()
+        sys.setprofile(seen)
+        try:
+            yield self
+        finally:
+            sys.setprofile(before)
+
+    def of(self, *topics):
+        """The line that tells most of a topic, the first topic first."""
+        for topic in topics:
+            for pattern in TELLING[topic]:
+                for file, line in reversed(self.lines):
+                    if re.search(pattern, linecache.getline(file, line)):
+                        return f"{pathlib.Path(file).name}:{line}"
+        return self.default
+
+    def begins_at(self, function):
+        """Take a function's own line where no other tells."""
+        code = getattr(function, "__code__", None)
+        if code is not None and self.is_users(code.co_filename):
+            self.default = (f"{pathlib.Path(code.co_filename).name}:"
+                            f"{code.co_firstlineno}")

@@ -1,0 +1,114 @@
+"""What is kept of a training run, as NumPy arrays."""
+
+import dataclasses
+import math
+
+import numpy as np
+
+
+@dataclasses.dataclass
+class Part:
+    """One backward pass.
+
+    Attributes:
+        loss: a number, or None where it is not seen.
+        gradients: {path of a parameter: gradient}.
+    """
+
+    loss: float | None
+    gradients: dict
+
+
+@dataclasses.dataclass
+class StepRecord:
+    """One step: one change of the weights.
+
+    Attributes:
+        parts: the Parts, one a backward pass.
+        told: the loss that the user returned or yielded, or None.
+        used: {path: gradient} as the optimiser got it, after clipping; None
+            where no optimiser was seen.
+        rates: {path: learning rate}; empty where it is not known.
+        state: {slot: {path: array}} of the optimiser, after the step.
+        before, after: {path: weight}.
+        buffers_before, buffers: {path: running statistic}.
+        batch: the arrays that came in.
+        outputs: [(path of a module, its output)], in the order of calls.
+    """
+
+    parts: list = dataclasses.field(default_factory=list)
+    told: float | None = None
+    used: dict | None = None
+    rates: dict = dataclasses.field(default_factory=dict)
+    state: dict = dataclasses.field(default_factory=dict)
+    before: dict = dataclasses.field(default_factory=dict)
+    after: dict = dataclasses.field(default_factory=dict)
+    buffers_before: dict = dataclasses.field(default_factory=dict)
+    buffers: dict = dataclasses.field(default_factory=dict)
+    batch: list = dataclasses.field(default_factory=list)
+    outputs: list = dataclasses.field(default_factory=list)
+
+    @property
+    def raw(self):
+        """{path: gradient}: the sum of the parts'."""
+        total = {}
+        for part in self.parts:
+            for path, array in part.gradients.items():
+                total[path] = total[path] + array if path in total else array
+        return total
+
+    @property
+    def gradients(self):
+        """What moved the weights, as far as it is seen."""
+        return self.raw if self.used is None else self.used
+
+    @property
+    def loss(self):
+        """What the user said the loss is, or else the sum of the parts'."""
+        if self.told is not None:
+            return self.told
+        losses = [part.loss for part in self.parts if part.loss is not None]
+        return sum(losses) if losses else None
+
+
+@dataclasses.dataclass
+class WatchedRun:
+    """A training run that was watched.
+
+    Attributes:
+        framework: of the model.
+        optimizer: the optimiser's class or function, in a word; "" if none.
+        rules: {path: rules.UpdateRule} read off the optimiser; or {}.
+        steps: the StepRecords.
+        places: {what: "file.py:12"}, where the user makes things.
+        modules: {path: (class name, {setting: value})}.
+        dropping: paths of modules that drop values at random.
+        training: whether the model is in training mode; None if unknown.
+        inner: whether the optimiser itself clips, so that ``used`` is not
+            clipped yet.
+        notes: remarks, a sentence each.
+    """
+
+    framework: str
+    optimizer: str = ""
+    rules: dict = dataclasses.field(default_factory=dict)
+    steps: list = dataclasses.field(default_factory=list)
+    places: dict = dataclasses.field(default_factory=dict)
+    modules: dict = dataclasses.field(default_factory=dict)
+    dropping: list = dataclasses.field(default_factory=list)
+    training: bool | None = None
+    inner: bool = False
+    notes: list = dataclasses.field(default_factory=list)
+
+    @property
+    def dtype(self):
+        """That of the largest weight."""
+        weights = self.steps[0].before.values() if self.steps else ()
+        return max(weights, key=lambda array: array.size).dtype.name if (
+            weights) else ""
+
+
+def norm(arrays):
+    """The global L2 norm of {path: array}."""
+    return math.sqrt(sum(float(np.square(array, dtype=np.float64).sum())
+                         for array in arrays.values()))
