@@ -51,12 +51,14 @@ class Side:
         model, inputs, keywords: as for parity.tracing.trace.trace.
         make: () -> (model, inputs, keywords), or None.
     """
+        raw: what the inputs were made of; see parity.inputs.raw.
 
     model: object
     inputs: tuple
     keywords: dict
     make: Callable | None = None
 
+    raw: dict = dataclasses.field(default_factory=dict)
     def runner(self):
         """The Runner of its framework.
 

@@ -3,7 +3,7 @@
 import dataclasses
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from contract.errors import InputError
 from parity.causes.deciding import Side, decide
 from parity.comparison.compare import compare
 from parity.comparison.result import Comparison
+from parity.inputs.raw import checked, kept
 from parity.tracing.trace import framework_of, trace
 
 
@@ -46,6 +47,8 @@ def diff(a: Any, b: Any, *inputs: Any, exact: bool = False,
             "those beside them, or give models.")
     traces = [trace(side.model, *side.inputs, gradients=gradients,
                     **side.keywords) for side in sides]
+    for side, made in zip(sides, traces):
+        made.raw = kept(side.raw, made.inputs)
     comparison = compare(*traces, names)
     decide(comparison, *traces, *sides, exact=exact)
     comparison.seconds = time.perf_counter() - began
@@ -84,17 +87,22 @@ def side_of(given: Any, inputs: tuple = (), keywords: dict | None = None
             f"{name} asks for {', '.join(asked)}; give a function without "
             "parameters that returns (model, inputs).")
 
+    raw = {}
+
     def make():
         made = given()
-        if not isinstance(made, tuple) or len(made) not in (2, 3) or not (
-                isinstance((*made, {})[2], dict)):
+        if not isinstance(made, tuple) or len(made) not in (2, 3, 4) or not (
+                isinstance((*made, {})[2], Mapping)):
             raise InputError(
                 f"{name} must return (model, inputs) or (model, inputs, "
                 f"keywords); it returned a {type(made).__name__}.")
-        model, arrays, named = (*made, {})[:3]
+        model, arrays, named, before = (*made, {}, {})[:4]
+        raw.update(checked(before, name))
         return model, (tuple(arrays) if isinstance(arrays, (tuple, list))
                        else (arrays,)), dict(named)
-    return Side(*make(), make)
+    side = Side(*make(), make)
+    side.raw = raw
+    return side
 
 
 def of_framework(value: Any, framework: str) -> Any:

@@ -16,6 +16,7 @@ from parity.commands.options import Json
 from parity.commands.scripts import call_script, running
 from parity.commands.shell import told_plainly
 from parity.commands.training import compare_trainings
+from parity.inputs.raw import kept
 from parity.numerics.dtypes import DTYPES
 
 FRAMEWORKS = {"torch": "torch", "keras": "keras", "jax": "flax.nnx",
@@ -45,7 +46,7 @@ def dump(
                     f"the framework {framework} is not installed; install "
                     "it, or name another.")
         folder.check_vacant(out)
-        model, inputs, keywords = call_script(target)
+        made = model, inputs, keywords = call_script(target)
         actual = framework_of(model)
         if framework not in (None, actual):
             raise InputError(
@@ -53,6 +54,7 @@ def dump(
                 f"write --framework {actual}.")
         with running(target):
             recording = trace(model, *inputs, **keywords)
+        recording.raw = kept(made.raw, recording.inputs)
         folder.dump(recording, out)
         print(f"made {out}: {amount(len(recording.steps), 'step')}, "
               f"{amount(len(recording.parameters), 'parameter')}, "
@@ -78,8 +80,9 @@ def traced(path):
     made = call_script(path)
     with running(str(path)):
         model, inputs, keywords = made
-        return trace_alone(model, *inputs, **keywords), Side(
-            *made, functools.partial(call_script, path))
+        recording = trace_alone(model, *inputs, **keywords)
+    recording.raw = kept(made.raw, recording.inputs)
+    return recording, Side(*made, functools.partial(call_script, path))
 
 
 def compare(

@@ -9,11 +9,13 @@ import re
 import sys
 import tempfile
 import traceback
+from collections.abc import Mapping
 
 import typer
 
 from contract.errors import InputError
 from parity import shortage
+from parity.inputs.raw import checked
 
 #: Where this program lies.
 OURS = pathlib.Path(__file__).resolve().parent.parent
@@ -36,7 +38,7 @@ def call_script(target):
         target: ``SCRIPT.py:FUNCTION``.
 
     Returns:
-        The model, its inputs as a tuple, and keywords as a dict.
+        A Made: the model, its inputs as a tuple, and keywords as a dict.
 
     Raises:
         InputError: there is no such script or function, it fails, or it
@@ -44,14 +46,14 @@ def call_script(target):
     """
     result = script_result(target)
     path, _, name = str(target).rpartition(":")
-    if not isinstance(result, tuple) or len(result) not in (2, 3):
+    if not isinstance(result, tuple) or len(result) not in (2, 3, 4):
         raise InputError(
             f"{name} of {path!r} must return (model, inputs) or (model, "
             f"inputs, keywords); it returned a {type(result).__name__}.")
-    model, inputs, keywords = (*result, {})[:3]
+    model, inputs, keywords, before = (*result, {}, {})[:4]
     if not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
-    if not isinstance(keywords, dict):
+    if not isinstance(keywords, Mapping):
         raise InputError(
             f"the keywords that {name} of {path!r} returned must be a "
             f"dict; they are a {type(keywords).__name__}.")
@@ -59,7 +61,21 @@ def call_script(target):
         raise InputError(
             f"{name} of {path!r} returned keywords that are no texts; "
             "name each argument as the model does.")
-    return model, tuple(inputs), keywords
+    return Made((model, tuple(inputs), dict(keywords)), checked(
+        before, f"{name} of {path!r}"))
+
+
+class Made(tuple):
+    """The model, inputs and keywords that a function returned.
+
+    Attributes:
+        raw: what the inputs were made of, as parity.inputs.raw has it.
+    """
+
+    def __new__(cls, parts, raw):
+        made = super().__new__(cls, parts)
+        made.raw = raw
+        return made
 
 
 def script_result(target):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from contract.errors import InputError
-from parity.comparison.ids import parting
+from parity.inputs.cause import cause
 from parity.matching.pairs import USER, VALUES
 from parity.matching.rearrangement import SAME, rearranged
 from parity.matching.values import NEAR, far_apart
@@ -51,31 +51,36 @@ def check_inputs(a, b, names):
             different = (mine.shape != other.shape
                          or not np.array_equal(mine, other))
         if different:
-            raise _different(value.a, value.b, parting(mine, other))
+            raise _different(value.a, value.b, cause(
+                mine, other, (a.raw, b.raw)))
         checked += 1
     left = [{name: array for name, array in trace.inputs.items()
              if name not in {getattr(each, side) for each in pair.inputs}}
             for side, trace in (("a", a), ("b", b))]
     for name in left[0].keys() & left[1].keys():
-        if words := parting(left[0][name], left[1][name]):
+        mine, other = left[0][name], left[1][name]
+        if mine.dtype.kind != "b" and (
+                words := cause(mine, other, (a.raw, b.raw))):
             raise _different(name, name, words)
     if not checked:
-        _check_sizes(a.inputs, b.inputs)
+        _check_sizes(a, b)
         return ["no input of a could be paired with one of b, so it was not "
                 "checked that both had the same inputs."]
     return []
 
 
-def _check_sizes(mine, other):
+def _check_sizes(a, b):
     """Raise InputError where each has one floating input, of other sizes."""
-    floats = [[(name, array) for name, array in side.items()
-               if is_float(array)] for side in (mine, other)]
+    floats = [[(name, array) for name, array in side.inputs.items()
+               if is_float(array)] for side in (a, b)]
     if [*map(len, floats)] != [1, 1]:
         return
     (one, first), (two, second) = (side[0] for side in floats)
     if first.size != second.size:
+        why = cause(first, second, (a.raw, b.raw))
         raise _different(one, two, (
-            f"shape {[*first.shape]} in a, {[*second.shape]} in b"))
+            f"shape {[*first.shape]} in a, {[*second.shape]} in b"
+            f"{why and f', {why}'}"))
 
 
 def _different(one, two, words):

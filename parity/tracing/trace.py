@@ -95,6 +95,7 @@ class Trace:
         device: where a live one was computed, as its framework calls it.
         printed: (path, "inputs" or "outputs", name) -> shape, of arrays of
             which the corners alone are known; see parity.dumps.printed.
+        raw: what its inputs were made of; see parity.inputs.raw.
         resolution: up to what its numbers are known: (absolute, relative).
     """
 
@@ -117,6 +118,7 @@ class Trace:
     _hashes: dict = dataclasses.field(default_factory=dict, repr=False)
     printed: dict = dataclasses.field(default_factory=dict)
     resolution: tuple = (0.0, 0.0)
+    raw: dict = dataclasses.field(default_factory=dict)
 
     def __getstate__(self):
         """What is copied or pickled: all but the model, so it is not live."""

@@ -19,9 +19,9 @@ PARITY = ROOT / "parity"
 #: A room may import those above it in this list, and itself.
 ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "dumps",
          "operations", "matching", "check", "matrix", "originals", "mutation",
-         "comparison", "conversion", "causes", "training", "invariants",
-         "differences", "assertions", "runs", "render", "reading", "course",
-         "commands", "front door")
+         "inputs", "comparison", "conversion", "causes", "training",
+         "invariants", "differences", "assertions", "runs", "render", "reading",
+         "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.
 FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}

@@ -5,7 +5,7 @@ import pytest
 
 from contract.errors import InputError
 from parity.comparison.compare import compare
-from parity.comparison.ids import parting
+from parity.inputs.ids import parting
 from parity.matching.values import pair_values
 from parity_tests.support.layers import Plain
 

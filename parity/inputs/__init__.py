@@ -1,0 +1,1 @@
+"""What two models were given, where it differs, and why."""
