@@ -5,8 +5,8 @@ differ and why, and ``parity.exact(model, *inputs)`` runs one with nothing
 shorter than float64 inside. Step by step: ``parity.trace(model, *inputs)``
 looks into one, ``parity.compare(a, b)`` says where two part,
 ``parity.explain(comparison, a, b)`` why. ``parity.invariance(model, *inputs)``
-and ``parity.cache`` ask one again in other batches, and token by token. For
-their tests: ``parity.assert_parity(actual, expected)``.
+asks one again in other batches, and with its cache. For their tests:
+``parity.assert_parity(actual, expected)``.
 """
 
 import importlib
@@ -23,7 +23,7 @@ PUBLIC = {"trace": "tracing.trace", "compare": "comparison.compare",
           "explain": "causes.explain", "diff": "causes.diff",
           "exact": "causes.diff", "Training": "training.form",
           "diff_training": "training.diff_training",
-          "invariance": "invariants.batches", "cache": "invariants.caches",
+          "invariance": "invariants.asking",
           "nats": "assertions.nats",
           "assert_parity": "assertions.assert_parity"}
 
@@ -62,7 +62,10 @@ def __getattr__(name):
     if name == "__version__":
         return _version()
     if name not in PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}" + (
+                ': what it was is parity.invariance(…, ways=["cache"]).'
+                if name == "cache" else ""))
     if words := clash():
         raise ImportError(words)
     return getattr(importlib.import_module(f"parity.{PUBLIC[name]}"), name)

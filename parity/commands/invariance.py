@@ -1,9 +1,10 @@
-"""The commands ``parity invariance`` and ``parity cache``."""
+"""The command ``parity invariance``, and its old part ``parity cache``."""
 
 from typing import Annotated, Optional
 
 import typer
 
+from contract.errors import InputError
 from contract.files import check_writable, write_json
 from parity import ports
 from parity.commands.options import Json
@@ -19,59 +20,49 @@ def invariance(
     target: Target,
     way: Annotated[Optional[list[str]], typer.Option(
         metavar="NAME", help="twice, alone, beside, permuted, larger, right, "
-        "left or all; repeat it or separate names by commas.  "
-        "[default: all]")] = None,
+        "left: of batches; cache, or of it: tokens, chunks, prompt, reused, "
+        "static, cached-left, beams, shared; or all; repeat it or separate "
+        "names by commas.  [default: all]")] = None,
+    step: Annotated[Optional[str], typer.Option(
+        metavar="NAME", help="A function of the script, (model, place, state, "
+        "*inputs, **keywords), that reads one token and returns (output, "
+        "state); of (model, places, …) it is given a slice.  [default: what "
+        "the model takes, such as past_key_values]")] = None,
     pad_id: Annotated[Optional[int], typer.Option(
         metavar="N", help="The token that is padding.  [default: the model's "
         "config's, else 0]")] = None,
     json_file: Json = None,
 ):
-    """Ask a model again with its rows alone, in other batches and padded.
+    """Ask a model again in other batches, padded, and with its cache.
 
-    The first step that parts is named. Exit status: 0 the same to the bit or
-    within rounding, 1 wrong in some way, 2 usage, 4 nothing was compared, or
-    not all that was asked for.
+    The first step that parts is named, and of a cache the tokens and the
+    cause. Exit status: 0 the same to the bit or within rounding, 1 wrong in
+    some way, 2 usage, 4 nothing was compared, or not all that was asked for.
     """
-    from parity.invariants import batches
+    from parity.invariants import asking
     with told_plainly():
-        ways = ports.split_words(way or ["all"], batches.WAYS, "way")
+        ways = None if not way or way == ["all"] else ports.split_words(
+            way, asking.WAYS, "way")
         check_writable(json_file)
         model, inputs, keywords = call_script(target)
         with running(target):
-            responses = batches.invariance(
-                model, *inputs, ways=ways, pad_id=pad_id, **keywords)
-    _finish(responses, json_file)
-
-
-def cache(
-    target: Target,
-    step: Annotated[Optional[str], typer.Option(
-        metavar="NAME", help="A function of the script, (model, place, state, "
-        "*inputs, **keywords), that reads one token and returns (output, "
-        "state).  [default: past_key_values, as Hugging Face's models take "
-        "it]")] = None,
-    json_file: Json = None,
-):
-    """Hold a model token by token, with its cache, against all at once.
-
-    The first place and the first step that part are named. Exit status: 0 the
-    same to the bit or within rounding, 1 wrong, 2 usage, 4 nothing was
-    compared, or not every place.
-    """
-    from parity.invariants import caches
-    with told_plainly():
-        check_writable(json_file)
-        model, inputs, keywords = call_script(target)
-        with running(target):
-            responses = caches.cache(
-                model, *inputs, step=function_of(step) if step else None,
-                **keywords)
-    _finish(responses, json_file)
-
-
-def _finish(responses, json_file):
-    """Print Responses, write them, and exit with their status."""
+            responses = asking.invariance(
+                model, *inputs, ways=ways, pad_id=pad_id,
+                step=function_of(step) if step else None, **keywords)
     print(responses)
     if json_file:
         write_json(json_file, responses.as_json())
     raise typer.Exit(responses.status)
+
+
+def cache(
+    target: Annotated[str, typer.Argument(metavar="SCRIPT.py:FUNCTION")] = "",
+    step: Annotated[Optional[str], typer.Option(metavar="NAME")] = None,
+    json_file: Json = None,
+):
+    """The old name of ``parity invariance --way cache``."""
+    with told_plainly():
+        raise InputError(
+            "parity cache is now a part of parity invariance; write parity "
+            f"invariance {target or 'SCRIPT.py:FUNCTION'} --way cache"
+            f"{f' --step {step}' if step else ''}.")

@@ -160,18 +160,42 @@ class Call:
 
     def trace(self, arrays):
         """The Trace of the model on other arrays, by name."""
+        inputs, keywords = self.arguments(arrays)
+        return trace(self.model, *inputs, **keywords)
+
+    def arguments(self, arrays, without=()):
+        """What the model is called with, with other arrays, by name.
+
+        Args:
+            arrays: name -> array, or anything that is given as it is.
+            without: names that are left out.
+
+        Returns:
+            A list of inputs and a dict of keywords.
+        """
+        def native(value):
+            return self.framework.to_native(value) if isinstance(
+                value, np.ndarray) else value
+
         def put(name, leaf):
             if name in arrays and self.framework.is_array(leaf):
                 return (arrays[name] if isinstance(leaf, np.ndarray)
-                        else self.framework.to_native(arrays[name]))
+                        else native(arrays[name]))
             return leaf
         given, named = ({name: mapped(value, name, put)
-                         for name, value in values.items()}
+                         for name, value in values.items()
+                         if name not in without}
                         for values in (self.inputs, self.keywords))
-        named |= {name: self.framework.to_native(array)
-                  for name, array in arrays.items()
-                  if name in self.takes and name not in given | named}
-        return trace(self.model, *given.values(), **named)
+        more = {name: native(value) for name, value in arrays.items()
+                if name in self.takes and name not in given | named
+                and name not in without}
+        if [*given] != [*self.inputs][:len(given)]:
+            given, more = {}, given | more  # one before others is left out
+        return [*given.values()], named | more
+
+    def put_back(self):
+        """A ``with`` block after which the model is as it was."""
+        return tracing_of(self.model).put_back(self.model)
 
     def of_rows(self, rows):
         """The arrays of some rows."""

@@ -1,25 +1,24 @@
 """Whether a row's answer depends on what else is in the batch, or on padding.
 
-``invariance(model, *inputs)`` runs a model of anybody's once, and again in
-each way in which it must give the same: every row alone, beside other rows, in
-another order, in a larger batch, padded on the right and on the left. Every
-step is compared, so that the first that parts is named.
+A model of anybody's runs once, and again in each way in which it must give the
+same: every row alone, beside other rows, in another order, in a larger batch,
+padded on the right and on the left. Every step is compared, so that the first
+that parts is named.
 """
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from contract.errors import InputError, amount, one_of
-from parity.comparison.result import NOTHING, describe
+from contract.errors import InputError, amount
+from parity.comparison.result import NOTHING
 from parity.invariants.arguments import Call
 from parity.invariants.responses import (
-    ROUNDING, WRONG, Response, Responses, judged)
+    ROUNDING, WRONG, Response, judged)
 from parity.numerics.distance import strict_distance
 from parity.numerics.tolerances import model_limits
-from parity.tracing.trace import WHOLE, is_float
+from parity.tracing.trace import WHOLE, Trace, is_float
 
 TWICE, ALONE, BESIDE, PERMUTED, LARGER, RIGHT, LEFT = WAYS = (
     "twice", "alone", "beside", "permuted", "larger", "right", "left")
@@ -57,42 +56,30 @@ class Way:
     kept: tuple = ()
 
 
-def invariance(model: Any, *inputs: Any, ways: Sequence[str] = WAYS,
-               pad_id: int | None = None, **keywords: Any) -> Responses:
-    """Ask a model in several ways that must give the same answer.
+def responses(call: Call, base: Trace, ways: Sequence[str],
+              pad_id: int) -> tuple[list[Response], list[str]]:
+    """Ask a model in other batches, and padded.
 
     Args:
-        model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
-            mlx.nn.Module.
-        inputs, keywords: its arguments, with a batch of at least one row.
-        ways: those of WAYS to try.
-        pad_id: the token that is padding; by default the config's, else 0.
+        call: the Call; base: its Trace.
+        ways: of WAYS.
+        pad_id: the token that is padding.
 
     Returns:
-        Responses: of each way whether the model's outputs are the same to the
-        bit, within rounding, or wrong.
-
-    Raises:
-        InputError: a way is unknown, or no argument is of a batch.
+        A list of Responses; and notes, a sentence each.
     """
-    for way in ways:
-        one_of(way, WAYS, "way")
-    call = Call(model, inputs, keywords)
-    if pad_id is None:
-        pad_id = getattr(getattr(model, "config", None), "pad_token_id", None)
-    base = call.first()
     call.second = _rows_second(call, base)
-    responses, notes = [], list(base.notes)
+    found, notes = [], []
     for name in ways:
-        asked = [*_ways(call, name, pad_id or 0)]
+        asked = [*_ways(call, name, pad_id)]
         if not asked:
             notes.append(_not_asked(name))
         elif name == ALONE and len(asked) < call.rows:
             notes.append(f"asked alone were the first "
                          f"{amount(len(asked), 'row')} of "
                          f"{call.rows}.")
-        responses += [_response(call, base, way) for way in asked]
-    return Responses(responses, describe(base), notes)
+        found += [_response(call, base, way) for way in asked]
+    return found, notes
 
 
 def _rows_second(call, base):

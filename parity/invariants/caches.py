@@ -1,181 +1,352 @@
 """Whether a cache gives what the whole sequence gives at once.
 
-``cache(model, *inputs)`` runs a model of anybody's on all tokens, and then
-token by token, each with what was kept of those before. Every step of every
-place is compared with the whole's: the first place that parts is named, and in
-it the first step.
+A model of anybody's reads all tokens at once, and then as people use a cache:
+one token at a time, in chunks, behind another request, padded, with beams that
+change places. Every answer must be the whole's at its place. Where one is not,
+the first read that parts is looked into, and its cause is proved by running.
 """
 
 import dataclasses
-import functools
 import itertools
-from collections.abc import Callable
-from typing import Any
+import re
 
 import numpy as np
 
 from contract.errors import InputError
-from parity.comparison.result import describe
-from parity.invariants.arguments import SOURCE, TARGET, Call
-from parity.invariants.responses import WRONG, Responses, judged
-from parity.numerics.distance import strict_distance
-from parity.numerics.tolerances import model_limits
+from parity.comparison.result import NOTHING
+from parity.invariants import cached_cause
+from parity.invariants.kept import NotAsked
+from parity.invariants.places import at_places, elsewhere, only_seen
+from parity.invariants.responses import WRONG, Response, judged
+from parity.invariants.uses import CACHED, uses, visible
+from parity.tracing.recorder import mapped
 from parity.tracing.trace import WHOLE, is_float, trace_run
 
-#: Where a model of Hugging Face's hands on, and takes, what it keeps.
-PAST = "past_key_values"
 
-
-def cache(model: Any, *inputs: Any, step: Callable | None = None,
-          **keywords: Any) -> Responses:
-    """Hold a model's responses token by token against those all at once.
+def responses(keeping, ways=CACHED):
+    """Ask a model with its cache in several ways.
 
     Args:
-        model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
-            mlx.nn.Module.
-        inputs, keywords: its arguments, for all tokens at once.
-        step: a function of (model, place, state, *inputs, **keywords), which
-            has the model read the one token at this place, with the state of
-            the place before, None at first, and returns its output and the
-            new state. A model that takes ``past_key_values`` needs none.
+        keeping: a Keeping.
+        ways: of CACHED.
 
     Returns:
-        Responses, one a place.
-
-    Raises:
-        InputError: the model has no cache that is known, no argument is of a
-            batch, or ``step`` returns something else.
+        A list of Responses; and notes, a sentence each.
     """
-    call = Call(model, inputs, keywords)
-    if step is None and PAST not in call.takes:
-        raise InputError(
-            f"{type(model).__name__} takes no {PAST}, so how it keeps what it "
-            "has read is not known; give a function step(model, place, state, "
-            "*inputs, **keywords).")
-    role = TARGET if TARGET in call.sequences else SOURCE
-    if role not in call.sequences:
-        raise InputError(
-            "no argument of the model is a sequence of tokens; give one.")
-    if "use_cache" in call.takes:
-        call.keywords["use_cache"] = False
-    whole = call.first()
-    sequence = call.sequences[role]
-    bounds, outputs = [], []
-    step = step or functools.partial(_with_past, call, sequence, role)
+    found, notes, asker = [], [], Asker(keeping)
+    for name in ways:
+        asked = []
+        try:
+            every = uses(keeping, name)
+        except NotAsked as reason:
+            notes.append(f"not asked {name}: {reason}.")
+            continue
+        for use in every:
+            try:
+                asked.append(asker.response(use, name))
+            except NotAsked as reason:
+                notes.append(f"not asked {use.words}: {reason}.")
+        found += _together(asked)
+    return found, list(dict.fromkeys(notes))
 
-    def run(recorder):
-        state = None
-        for place in range(sequence.length):
+
+class Asker:
+    """Asks one model in one Use after another."""
+
+    def __init__(self, keeping):
+        self.keeping, self.model = keeping, keeping.call.model
+        self.known, self.told, self.lines = {}, {}, []
+
+    def whole(self, arrays):
+        """The Trace of all tokens at once."""
+        key = tuple((name, array.tobytes()) for name, array in arrays.items()
+                    if isinstance(array, np.ndarray))
+        if key not in self.known:
+            self.known[key] = trace_run(self.model, lambda recorder:
+                                        self.keeping.whole(self.model, arrays))
+        return self.known[key]
+
+    def response(self, use, name):
+        """The Response of one Use.
+
+        Raises:
+            NotAsked: the model cannot be asked so.
+        """
+        whole = self.whole(use.arrays)
+        if any(read.order is not None for read in use.reads):
+            self.keeping.look()  # before the run is traced
+        try:
+            single, bounds = self.run(use)
+        except (InputError, NotAsked, MemoryError):
+            raise
+        except Exception as error:  # a foreign model may refuse
+            text = " ".join(str(error).split())[:200]
+            return Response(use.words, NOTHING, known=[
+                f"It could not be asked: {type(error).__name__}: {text}."])
+        seen, worst, left_out = visible(self.keeping, use.arrays), None, set()
+        reads = zip(use.reads, by_read(single, bounds, len(use.reads)))
+        for number, (read, values) in enumerate(reads):
+            if not read.counts:
+                continue
+            made = self.judged(whole, values, use, read, seen)
+            left_out |= {*made[0].left_out}
+            worst = _worse(worst, (number, read, *made))
+            if made[0].verdict == WRONG:
+                break
+        number, read, response, first, of = worst
+        response.left_out = sorted(left_out)
+        if response.verdict == WRONG:
+            response.place = _span(read)
+            self.tell(response, use, name, number, whole, first, of)
+        return response
+
+    def run(self, use):
+        """The Trace of all Reads of a Use, and when each began."""
+        bounds, outputs = [], []
+
+        def run(recorder):
+            for output in self.answers(use, lambda: bounds.append(
+                    recorder.clock)):
+                outputs.append(output)
             bounds.append(recorder.clock)
-            result = step(model, place, state, *inputs, **keywords)
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise InputError(
-                    "step must return an output and the new state; it "
-                    f"returned a {type(result).__name__}.")
-            output, state = result
-            outputs.append(output)
-        bounds.append(recorder.clock)
-        return outputs
-    single = trace_run(model, run)
-    places = [_response(whole, values, place, sequence) for place, values
-              in enumerate(_by_place(single, bounds))]
-    _tell_places(places)
-    responses = [response for response, *_ in places]
-    return Responses([*_together(responses)], describe(whole), whole.notes)
+            return outputs
+        return trace_run(self.model, run), bounds
+
+    def answers(self, use, begin=lambda: None, ordered=True, until=None):
+        """Yield what a model answers to each Read of a Use.
+
+        Args:
+            begin: is called before each.
+            ordered: whether rows of what is kept change places as they should.
+            until: the number of a Read before which this ends; then what it
+                would be given is yielded last: (arrays, state).
+        """
+        states = {}
+        for number, read in enumerate(use.reads):
+            begin()
+            arrays = self.arrays(use, read)
+            if read.request not in states:
+                states[read.request] = self.keeping.static(
+                    use.room) if use.room else self.keeping.empty(
+                    self.model, len(next(iter(arrays.values()))),
+                    self.length(use))
+            state = states[read.request]
+            if read.before is not None:
+                state = read.before(self.keeping, self.model, state)
+            if read.order is not None and ordered:
+                state, _ = self.keeping.reordered(
+                    self.model, state, read.order)
+            if number == until:
+                yield arrays, state
+                return
+            output, states[read.request] = self.keeping.read(
+                self.model, arrays, read.start, read.stop, state)
+            yield output
+
+    def length(self, use):
+        """How many places the tokens of a Use have."""
+        lead = self.keeping.call.sequences[self.keeping.role].lead
+        return use.arrays[lead].shape[1]
+
+    def arrays(self, use, read):
+        """The arrays of a Read, of its rows."""
+        arrays = use.arrays if read.arrays is None else read.arrays
+        if read.rows is None:
+            return arrays
+        batch = self.keeping.call
+        return {name: array[list(read.rows)] if batch.has_rows(name)
+                or len(array) > max(read.rows) and array.ndim > 1
+                and len(array) != batch.rows else array
+                for name, array in arrays.items()}
+
+    def judged(self, whole, values, use, read, seen):
+        """Of one Read the Response, the pair that parts, and its arrays."""
+        length, pairs, of = self.length(use), [], {}
+        left_out = {*whole.step(WHOLE).outputs}
+        rows = slice(None) if read.rows is None else list(read.rows)
+        for step in whole.steps:
+            here = values.get(step.path, {})
+            if step.path == WHOLE:
+                here = _alone(step.outputs, here, read, length)
+            for name, array in here.items():
+                mine = step.outputs.get(name)
+                if mine is None:
+                    continue
+                if step.path == WHOLE and self.keeping.step:
+                    _check_some(mine, array, read, length)
+                both = at_places(mine, array, read.start, read.stop, length)
+                both = both and _of_rows(*both, rows)
+                if both is None:
+                    continue
+                if step.path == WHOLE:
+                    left_out.discard(name)
+                if mine.shape != array.shape or read.stop == length or (
+                        np.array_equal(*both)):
+                    pairs.append((step.path, name, *only_seen(
+                        *both, seen[rows, read.start:read.stop])))
+                    of[step.path, name] = mine, array
+        response, first = judged(use.words, pairs)
+        response.left_out = sorted(left_out)
+        return response, first, of
+
+    def tell(self, response, use, name, number, whole, first, of):
+        """Say what is known of a wrong Response."""
+        read, length = use.reads[number], self.length(use)
+        words = f"Read {number + 1} of {len(use.reads)}, {_span(read)}, is the "
+        response.known.insert(0, f"{words}first that is wrong.")
+        if name in self.told:
+            response.cause, response.source, causes = self.told[name]
+            response.known += causes
+            return
+        causes = []
+        if not self.causal(use):
+            causes = ["It reads no cache wrongly: all at once, a token changes "
+                      "the answers before it, so that the model is not causal."]
+        elif read.order is not None or any(
+                each.order is not None for each in use.reads[:number]):
+            causes = self.not_reordered(use, number)
+        if not causes:
+            found = cached_cause.cause(self, use, number, whole)
+            if found:
+                response.cause, response.source = found.cause, found.place
+                causes = found.sentences
+        else:
+            response.cause = causes[0]
+        if not response.cause and first and first[0] != WHOLE:
+            causes += elsewhere(first[0], *of[first[:2]], read.start,
+                                read.stop, length)
+        response.known += causes
+        self.told[name] = response.cause, response.source, causes
+
+    def causal(self, use):
+        """Whether, all at once, later tokens change no answer before them."""
+        keeping = self.keeping
+        sequence = keeping.call.sequences[keeping.role]
+        arrays, length = dict(use.arrays), self.length(use)
+        if length < 2:
+            return True
+        lead = arrays[sequence.lead] = arrays[sequence.lead].copy()
+        lead[:, -1] = lead[:, 0] if not np.array_equal(
+            lead[:, -1], lead[:, 0]) else np.roll(lead, 1, 1)[:, 0]
+        one, two = (self.whole(each).step(WHOLE).outputs
+                    for each in (use.arrays, arrays))
+        pairs = []
+        for name, array in one.items():
+            axes = [i for i, size in enumerate(array.shape) if size == length]
+            if axes and is_float(array) and name in two:
+                at = (slice(None),) * axes[0] + (slice(length - 1),)
+                pairs.append((WHOLE, name, array[at], two[name][at]))
+        return judged("", pairs)[0].verdict != WRONG
+
+    def not_reordered(self, use, number):
+        """What is proved of rows that do not change places: sentences."""
+        read = use.reads[number]
+        try:
+            with_order = [*itertools.islice(self.plain(use), number + 1)][-1]
+            without = [*itertools.islice(self.plain(
+                use, ordered=False), number + 1)][-1]
+        except Exception:  # without it, there may be other rows than asked
+            return []
+        if _equal(with_order, without):
+            return ["rows of what is kept are not reordered: the answer is the "
+                    "same without reordering."]
+        kept = self.keeping
+        with kept.call.put_back():
+            *_, (_, state) = self.answers(
+                dataclasses.replace(use, reads=tuple(
+                    dataclasses.replace(each, order=None) if i == number
+                    else each for i, each in enumerate(use.reads))),
+                until=number)
+            before = kept.arrays(state)
+            made, own = kept.reordered(self.model, state, read.order or ())
+            after = kept.arrays(made) if read.order else before
+        if not own or not read.order:
+            return []
+        wrong = [name for name, axis in kept.row_axes.items()
+                 if name in before and name in after
+                 and not np.array_equal(np.take(
+                     before[name], list(read.order), axis), after[name])]
+        return [] if not wrong else [
+            "rows are not reordered in all that is kept: not in "
+            f"{', '.join(name.removeprefix('kept.') for name in wrong)}."]
+
+    def plain(self, use, ordered=True):
+        """Yield the answers to each Read as arrays, not traced."""
+        with self.keeping.call.put_back():
+            for output in self.answers(use, ordered=ordered):
+                yield arrays_of(self.keeping.call.framework, output)
 
 
-def _with_past(call, sequence, role, model, place, state, *inputs,
-               **keywords):
-    """One token of a model that takes ``past_key_values``."""
-    past, memory = state or (None, None)
-    arrays = dict(call.arrays)
-    for name in call.of(role):
-        array = arrays[name]
-        if name == sequence.mask:
-            arrays[name] = array[..., :place + 1]
-        elif array.shape[1] == sequence.length:
-            arrays[name] = array[:, place:place + 1]
-    given = {name: call.framework.to_native(array)
-             for name, array in arrays.items()}
-    plain = {name: value for name, value in (
-        call.inputs | call.keywords).items() if name not in given}
-    if memory is not None:
-        given = {name: value for name, value in given.items()
-                 if name not in call.of(SOURCE) or name.endswith("mask")}
-        plain |= {"encoder_outputs": (memory,)}
-    if "use_cache" in call.takes:
-        plain["use_cache"] = True
-    output = model(**plain | given | {PAST: past})
-    past, memory = (_of(output, name) for name in (
-        PAST, "encoder_last_hidden_state"))
-    if past is None:
-        raise InputError(
-            f"{type(model).__name__} takes {PAST} and hands on none by that "
-            "name; give a function step(model, place, state, *inputs, "
-            "**keywords).")
-    return output, (past, memory)
+def arrays_of(framework, output):
+    """{name: array} of an output."""
+    found = {}
+
+    def visit(name, leaf):
+        if framework.is_array(leaf):
+            found[name] = framework.to_numpy(leaf)
+        return leaf
+    mapped(output, "output", visit)
+    return found
 
 
-def _of(output, name):
-    """What an output has by a name, as an attribute or as a key; or None."""
-    value = getattr(output, name, None)
-    if value is None and isinstance(output, dict):
-        return output.get(name)
-    return value
+def _equal(one, two):
+    """Whether two answers have the same arrays."""
+    return one.keys() == two.keys() and all(
+        np.array_equal(array, two[name]) for name, array in one.items())
 
 
-def _by_place(trace, bounds):
-    """Of each place {path: {name: array}}, as the whole's steps are called.
+def by_read(trace, bounds, count):
+    """Of each read {path: {name: array}}, as the whole's steps are called.
 
-    A module's second call at one place is #2, whatever came before.
+    A module's second call in one read is #2, whatever came before.
     """
-    ends = {int(name.split(".")[1]): {} for name in
-            trace.step(WHOLE).outputs}
+    ends = {i: {} for i in range(count)}
     for name, array in trace.step(WHOLE).outputs.items():
-        _, place, *rest = name.split(".")
-        ends[int(place)][".".join(["output", *rest])] = array
-    for place, (start, end) in enumerate(itertools.pairwise(bounds)):
+        _, number, *rest = name.split(".")
+        ends[int(number)][".".join(["output", *rest])] = array
+    for number, (start, end) in enumerate(itertools.pairwise(bounds)):
         calls, values = {}, {}
         here = [step for step in trace.steps if start < step.began <= end
                 and step.module != WHOLE]
         for step in sorted(here, key=lambda step: step.began):
             path = step.path.partition("#")[0]
             calls[path] = calls.get(path, 0) + 1
-            number = f"#{calls[path]}" if calls[path] > 1 else ""
-            values[path + number] = step.outputs
-        yield values | {WHOLE: ends.get(place, {})}
+            again = f"#{calls[path]}" if calls[path] > 1 else ""
+            values[path + again] = step.outputs
+        yield values | {WHOLE: ends[number]}
 
 
-def _response(whole, values, place, sequence):
-    """Of one place the Response, the step that parts, and of which places of
-    the whole it makes what it makes here."""
-    pairs, of, left_out = [], {}, {*whole.step(WHOLE).outputs}
-    for step in whole.steps:
-        here = values.get(step.path, {})
-        if step.path == WHOLE:
-            here = _alone(step.outputs, here, place, sequence.length)
-        for name, array in here.items():
-            mine = step.outputs.get(name)
-            if step.path == WHOLE and mine is not None:
-                _check_one(mine, array, sequence.length)
-            both = mine is not None and at_place(
-                mine, array, place, sequence.length)
-            if step.path == WHOLE and both:
-                left_out.discard(name)
-            if both and (_has_places(mine, array, place, sequence.length)
-                         or np.array_equal(*both)):
-                pairs.append((step.path, name, *_seen(*both, sequence, place)))
-                of[step.path, name] = mine, array
-    response, first = judged(f"place {place}", pairs)
-    response.left_out = sorted(left_out)
-    if response.verdict != WRONG:
-        return response, "", []
-    return response, first[0], _elsewhere(
-        *of[first[:2]], place, sequence.length)
+def _worse(worst, made):
+    """The worse of two judgements; the first of equal ones."""
+    from parity.invariants.responses import VERDICTS
+    if worst is None:
+        return made
+    ranks = [VERDICTS.index(each[2].verdict) for each in (worst, made)]
+    if ranks[1] > ranks[0] or ranks[0] == ranks[1] and (
+            made[2].error or 0) > (worst[2].error or 0):
+        return made
+    return worst
 
 
-def _alone(outputs, here, place, length):
-    """A model's outputs at one place, by the names that the whole's have.
+def _span(read):
+    """The places of a Read in words."""
+    if read.stop - read.start == 1:
+        return f"place {read.start}"
+    return f"places {read.start} to {read.stop - 1}"
+
+
+def _of_rows(mine, other, rows):
+    """Two arrays of the same rows, or None."""
+    if mine.shape == other.shape and isinstance(rows, slice):
+        return mine, other
+    if isinstance(rows, slice) or len(mine) <= max(rows):
+        return None
+    mine = mine[rows]
+    return (mine, other) if mine.shape == other.shape else None
+
+
+def _alone(outputs, here, read, length):
+    """A model's outputs at some places, by the names that the whole's have.
 
     Many models return an array, and where they keep something a tuple or a
     dict: of that, the first floating array that has the whole's axes.
@@ -183,110 +354,44 @@ def _alone(outputs, here, place, length):
     if [*outputs] != ["output"] or "output" in here:
         return here
     first = next((array for array in here.values() if is_float(array)
-                  and at_place(outputs["output"], array, place, length)), None)
+                  and array.ndim == outputs["output"].ndim), None)
     return {} if first is None else {"output": first}
 
 
-def _has_places(mine, other, place, length):
-    """Whether an array of a whole sequence says something of a place.
-
-    One without an axis of places, such as the last state or the logits of the
-    last token, is what is there at the last place.
-    """
-    return mine.shape != other.shape or place == length - 1
-
-
-def _check_one(mine, other, length):
-    """Raise InputError where an output is not of one place, but of all."""
-    if mine.ndim > 1 and mine.shape == other.shape and (
-            mine.shape[1] == length > 1):
+def _check_some(mine, array, read, length):
+    """Raise InputError where an output is not of some places, but of all."""
+    if mine.ndim > 1 and mine.shape == array.shape and (
+            mine.shape[1] == length > read.stop - read.start):
         raise InputError(
             f"step gave the output of all {length} places; let it read the "
             "one token at its place.")
 
 
-def at_place(mine, other, place, length):
-    """What of a whole sequence's array belongs to one place.
-
-    Args:
-        mine: an array of all places.
-        other: the same step's where it reads the place alone.
-        place, length: the place, and how many there are.
-
-    Returns:
-        Both arrays, of one shape; None if that is not known.
-    """
-    if mine.ndim != other.ndim:
-        return None
-    for axis in range(mine.ndim):
-        sizes = mine.shape[axis], other.shape[axis]
-        if sizes[0] == sizes[1]:
-            continue
-        if sizes == (length, 1):
-            at = slice(place, place + 1)
-        elif sizes == (length, place + 1):
-            at = slice(place + 1)
-        else:
-            return None
-        mine = mine[(slice(None),) * axis + (at,)]
-    return mine, other
-
-
-def _seen(mine, other, sequence, place):
-    """Two arrays without the rows of which this place is padding."""
-    visible = sequence.visible[:, place]
-    if visible.all() or not visible.any() or len(mine) != len(visible):
-        return mine, other
-    return mine[visible], other[visible]
-
-
-def _elsewhere(mine, other, place, length):
-    """The places of the whole that have what a step makes at another."""
-    if not is_float(mine) or mine.ndim != other.ndim:
-        return []
-    limit = model_limits(mine.dtype.name)[0]
-    pairs = ((there, at_place(mine, other, there, length))
-             for there in range(length) if there != place)
-    return [there for there, both in pairs
-            if both and both[0].shape == other.shape
-            and strict_distance(other, both[0]) <= limit]
-
-
-def _tell_places(places):
-    """Say of wrong Responses of which places a step's values are.
-
-    Positions are named where several places in a row agree about them: at one
-    place alone, attention too may give what it gives at another.
-    """
-    for place, (response, path, found) in enumerate(places):
-        if not found:
-            continue
-        response.known.append(
-            f"What {path} makes at place {place} is what it makes at place "
-            f"{found[0]} of the whole")
-        others = [(at, there) for at, (_, step, there) in enumerate(places)
-                  if step == path and at != place]
-        shift = found[0] - place
-        if others and all(0 in there for _, there in others) and 0 in found:
-            response.known[-1] += ": positions begin anew with each token."
-        elif others and all(at + shift in there for at, there in others):
-            response.known[-1] += (
-                f": positions are {abs(shift)} too "
-                f"{'small' if shift < 0 else 'large'}.")
-        else:
-            response.known[-1] += "."
-
-
-def _together(responses):
-    """Responses of places; of equal ones in a row a single one is left."""
-    for _, group in itertools.groupby(
-            responses, key=lambda each: (
-                each.verdict, *each.known, *each.left_out)):
+def _together(asked):
+    """Responses; of equal ones in a row, and of those that are wrong for one
+    cause, a single one is left."""
+    def key(each):
+        known = each.known[1:] if each.verdict == WRONG else each.known
+        return each.verdict, *known, *each.left_out
+    for _, group in itertools.groupby(asked, key):
         first, *more = group
-        if not more or first.verdict == WRONG:
-            yield from (first, *more)
-            continue
-        last = more[-1]
-        worst = max((first, *more), key=lambda each: each.error or 0)
-        yield dataclasses.replace(worst, way=(
-            f"places {first.way.split()[1]} to {last.way.split()[1]}"))
+        if first.verdict == WRONG and more:
+            first.known.append(
+                f"So it is {_joined([each.way for each in more])}.")
+            yield first
+        elif more:
+            worst = max((first, *more), key=lambda each: each.error or 0)
+            yield dataclasses.replace(worst, way=_joined(
+                [each.way for each in (first, *more)]))
+        else:
+            yield first
+
+
+def _joined(words):
+    """Several ways in words: of those that differ by a number, from and to."""
+    numbers = [re.findall(r"\d+", each) for each in words]
+    patterns = {re.sub(r"\d+", "#", each) for each in words}
+    if len(patterns) == 1 and len(words) > 1 and len(numbers[0]) == 1:
+        return patterns.pop().replace(
+            "#", f"{numbers[0][0]} to {numbers[-1][0]}")
+    return "; ".join(words)

@@ -33,6 +33,9 @@ class Response:
         step: the first step that parts, by bits or beyond rounding as the
             verdict has it, else "".
         step_error: its error, or None.
+        place: which tokens of a cached run are the first that are wrong.
+        cause: why, where that is proved; else "".
+        source: the line of source of the cause, or "".
         known: what else is known, a sentence each.
         left_out: the names of the model's outputs that could not be compared.
     """
@@ -43,6 +46,9 @@ class Response:
     limit: float = 0.0
     step: str = ""
     step_error: float | None = None
+    place: str = ""
+    cause: str = ""
+    source: str = ""
     known: list = dataclasses.field(default_factory=list)
     left_out: list = dataclasses.field(default_factory=list)
 

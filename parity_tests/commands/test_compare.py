@@ -238,8 +238,11 @@ def test_invariance_of_a_script(script, tmp_path):
 
 def test_cache_of_a_script(script):
     done = asked("cache", f"{script}:model")
+    assert done.exit_code == 2 and "--way cache" in done.stderr
+    cache = "invariance", "--way", "cache"
+    done = asked(*cache, f"{script}:model")
     assert done.exit_code == 2 and "past_key_values" in done.stderr
-    done = asked("cache", f"{script}:model", "--step", "nope")
+    done = asked(*cache, f"{script}:model", "--step", "nope")
     assert done.exit_code == 2 and "no function 'nope'" in done.stderr
     with script.open("a") as file:
         file.write("""
@@ -255,9 +258,9 @@ def summed():
             return x.cumsum(1)
     return Summed(), torch.ones(2, 3, 6).double()
 """)
-    done = asked("cache", f"{script}:sequences", "--step", "by_one")
+    done = asked(*cache, f"{script}:sequences", "--step", "by_one")
     assert done.exit_code == 0, done.output
-    done = asked("cache", f"{script}:summed", "--step", "by_one")
+    done = asked(*cache, f"{script}:summed", "--step", "by_one")
     assert done.exit_code == 1 and "place 1" in done.output
 
 

@@ -1,4 +1,4 @@
-"""``parity.cache``: token by token against all at once."""
+"""``parity.invariance``: token by token against all at once."""
 
 import functools
 import importlib
@@ -8,30 +8,34 @@ import pytest
 
 import parity
 from contract.errors import InputError
-from parity.comparison.result import INCOMPLETE, NOTHING
-from parity.invariants.caches import at_place
+from parity.invariants.places import at_places
 from parity.invariants.responses import BITWISE, ROUNDING, WRONG
 from parity_tests.support.causal import causal, ids, ours
 from parity_tests.support.engines import usable
 
 
+def cached(model, *given, **named):
+    """The Responses of a model that reads one token at a time."""
+    return parity.invariance(model, *given, ways=["tokens"], **named)
+
+
 def told(**wrong):
     """The Responses of a causal model with something wrong in its cache."""
     given, named = ids()
-    return parity.cache(causal(**wrong), *given, **named)
+    return cached(causal(**wrong), *given, **named)
 
 
 def first(responses):
     """The place, step and remarks of the first response that is wrong."""
     each = next(a for a in responses.responses if a.verdict == WRONG)
-    return each.way, each.step, each.known
+    return each.place, each.step, each.known
 
 
 def test_a_sound_cache():
     responses = told()
     each, = responses.responses
     assert each.verdict in (BITWISE, ROUNDING) and responses.status == 0
-    assert each.way == "places 0 to 5"
+    assert each.way == "one token at a time"
 
 
 def test_a_model_that_gives_logits_alone_where_it_keeps_nothing():
@@ -43,7 +47,7 @@ def test_a_model_that_gives_logits_alone_where_it_keeps_nothing():
         output = forward(input_ids, attention_mask, past_key_values, use_cache)
         return output if use_cache else output["logits"]
     model.forward = alone
-    each, = parity.cache(model, *given, **named).responses
+    each, = cached(model, *given, **named).responses
     assert each.verdict in (BITWISE, ROUNDING) and not each.left_out
 
 
@@ -52,7 +56,7 @@ def test_positions_that_begin_anew():
     responses = told(places=lambda first, end: torch.arange(end - first))
     place, step, known = first(responses)
     assert (place, step) == ("place 1", "places") and responses.status == 1
-    assert "positions begin anew with each token" in known[0]
+    assert "positions are not shifted by what the cache holds" in known[1]
 
 
 def test_positions_that_are_one_late():
@@ -61,7 +65,7 @@ def test_positions_that_are_one_late():
         first, end) - int(first > 2))
     place, step, known = first(responses)
     assert (place, step) == ("place 3", "places")
-    assert "positions are 1 too small" in known[0]
+    assert "positions are 1 too small" in known[1]
 
 
 def test_a_key_that_is_lost():
@@ -96,11 +100,18 @@ def test_a_cache_that_is_handed_on_otherwise(kind):
             parts = output | {"past_key_values": output.past_key_values}
             return parts if kind is dict else tuple(parts.values())
     given, named = ids()
-    if kind is dict:
-        assert parity.cache(Other(), *given, **named).status == 0
-        return
+    assert cached(Other(), *given, **named).status == 0
+
+
+def test_a_cache_that_is_not_handed_on():
+    model, (given, named) = causal(), ids()
+    forward = model.forward
+
+    def alone(input_ids, attention_mask=None, past_key_values=None):
+        return forward(input_ids, attention_mask)["logits"]
+    model.forward = alone
     with pytest.raises(InputError, match="hands on none by that name"):
-        parity.cache(Other(), *given, **named)
+        cached(model, *given, **named)
 
 
 def test_an_output_without_places():
@@ -110,7 +121,7 @@ def test_an_output_without_places():
     class Squares(torch.nn.Module):
         def forward(self, x):
             return x, x.new_ones(x.shape[1] ** 2)
-    responses = parity.cache(
+    responses = cached(
         Squares(), torch.ones(2, 3, 3).double(),
         step=lambda model, place, state, x: (
             model(x[:, place:place + 1]), None))
@@ -128,20 +139,20 @@ def test_an_output_of_the_last_place():
     def step(lost, model, place, state, x):
         output, state = model(x[:, place:place + 1], state)
         return (output, state), state * (1 - lost)
-    sound = parity.cache(cell, x, step=functools.partial(step, 0))
+    sound = cached(cell, x, step=functools.partial(step, 0))
     assert {each.verdict for each in sound.responses} <= {BITWISE, ROUNDING}
     assert not any(each.left_out for each in sound.responses)
-    lossy = parity.cache(cell, x, step=functools.partial(step, 1e-8))
-    assert [each.verdict for each in lossy.responses][1:] == [WRONG] * 3
+    lossy = cached(cell, x, step=functools.partial(step, 1e-8))
+    assert [each.place for each in lossy.responses] == ["place 1"]
+    assert lossy.verdict == WRONG
 
     class Last(torch.nn.Module):
         def forward(self, x):
             return x[:, -1]
-    responses = parity.cache(Last(), x, step=lambda model, place, state, x: (
+    responses = cached(Last(), x, step=lambda model, place, state, x: (
         model(x[:, place:place + 1]), None))
-    assert [each.verdict for each in responses.responses] == [
-        NOTHING, BITWISE] and responses.verdict == INCOMPLETE
-    wrong = parity.cache(Last(), x, step=lambda model, place, state, x: (
+    assert [each.verdict for each in responses.responses] == [BITWISE]
+    wrong = cached(Last(), x, step=lambda model, place, state, x: (
         model(x[:, :1]), None))
     assert wrong.verdict == WRONG
 
@@ -150,12 +161,12 @@ def test_a_model_whose_cache_is_not_known():
     import torch
     layer = torch.nn.Linear(3, 3)
     with pytest.raises(InputError, match="takes no past_key_values"):
-        parity.cache(layer, torch.ones(2, 3, 3))
+        cached(layer, torch.ones(2, 3, 3))
     with pytest.raises(InputError, match="must return an output and the new"):
-        parity.cache(layer, torch.ones(2, 3, 3),
+        cached(layer, torch.ones(2, 3, 3),
                      step=lambda model, place, state, x: model(x))
     with pytest.raises(InputError, match="the output of all 3 places"):
-        parity.cache(layer, torch.ones(2, 3, 3),
+        cached(layer, torch.ones(2, 3, 3),
                      step=lambda model, place, state, x: (model(x), None))
 
 
@@ -177,9 +188,8 @@ def by_one(model, place, state, source, target, source_mask, target_mask):
     pytest.param("jax", marks=pytest.mark.long)])
 def test_our_own(port):
     model, batch = ours(port, 3)
-    responses = parity.cache(model, *batch, step=by_one)
+    responses = cached(model, *batch, step=by_one)
     assert {each.verdict for each in responses.responses} <= {BITWISE, ROUNDING}
-    assert responses.responses[-1].way.endswith("2")
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bart"])
@@ -188,7 +198,7 @@ def test_hugging_face(family):
     pytest.importorskip(
         "transformers", reason="not checked: transformers is not installed")
     from benchmarks.porting.hugging_face import inputs, made
-    each, = parity.cache(made(family), **inputs(family)).responses
+    each, = cached(made(family), **inputs(family)).responses
     assert each.verdict == ROUNDING
 
 
@@ -197,5 +207,5 @@ def test_hugging_face(family):
     ((2, 5, 5), (2, 1, 4), 2, None), ((2, 3), (2, 1, 3), 0, None),
     ((5, 5), (5, 5), 1, (5, 5))])
 def test_what_belongs_to_a_place(mine, other, place, expected):
-    both = at_place(np.zeros(mine), np.zeros(other), place, 5)
+    both = at_places(np.zeros(mine), np.zeros(other), place, place + 1, 5)
     assert (both and both[0].shape) == expected

@@ -134,7 +134,7 @@ def test_what_cannot_be_asked_is_said():
     responses = parity.invariance(layer, torch.ones(1, 2, 3).double())
     assert {each.way for each in responses.responses} == {
         "run twice", "row 0 beside others", "in a larger batch"}
-    assert len(responses.notes) == 5 and responses.status == 0
+    assert len(responses.notes) == 6 and responses.status == 0
     with pytest.raises(InputError, match="an array of a batch"):
         parity.invariance(layer, torch.ones(3).double())
     with pytest.raises(InputError, match="the batch has no rows"):

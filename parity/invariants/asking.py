@@ -1,0 +1,73 @@
+"""``parity.invariance``: one model asked in ways that change no answer."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from contract.errors import InputError, one_of
+from parity.comparison.result import describe
+from parity.invariants import batches, caches
+from parity.invariants.arguments import Call
+from parity.invariants.kept import Keeping
+from parity.invariants.responses import Responses
+from parity.invariants.uses import CACHED, probe
+
+#: All ways that read with a cache.
+CACHE = "cache"
+
+#: Every way that can be named.
+WAYS = (*batches.WAYS, CACHE, *CACHED)
+
+
+def invariance(model: Any, *inputs: Any, ways: Sequence[str] | None = None,
+               pad_id: int | None = None, step: Callable | None = None,
+               **keywords: Any) -> Responses:
+    """Ask a model in several ways that must give the same answer.
+
+    Args:
+        model: a torch.nn.Module, a Keras layer or model, an nnx.Module or an
+            mlx.nn.Module.
+        inputs, keywords: its arguments, with a batch of at least one row.
+        ways: those of WAYS to try; by default those of batches, and those of
+            caches if the model takes what it kept.
+        pad_id: the token that is padding; by default the config's, else 0.
+        step: a function of (model, place, state, *inputs, **keywords), which
+            has the model read the one token at this place, with the state of
+            the place before, None at first, and returns its output and the new
+            state. If its second parameter is ``places`` it is given a slice,
+            and reads several. A model that takes ``past_key_values`` or the
+            like needs none.
+
+    Returns:
+        Responses: of each way whether the model's outputs are the same to the
+        bit, within rounding, or wrong.
+
+    Raises:
+        InputError: a way is unknown, no argument is of a batch, or a cache is
+            asked for and it is not known how the model keeps one.
+    """
+    named = [one_of(way, WAYS, "way") for way in ways or ()]
+    asked = named or [*batches.WAYS, CACHE]
+    cached = [*CACHED] if CACHE in asked else [
+        way for way in CACHED if way in asked]
+    call = Call(model, inputs, keywords)
+    if pad_id is None:
+        pad_id = getattr(getattr(model, "config", None), "pad_token_id", None)
+    if "use_cache" in call.takes:
+        call.keywords.setdefault("use_cache", False)
+    base = call.first()
+    found, notes = batches.responses(
+        call, base, [way for way in batches.WAYS if way in asked],
+        pad_id or 0)
+    keeping = None
+    try:
+        keeping = Keeping(call, step) if cached else None
+        probe(keeping) if cached else None
+    except InputError as error:
+        if named or step:
+            raise
+        keeping = None
+        notes.append(f"not asked with a cache: {error}")
+    if keeping:
+        more, remarks = caches.responses(keeping, cached)
+        found, notes = found + more, notes + remarks
+    return Responses(found, describe(base), base.notes + notes)

@@ -1,0 +1,100 @@
+"""Two masks of the same queries and keys: what one sees and the other not."""
+
+import numpy as np
+
+#: A score below this is hidden.
+HIDDEN = -1e3
+
+
+def seen_of(array, own):
+    """What a mask lets be seen, bool [… c n]; None if it is no mask.
+
+    Args:
+        array: booleans, or numbers of which those far below zero are hidden.
+        own: bool [c n], each query's own key, which it sees.
+    """
+    if array.dtype == bool or np.isin(array, (0, 1)).all() and array.any():
+        array = array.astype(bool)
+        seen = array
+    elif array.dtype.kind == "f" and (array <= HIDDEN).any():
+        seen = array > HIDDEN
+    elif array.dtype.kind == "f" and not array.any():
+        seen = np.ones(array.shape, bool)  # nothing is hidden
+    else:
+        return None
+    there = np.broadcast_to(own, seen.shape)
+    if array.dtype == bool and not seen[there].any():
+        return ~seen
+    return seen
+
+
+def difference(mine, array, start, stop):
+    """What a read's mask has wrong: the cause in words, and a sentence.
+
+    Args:
+        mine: the read's [… c n].
+        array: what the whole has there.
+        start, stop: the places of the queries.
+    """
+    count = stop - start
+    if mine.ndim < 2 or mine.shape[-2] != count or (
+            mine.dtype.kind not in "bfiu"):
+        return "", ""
+    if mine.shape[-1] != array.shape[-1] or count == mine.shape[-1] and start:
+        return "", ""
+    keys = mine.shape[-1]
+    first = max(0, stop - keys)  # a static cache begins with place 0
+    query = np.arange(start, stop)[:, None]
+    key = np.arange(first, first + keys)[None]
+    whole = seen_of(array, key == query)
+    if whole is None:
+        return "", ""
+    part = _alike(seen_of(mine, key == query), mine, array, whole)
+    if part is None or part.shape != whole.shape:
+        return "", ""
+    whole, part = (each.reshape(-1, count, keys) for each in (whole, part))
+    rows = np.flatnonzero((whole != part).any((1, 2)))
+    if not len(rows):
+        return "", ""
+    whole, part = whole[rows[0]], part[rows[0]]
+    causal = key <= query
+    sentence = _sentence(whole, part, start, first)
+    if count > 1 and np.array_equal(part, np.tri(count, keys, dtype=bool)):
+        return "the causal mask has not the offset of what is kept", (
+            f"Queries are counted from 0, and not from {start}. {sentence}")
+    if (part & ~causal)[:, :stop - first].any() and not (whole & ~causal).any():
+        return "tokens that are read at once see those behind them", sentence
+    widths = _width(whole, query, key), _width(part, query, key)
+    if widths[0] and widths[1] and widths[0] != widths[1]:
+        off = abs(widths[0] - widths[1]) == 1
+        return (f"the window is {'off by one' if off else 'another'}",
+                f"It is {widths[1]} tokens with the cache and {widths[0]} "
+                f"in the whole. {sentence}")
+    return "the mask is another", sentence
+
+
+def _alike(seen, mine, array, whole):
+    """What the read's mask shows, turned as the whole's is."""
+    if seen is None or not (mine.dtype == bool or np.isin(
+            mine, (0, 1)).all() and array.any()):
+        return seen
+    array, mine = array.astype(bool), mine.astype(bool)
+    turned = not np.array_equal(array, whole)
+    return ~mine if turned else mine
+
+
+def _width(seen, query, key):
+    """How many keys the widest query sees, if all that are seen are the last
+    ones before it; 0 if not."""
+    width = int(seen.sum(-1).max(initial=0))
+    band = (key <= query) & (query - key < width)
+    return width if np.array_equal(seen, band) else 0
+
+
+def _sentence(whole, part, start, first):
+    """Which key a query sees in one alone."""
+    row, column = (int(each[0]) for each in np.nonzero(whole != part))
+    does = "does not see" if whole[row, column] else "sees"
+    other = "sees" if whole[row, column] else "does not see"
+    return (f"The token at place {start + row} {does} place {first + column}, "
+            f"which in the whole it {other}.")

@@ -1,0 +1,92 @@
+"""``parity.invariance`` with a cache, as people use one."""
+
+import pytest
+
+import parity
+from contract.errors import InputError
+from parity.invariants.responses import BITWISE, ROUNDING, WRONG
+from parity.invariants.shown_masks import difference
+from parity_tests.support.causal import causal, ids
+
+
+def asked(model, *ways, **more):
+    """The Responses of a model in some ways."""
+    given, named = ids()
+    return parity.invariance(model, *given, ways=ways, **named, **more)
+
+
+def wrong(responses):
+    """The first Response that is wrong."""
+    return next(each for each in responses.responses if each.verdict == WRONG)
+
+
+def test_every_use_of_a_sound_model():
+    responses = asked(causal(), "cache")
+    assert {each.verdict for each in responses.responses} <= {
+        BITWISE, ROUNDING}
+    words = " ".join(each.way for each in responses.responses)
+    for part in ("one token", "chunks of", "a prompt", "another request",
+                 "padded left", "beams", "share"):
+        assert part in words, part
+
+
+def test_a_mask_without_the_offset():
+    import torch
+    model = causal(mask=lambda mask: mask)
+    inner = torch.Tensor.tril
+
+    def tril(self, diagonal=0):
+        return inner(self, 0 if self.shape[0] > 1 else diagonal)
+    torch.Tensor.tril = tril
+    try:
+        each = wrong(asked(model, "tokens", "chunks"))
+    finally:
+        torch.Tensor.tril = inner
+    assert each.way == "in chunks of 2" and each.place == "places 2 to 3"
+    assert "has not the offset" in each.cause
+    assert each.source.startswith("test_uses.py:")
+
+
+def test_positions_that_are_not_shifted():
+    import torch
+    each = wrong(asked(causal(
+        places=lambda first, end: torch.arange(end - first)), "tokens"))
+    assert each.place == "place 1"
+    assert "positions are not shifted" in each.cause
+
+
+def test_rows_that_are_not_reordered():
+    model = causal()
+    model.reorder_cache = lambda past, order: past
+    each = wrong(asked(model, "tokens", "beams"))
+    assert "rows of what is kept are not reordered" in each.cause
+    model.reorder_cache = lambda past, order: (
+        past[0].index_select(0, order), past[1])
+    each = wrong(asked(model, "beams"))
+    assert "not in 1" in each.cause
+
+
+def test_a_model_without_a_cache():
+    import torch
+    x = torch.ones(2, 3, 4)
+    x[1] *= 2
+    responses = parity.invariance(torch.nn.Linear(4, 4), x)
+    assert responses.status == 0
+    assert "not asked with a cache: Linear takes no" in responses.notes[-1]
+    with pytest.raises(InputError, match="takes no past_key_values"):
+        parity.invariance(torch.nn.Linear(4, 4), x, ways=["cache"])
+
+
+def test_what_is_wrong_with_a_mask():
+    import numpy as np
+    whole = np.tri(6, dtype=bool)[2:4, :4]
+    other = whole.copy()
+    other[0, 0] = False
+    assert difference(other, whole, 2, 4)[1].startswith(
+        "The token at place 2 does not see place 0")
+    assert "those behind them" in difference(
+        np.ones((2, 4), bool), whole, 2, 4)[0]
+    window = np.tri(6, dtype=bool) & ~np.tri(6, k=-3, dtype=bool)
+    wider = np.tri(6, dtype=bool) & ~np.tri(6, k=-4, dtype=bool)
+    assert difference(wider[5:, :], window[5:, :], 5, 6)[0] == (
+        "the window is off by one")
