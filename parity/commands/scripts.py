@@ -38,7 +38,7 @@ def call_script(target):
         target: ``SCRIPT.py:FUNCTION``.
 
     Returns:
-        A Made: the model, its inputs as a tuple, and keywords as a dict.
+        A Called: the model, its inputs as a tuple, and keywords as a dict.
 
     Raises:
         InputError: there is no such script or function, it fails, or it
@@ -61,11 +61,11 @@ def call_script(target):
         raise InputError(
             f"{name} of {path!r} returned keywords that are no texts; "
             "name each argument as the model does.")
-    return Made((model, tuple(inputs), dict(keywords)), checked(
+    return Called((model, tuple(inputs), dict(keywords)), checked(
         before, f"{name} of {path!r}"))
 
 
-class Made(tuple):
+class Called(tuple):
     """The model, inputs and keywords that a function returned.
 
     Attributes:

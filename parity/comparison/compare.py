@@ -291,8 +291,8 @@ class _Comparing:
             OUTPUT, value, mine.outputs[value.a], other.outputs[value.b],
             self.forward, pair.a, pair.b, kind, mine.ended)
             for value in pair.outputs]
-        if pair.a == WHOLE and mine.outputs and not other.outputs:
-            self.left_out = ["none of b's was given"]
+        if pair.a == WHOLE and mine.outputs and not self.b.gives:
+            self.left_out = ["none of b's is in its dump"]
         elif pair.a == WHOLE and mine.outputs and not outputs:
             outputs.append(PairRow(
                 OUTPUT, pair.a, pair.b, next(iter(mine.outputs)),

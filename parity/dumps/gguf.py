@@ -45,7 +45,7 @@ def read(path):
             raise InputError(f"{str(path)!r} is empty; copy it again."
                              ) from None
     try:
-        reader = _Reader(data)
+        reader = _GgufBytes(data)
         return _tensors(reader, *reader.header(path), path)
     except (struct.error, UnicodeDecodeError, ValueError, KeyError) as error:
         if isinstance(error, InputError):
@@ -55,7 +55,7 @@ def read(path):
             "short, so copy it again.") from None
 
 
-class _Reader:
+class _GgufBytes:
     """Bytes read one after another."""
 
     def __init__(self, data):

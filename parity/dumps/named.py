@@ -78,7 +78,8 @@ def read(path):
     kept = all(file.suffix == ".npz" for file in files)
     names = arrays if kept else sorted(arrays, key=_natural)
     made = trace_of({name: arrays[name] for name in names}, "dump", str(path))
-    if not kept and len(made.steps) > 2:
+    made.ordered = kept or len(made.steps) < 3
+    if not made.ordered:
         made.notes.append(
             f"{str(path)!r} does not say in which order its arrays were "
             f"computed; list them in {NAMES}.")
@@ -209,4 +210,5 @@ def trace_of(arrays, framework, origin, notes=(), outputs=OUTPUTS):
     missing = [] if whole.outputs else [
         f"{origin!r} does not say what the model gave: {outputs}."]
     return Trace(framework, {}, {}, dtype, every, own["parameters"], [],
-                 notes=[*notes, *missing], origin=origin)
+                 notes=[*notes, *missing], origin=origin,
+                 gives=bool(whole.outputs))

@@ -9,6 +9,7 @@ is written to a file, corrected by hand, and read again: mapping_file.py.
 import numpy as np
 
 from parity.matching.channels import by_convention, convention
+from parity.matching.learned import learned
 from parity.matching.pairs import (
     NAMES, ORDER, VALUES, NameMap, Pair, StepPair)
 from parity.matching.parameters import (
@@ -103,6 +104,8 @@ def _score_steps(a, b, parameters):
                 score[i, j] += 5
             elif step.module in known[0] and other.module in known[1]:
                 score[i, j] -= 5
+    if not linked:
+        score += learned(a, b, mains, fits, signatures)
     return score
 
 
@@ -191,9 +194,11 @@ def suggest(a, b):
     score = _score_steps(a, b, parameters)
     ends = len(a.steps) - 1, len(b.steps) - 1
     score[ends[0], :] = score[:, ends[1]] = -np.inf
-    pairs = _in_order(score)
+    ordered = a.ordered and b.ordered
+    pairs = _in_order(score) if ordered else []
     used_a, used_b = {i for i, _ in pairs}, {j for _, j in pairs}
-    for i, j in sorted(zip(*np.nonzero(score >= ENOUGH_OUT_OF_ORDER)),
+    enough = ENOUGH_OUT_OF_ORDER if ordered else ENOUGH
+    for i, j in sorted(zip(*np.nonzero(score >= enough)),
                        key=lambda at: -score[at]):
         if i not in used_a and j not in used_b:
             pairs.append((i, j))

@@ -13,7 +13,7 @@ SYNONYMS = {word: words.split()[0] for words in (
     "feedforward ffn ff mlp", "inner fc1 lin1 wi dense1 intermediate",
     "outer fc2 lin2 wo2 dense2", "bias beta b", "query q wq bq",
     "key k wk bk", "value v wv bv", "encoder enc", "decoder dec",
-    "embedding embed embeddings emb wte table tok token",
+    "embedding embed embeddings emb embd wte table tok token",
     "layer layers h block blocks", "weight kernel w",
     "scale gamma alpha", "linear dense fc lin proj projection",
     "output out o wo bo", "dropout drop", "position positions pos wpe")

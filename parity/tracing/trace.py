@@ -96,6 +96,8 @@ class Trace:
         printed: (path, "inputs" or "outputs", name) -> shape, of arrays of
             which the corners alone are known; see parity.dumps.printed.
         raw: what its inputs were made of; see parity.inputs.raw.
+        gives: whether it says what the model gave.
+        ordered: whether its steps are known to be in order.
         resolution: up to what its numbers are known: (absolute, relative).
     """
 
@@ -119,6 +121,8 @@ class Trace:
     printed: dict = dataclasses.field(default_factory=dict)
     resolution: tuple = (0.0, 0.0)
     raw: dict = dataclasses.field(default_factory=dict)
+    gives: bool = True
+    ordered: bool = True
 
     def __getstate__(self):
         """What is copied or pickled: all but the model, so it is not live."""

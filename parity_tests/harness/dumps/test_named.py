@@ -8,7 +8,7 @@ from contract.errors import InputError
 from parity.comparison.compare import compare
 from parity.dumps.read import load
 from parity.tracing.trace import WHOLE
-from parity_tests.harness.dumps.written import model
+from benchmarks.dumps.writing import model
 
 
 def write(folder, arrays, names=True):

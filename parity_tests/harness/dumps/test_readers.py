@@ -11,7 +11,7 @@ from parity.comparison.verdicts import INCOMPLETE
 from parity.dumps import gguf
 from parity.dumps.read import load
 from parity.tracing.trace import WHOLE
-from parity_tests.harness.dumps import written
+from benchmarks.dumps import writing as written
 from parity_tests.harness.dumps.test_named import write
 
 

@@ -62,14 +62,15 @@ def ends(length):
 
 def as_llama(arrays, rows=lambda name, array: array):
     """The text of llama-eval-callback."""
-    lines = [f"number of input tokens = {T}"]
+    lines = [f"number of input tokens = {arrays['inputs/ids'].size}"]
     lines += [f"0.00.100 I   {each}" for each in arrays["inputs/ids"][0]]
     for name, array in steps(arrays).items():
         array = rows(name, array)
         shape = [*[1] * (4 - array.ndim), *array.shape]
         blocks = array.reshape(shape)
         lines.append(
-            f"common_debug_cb_eval: {LLAMA[name]:>24} = (f32) {'MUL':>10}"
+            "common_debug_cb_eval: "
+            f"{LLAMA.get(name, name):>24} = (f32) {'MUL':>10}"
             f"(x{{1, 1, 1, 1}}, }}) = {{{', '.join(map(str, shape[::-1]))}}}")
         for block in blocks:
             lines.append("    [")
