@@ -22,7 +22,7 @@ class TrainingComparison:
         verdict: MATCH, DIVERGENCE or FLOAT32.
         steps: how many steps were taken.
         rows: the lockstep.StepRows of B in lockstep with A.
-        causes: diagnose.TrainingCauses.
+        causes: cause.TrainingCauses.
         lines: {"a": places.Lines, "b": …}.
         frameworks, optimizers: of a and b.
         apart: how far the weights' changes are apart after the last step when

@@ -1,43 +1,15 @@
 """Why two training runs part, each cause proved by computing."""
 
-import dataclasses
 import math
 
 import numpy as np
 
 from parity.numerics.words import number
-from parity.training import naming, updates
+from parity.training import clipping, gradients, naming, statistics, updates
+from parity.training.cause import TrainingCause
+from parity.training.fitting import fitted
 from parity.training.lockstep import (
-    BUFFERS, RATE, RAW, WEIGHTS, start_rows)
-
-
-@dataclasses.dataclass
-class TrainingCause:
-    """Why two runs differ.
-
-    Attributes:
-        what: in a few words, or "" if it is not identified.
-        step, quantity: where it is first seen.
-        where: the parameters, or "".
-        in_a, in_b: what each has.
-        topics: what the line of source is about; see places.TELLING.
-        proof: what was put into B, and what then came out; "" if nothing.
-        write: what to write in B.
-        evidence: what else is known, a sentence each.
-        rounding: whether it is float32's rounding alone.
-    """
-
-    what: str
-    step: int
-    quantity: str
-    where: str = ""
-    in_a: str = ""
-    in_b: str = ""
-    topics: tuple = ("optimiser",)
-    proof: str = ""
-    write: str = ""
-    evidence: tuple = ()
-    rounding: bool = False
+    BUFFERS, RATE, RAW, USED, WEIGHTS, fed)
 
 
 #: Setting of a rule -> the line that is about it.
@@ -50,11 +22,59 @@ TOPICS = {
 }
 
 
-def causes_of(case):
-    """The TrainingCauses of a LockedPair in lockstep, in the order of computation."""
-    found = [*_start(case)]
-    found += _updates(case)
-    return found
+def causes_of(case, begun):
+    """(the LockedPair that decides, its TrainingCauses as computed).
+
+    Args:
+        begun: the StepRows of the start that differ.
+    """
+    found = [*_start(case, begun)]
+    case, more = gradients.settled(case)
+    found += [*more, *gradients.causes_of(case)]
+    for more in (_clipping(case), _updates(case),
+                 statistics.causes_of(case)):
+        told = {(cause.what, cause.in_a, cause.in_b) for cause in found}
+        found += [cause for cause in more if (
+            cause.what, cause.in_a, cause.in_b) not in told]
+    return case, found
+
+
+def _clipping(case):
+    """That the gradient is clipped in another way, before the optimiser."""
+    row = first(case.rows, USED)
+    if row is None or first(case.rows, RAW):
+        return []
+    one, two = (clipping.rule_of(run) for run in (case.a, case.b))
+    if None in (one, two):
+        return [TrainingCause("", row.step, USED, row.b,
+                              topics=("clipping",))]
+    names = [name for name in ("clip_by", "clip", "clip_eps", "scale")
+             if getattr(one, name) != getattr(two, name)]
+    if "clip_by" in names:
+        names = ["clip_by"]
+    given = case.lock.given
+    raws = [record.raw for record in case.b.steps]
+    theirs = [given(fed(case.a, record, False), other.before)
+              for record, other in zip(case.a.steps, case.b.steps)]
+    error = clipping.error(one, raws, theirs)
+    if not names or error > clipping.SAME:
+        return [TrainingCause("", row.step, USED, row.b,
+                              topics=("clipping",))]
+    proof = (f"Clipped as in a, b's gradients are a's to {number(error)}; "
+             "clipped as in b, they are b's.")
+    return [TrainingCause(
+        naming.CAUSES[name], row.step, USED, "", *_clip_words(name, one, two),
+        TOPICS.get(name, ("clipping",)), proof,
+        naming.writing(case.b.framework, name, getattr(one, name)))
+        for name in names]
+
+
+def _clip_words(name, one, two):
+    """What each side clips by, with the limit."""
+    if name != "clip_by":
+        return naming.pair_of(name, getattr(one, name), getattr(two, name))
+    return tuple(each.clip_by if math.isinf(each.clip) else
+                 f"{each.clip_by}, {each.clip:.6g}" for each in (one, two))
 
 
 def first(rows, *quantities):
@@ -63,9 +83,8 @@ def first(rows, *quantities):
                  and row.quantity in quantities), None)
 
 
-def _start(case):
+def _start(case, rows):
     """That the runs do not begin with the same weights."""
-    rows = [row for row in start_rows(case.lock) if row.differs]
     for quantity in (WEIGHTS, BUFFERS):
         some = [row for row in rows if row.quantity == quantity]
         if not some:
@@ -93,8 +112,9 @@ def _updates(case):
         return []
     a, b = updates.sides_of(case.lock, case.b)
     for side in (a, b):
-        if not side.known:
-            side.rules = {}
+        side.settle()
+    for side, other in ((a, b), (b, a)):
+        side.rules = side.rules or fitted(side, other.rules)
     if not a.rules or not b.rules:
         return [_unknown(case, rows[0])]
     told = updates.causes(a, b)
@@ -109,6 +129,12 @@ def _updates(case):
 
 def _unknown(case, row):
     """That an update differs, and it is not known why."""
+    if all(each.rough for each in case.rows
+           if each.differs and each.quantity == WEIGHTS):
+        return TrainingCause(
+            "float32 inside the optimiser", row.step, WEIGHTS, "",
+            rounding=True, evidence=(
+                "The steps differ by less than float32 rounds.",))
     return TrainingCause("", row.step, row.quantity, row.b)
 
 
@@ -140,11 +166,11 @@ def _of_setting(case, name, a, b, row, before, after):
     if name == "rate":
         return _of_rate(case, a, b, row, proof)
     paths = [path for path in b.rules if path in a.rules and getattr(
-        a.rules[path], name) != getattr(b.rules[path], name)]
+        a.rules[path], name) != getattr(b.rules[path], name)] or [*b.rules]
     one, two = (getattr(side.rules[paths[0]], name) for side in (a, b))
     in_a, in_b = naming.pair_of(name, one, two)
     if name == "narrow":
-        in_a, in_b = ("float32" if each else "float64"
+        in_a, in_b = (f"{each} in float32" if each else "the run's own"
                       for each in (one, two))
     return TrainingCause(
         naming.CAUSES[name], row.step, row.quantity,

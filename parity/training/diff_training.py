@@ -1,5 +1,6 @@
 """``parity.diff_training``: where two training runs part, and why."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 
@@ -44,7 +45,7 @@ def diff_training(a: Callable, b: Callable, steps: int = 3,
                 f"{side} is a {type(make).__name__}; give a function that "
                 "makes the training, since it is made more than once.")
     one, two = Maker(a, "a", exact), Maker(b, "b", exact)
-    case, verdict, causes = _judged(case_of(one, two, steps))
+    case, verdict, causes = _judged(case_of(one, two, steps), exact)
     if causes:
         for maker in (one, two):
             maker.run(1, locate=True)
@@ -58,13 +59,36 @@ def diff_training(a: Callable, b: Callable, steps: int = 3,
     return made
 
 
-def _judged(case):
+def _judged(case, exact):
     """(the LockedPair that decided, the verdict, the causes)."""
-    wrong = diverging(case.rows) or [
-        row for row in start_rows(case.lock) if row.differs]
-    if not wrong:
-        return case, MATCH, []
-    causes = causes_of(case)
+    begun = [row for row in start_rows(case.lock) if row.differs]
+    if not begun and not diverging(case.rows):
+        return case, FLOAT32 if _rough(case) else MATCH, []
+    decided = case if exact else _exactly(case)
+    if decided is not case and not begun and not diverging(decided.rows):
+        decided.b.notes.append("In float64 every step agrees, so that what "
+                               "differs as they are is float32's rounding.")
+        return decided, FLOAT32, []
+    decided, causes = causes_of(decided, begun)
     if causes and all(cause.rounding for cause in causes):
-        return case, FLOAT32, causes
-    return case, DIVERGENCE, causes
+        return decided, FLOAT32, causes
+    return decided, DIVERGENCE, causes
+
+
+def _rough(case):
+    """Whether something differs that float32 inside may be."""
+    return any(row.rough and row.counted for row in case.rows)
+
+
+def _exactly(case):
+    """The same in float64, or the case itself where that cannot be had."""
+    if case.a.dtype == case.b.dtype == "float64" and not (
+            case.a.narrow or case.b.narrow) or None in case.trainings:
+        return case
+    makers = [dataclasses.replace(each, exact=True)
+              for each in (case.one, case.two)]
+    try:
+        made = case_of(*makers, case.steps)
+    except Exception:  # of a user's, who did not ask for float64
+        return case
+    return made if made.a.dtype == made.b.dtype == "float64" else case

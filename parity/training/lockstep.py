@@ -44,6 +44,7 @@ class StepRow:
         error, limit: relative; error None where one side has nothing.
         differs: whether it is above its limit.
         counted: whether it may decide the verdict.
+        rough: whether float32 inside one of the two may be all of it.
     """
 
     step: int
@@ -54,6 +55,7 @@ class StepRow:
     limit: float
     differs: bool
     counted: bool = True
+    rough: bool = False
 
 
 def _trace(arrays):
@@ -125,7 +127,7 @@ class Lock:
                 observer.record.parts) != 1:
             return {}
         own = observer.record.parts[0].gradients
-        made = self.given(mine.parts[0].gradients, own)
+        made = self.given(mine.parts[0].gradients, like(observer, own))
         if not made or apart(own, made) > NEAR:
             return {}
         return self._give(observer, RAW, made)
@@ -133,14 +135,16 @@ class Lock:
     def used(self, observer):
         """A's gradients for B's optimiser."""
         mine = self._of(observer)
-        if mine is None:
+        if mine is None or observer.run.accumulates or self.a.accumulates and (
+                not observer.run.inner):
             return {}
         found = fed(self.a, mine, observer.run.inner)
         if found is None:
             return {}
         return self._give(
             observer, RAW if observer.run.inner else USED,
-            self.given(found, observer.record.raw | observer.record.used))
+            self.given(found, like(observer, observer.record.raw
+                                   | observer.record.used)))
 
     def _give(self, observer, level, made):
         """Put down what B is given."""
@@ -161,6 +165,12 @@ class Lock:
         return self.a.steps[number] if number < len(self.a.steps) else None
 
 
+def like(observer, gradients):
+    """The weights that have gradients: these may be in a shorter dtype."""
+    return {path: observer.record.before.get(path, array)
+            for path, array in gradients.items()}
+
+
 def fed(run, record, inner):
     """The gradients of a step as an optimiser takes them, or None.
 
@@ -171,6 +181,8 @@ def fed(run, record, inner):
         return record.raw or record.used
     if record.used is None or not run.inner:
         return record.used
+    if run.accumulates:
+        return None
     if None in run.rules.values():
         return None
     return clipped(run.rules, record.used)
@@ -218,7 +230,23 @@ def rows_of(lock, b):
                     made.append(_moved(i + 1, quantity, pair, *(
                         getattr(record, when) for record in (mine, other)
                         for when in (old, new)), step_limit, eps))
+    if a.narrow or b.narrow:
+        _roughen(made)
     return made
+
+
+def _roughen(rows):
+    """Mark what float32 inside a float64 run may be, in rows of such runs.
+
+    Losses and gradients within float32's limits are no difference then; of an
+    optimiser's step the rule is replayed with its float32.
+    """
+    forward, _, gradient, _ = model_limits("float32")
+    for row in rows:
+        wide = forward if row.quantity == LOSS else gradient
+        if row.differs and row.error is not None and row.error <= wide:
+            row.rough = True
+            row.differs = row.quantity in (WEIGHTS, BUFFERS)
 
 
 def _relative(one, two):

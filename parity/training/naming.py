@@ -19,7 +19,7 @@ CAUSES = {
     "decay": "weight decay", "decay_at": "kind of weight decay",
     "clip": "limit of the gradient", "clip_by": "clipping of the gradient",
     "clip_eps": "ε of the clipping", "scale": "scale of the gradient",
-    "narrow": "dtype of the learning rate and of β",
+    "narrow": "float32 inside the optimiser",
     MEMBERS: "parameters of the optimiser", FROZEN: "parameters trained",
 }
 

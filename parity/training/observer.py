@@ -34,7 +34,7 @@ class Observer:
         self.arrays = self.put = None  # set by a framework once it can
         self.buffers = frozenset()
         self.record = None
-        self.updated = False
+        self.updated, self.updates = False, 0
 
     @property
     def done(self):
@@ -84,6 +84,8 @@ class Observer:
         if self.record.used is None:
             self.record.used = {}
         self.record.used |= gradients
+        self.record.updates += 1
+        self.updates += 1
         self.record.rates |= rates
         self.updated = True
         return {} if self.lock is None else self.lock.used(self)

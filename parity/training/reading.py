@@ -9,7 +9,7 @@ import math
 
 from parity.training.rules import (
     ADAGRAD, ADAM, BEFORE, COUPLED, DECOUPLED, EACH, GLOBAL, INSIDE, LION,
-    RMSPROP, SGD, STEPS, VALUE, UpdateRule)
+    POWERS, RMSPROP, SETTINGS, SGD, STEPS, VALUE, UpdateRule)
 
 
 def of_torch(optimizer, group):
@@ -54,7 +54,7 @@ def of_keras(optimizer, decayed):
             config.get("use_ema") or config.get("loss_scale_factor")):
         return None
     made = {"decay": float(config.get("weight_decay") or 0.0) * decayed,
-            "decay_at": DECOUPLED, "narrow": True}
+            "decay_at": DECOUPLED, "narrow": SETTINGS}
     for setting, by in (("clipvalue", VALUE), ("global_clipnorm", GLOBAL),
                         ("clipnorm", EACH)):
         if config.get(setting):
@@ -86,27 +86,29 @@ def of_mlx(optimizer):
     name = type(optimizer).__name__
     if not type(optimizer).__module__.startswith("mlx."):
         return None
+    narrow = {"narrow": POWERS}
 
     def value(setting):
         return float(getattr(optimizer, setting))
     if name == "SGD":
         return UpdateRule(
-            SGD, momentum=value("momentum"), decay=value("weight_decay"),
-            dampening=value("dampening"), dampened_first=True,
-            nesterov=bool(optimizer.nesterov))
+            SGD, **narrow, momentum=value("momentum"),
+            decay=value("weight_decay"), dampening=value("dampening"),
+            dampened_first=True, nesterov=bool(optimizer.nesterov))
     if name in ("Adam", "AdamW"):
         beta1, beta2 = map(float, optimizer.betas)
         return UpdateRule(
-            ADAM, beta1=beta1, beta2=beta2, eps=value("eps"),
+            ADAM, **narrow, beta1=beta1, beta2=beta2, eps=value("eps"),
             corrected=bool(optimizer.bias_correction), decay_at=DECOUPLED,
             decay=value("weight_decay") if name == "AdamW" else 0.0)
     if name == "RMSprop":
-        return UpdateRule(RMSPROP, beta2=value("alpha"), eps=value("eps"))
+        return UpdateRule(RMSPROP, **narrow, beta2=value("alpha"),
+                          eps=value("eps"))
     if name == "Adagrad":
-        return UpdateRule(ADAGRAD, eps=value("eps"))
+        return UpdateRule(ADAGRAD, **narrow, eps=value("eps"))
     if name == "Lion":
         beta1, beta2 = map(float, optimizer.betas)
-        return UpdateRule(LION, beta1=beta1, beta2=beta2,
+        return UpdateRule(LION, **narrow, beta1=beta1, beta2=beta2,
                           decay=value("weight_decay"), decay_at=DECOUPLED)
     return None
 

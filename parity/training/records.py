@@ -34,6 +34,7 @@ class StepRecord:
         buffers_before, buffers: {path: running statistic}.
         batch: the arrays that came in.
         outputs: [(path of a module, its output)], in the order of calls.
+        updates: how often the optimiser was called.
     """
 
     parts: list = dataclasses.field(default_factory=list)
@@ -47,20 +48,29 @@ class StepRecord:
     buffers: dict = dataclasses.field(default_factory=dict)
     batch: list = dataclasses.field(default_factory=list)
     outputs: list = dataclasses.field(default_factory=list)
+    updates: int = 0
 
     @property
     def raw(self):
-        """{path: gradient}: the sum of the parts'."""
+        """{path: gradient}: the sum of the parts'.
+
+        It is their mean where the optimiser was called for each of them, and
+        so adds them up by itself.
+        """
         total = {}
         for part in self.parts:
             for path, array in part.gradients.items():
                 total[path] = total[path] + array if path in total else array
+        if self.updates > 1:
+            total = {path: array / self.updates
+                     for path, array in total.items()}
         return total
 
     @property
     def gradients(self):
         """What moved the weights, as far as it is seen."""
-        return self.raw if self.used is None else self.used
+        return self.raw if self.used is None or self.updates > 1 else (
+            self.used)
 
     @property
     def loss(self):
@@ -86,6 +96,8 @@ class WatchedRun:
         training: whether the model is in training mode; None if unknown.
         inner: whether the optimiser itself clips, so that ``used`` is not
             clipped yet.
+        narrow: whether the framework has float32 inside a float64 run.
+        accumulates: whether it collects the gradients of several calls.
         notes: remarks, a sentence each.
     """
 
@@ -98,6 +110,8 @@ class WatchedRun:
     dropping: list = dataclasses.field(default_factory=list)
     training: bool | None = None
     inner: bool = False
+    accumulates: bool = False
+    narrow: bool = False
     notes: list = dataclasses.field(default_factory=list)
 
     @property

@@ -27,6 +27,10 @@ COUPLED, DECOUPLED, UNSCALED = (
 UNCLIPPED, GLOBAL, EACH, VALUE = (
     "no", "global norm", "each parameter's norm", "value")
 
+#: What is float32 inside a float64 step: β and momentum, or the arithmetic of
+#: 1 - βᵗ as well.
+NOTHING, SETTINGS, POWERS = NARROW = ("", "β and momentum", "1 - βᵗ")
+
 #: What a momentum adds up: gradients, or steps, which are times the rate.
 GRADIENTS, STEPS = "gradients", "steps"
 
@@ -51,7 +55,7 @@ class UpdateRule:
         clip, clip_by, clip_eps: the limit of the gradient, and what is added
             to the norm before the limit is divided by it.
         scale: what the gradient is multiplied with first.
-        narrow: whether the rate and the powers of β are float32 numbers.
+        narrow: what of it is in float32: NOTHING, SETTINGS or POWERS.
     """
 
     kind: str
@@ -75,11 +79,12 @@ class UpdateRule:
     clip_by: str = UNCLIPPED
     clip_eps: float = 0.0
     scale: float = 1.0
-    narrow: bool = False
+    narrow: str = ""
 
 
 #: The settings that matter to a kind.
-_ALL = ("rate", "decay", "decay_at", "clip", "clip_by", "scale", "narrow")
+_ALL = ("rate", "decay", "decay_at", "clip", "clip_by", "clip_eps", "scale",
+        "narrow")
 USED = {
     SGD: ("momentum", "dampening", "dampened_first", "nesterov",
           "momentum_of"),
@@ -149,7 +154,9 @@ def _moves(rule, state, weight, gradient, rate):
     """The change of one parameter; its state is brought forward."""
     state["step"] = step = state.get("step", 0) + 1
     if rule.narrow:
-        rate = float(np.float32(rate))
+        rule = dataclasses.replace(rule, momentum=float(np.float32(
+            rule.momentum)), dampening=float(np.float32(rule.dampening)),
+            decay=float(np.float32(rule.decay)))
     if rule.decay and rule.decay_at == COUPLED:
         gradient = gradient + rule.decay * weight
     move = _KINDS[rule.kind](rule, state, gradient, rate, step)
@@ -186,6 +193,15 @@ def _rooted(rule, second, correction):
     return np.sqrt(second / correction + rule.eps)
 
 
+def _correction(beta, step, narrow):
+    """1 - βᵗ."""
+    if narrow == POWERS:
+        return float(np.float32(1) - np.float32(beta)**np.float32(step))
+    if narrow == SETTINGS:
+        beta = float(np.float32(beta))
+    return 1 - beta**step
+
+
 def _adam(rule, state, gradient, rate, step):
     first = state["first"] = (rule.beta1 * state.get("first", 0.0)
                               + (1 - rule.beta1) * gradient)
@@ -194,10 +210,10 @@ def _adam(rule, state, gradient, rate, step):
     if rule.amsgrad:
         second = state["largest"] = np.maximum(
             state.get("largest", 0.0), second)
-    beta1, beta2 = rule.beta1, rule.beta2
-    if rule.narrow:
-        beta1, beta2 = float(np.float32(beta1)), float(np.float32(beta2))
-    c1, c2 = (1 - beta1**step, 1 - beta2**step) if rule.corrected else (1, 1)
+    c1, c2 = 1, 1
+    if rule.corrected:
+        c1, c2 = (_correction(beta, step, rule.narrow)
+                  for beta in (rule.beta1, rule.beta2))
     return -rate * (first / c1) / _rooted(rule, second, c2)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from parity.numerics.dtypes import EPS
 from parity.numerics.tolerances import LOCKSTEP_LIMIT, MANY
+from parity.training import clipping
 from parity.training.lockstep import UNITS
-from parity.training.rules import replayed, used
+from parity.training.rules import NARROW, replayed, used
 
 #: Which parameters an optimiser has, and which have a gradient.
 MEMBERS, FROZEN = "members", "frozen"
@@ -32,6 +33,8 @@ class UpdateSide:
         befores, gradients, afters: for each step {path: array}.
         rates: for each step {path: learning rate}, or None where the rules
             have it.
+        narrow: whether the framework has float32 inside.
+        loose: whether weights are known to float32's limit alone.
     """
 
     rules: dict
@@ -39,6 +42,8 @@ class UpdateSide:
     gradients: list
     afters: list
     rates: list | None
+    narrow: bool = False
+    loose: bool = False
 
     def error(self, afters=None):
         """How far a replay is from the weights, its limit being 1.
@@ -46,8 +51,9 @@ class UpdateSide:
         Args:
             afters: the weights; this side's own by default.
         """
-        return max((share(new, after, before) for new, after, before
-                    in self.replay(afters)), default=math.inf)
+        return max((share(new, after, before, self.loose)
+                    for new, after, before in self.replay(afters)),
+                   default=math.inf)
 
     def replay(self, afters=None):
         """(replayed, weight after, weight before) of each step and path."""
@@ -57,20 +63,32 @@ class UpdateSide:
                     made, self.afters if afters is None else afters,
                     self.befores) for path in after if path in before]
 
-    @property
-    def known(self):
-        """Whether the rules give the weights."""
-        return bool(self.rules) and None not in self.rules.values() and (
-            self.error() <= 1)
+    def settle(self):
+        """Keep the rules if they give the weights, or else none.
+
+        What of a rule is in float32 follows from the numbers.
+        """
+        if None in self.rules.values():
+            self.rules = {}
+        own = self.rules
+        for loose in (False, True)[:1 + self.narrow]:
+            self.loose = loose
+            for narrow in (None, *NARROW):
+                self.rules = own if narrow is None else {
+                    path: dataclasses.replace(rule, narrow=narrow)
+                    for path, rule in own.items()}
+                if own and self.error() <= 1:
+                    return
+        self.rules, self.loose = {}, False
 
 
 @np.errstate(all="ignore")
-def share(made, after, before):
-    """The error of a weight's step, in its limits."""
+def share(made, after, before, loose=False):
+    """The error of a weight's step, in its limits, or in float32's."""
     after, before = (np.asarray(each) for each in (after, before))
     eps = EPS.get(after.dtype.name, EPS["float64"])
-    limit = LOCKSTEP_LIMIT if after.dtype == np.float64 else (
-        MANY["float32"][2] * eps)
+    limit = LOCKSTEP_LIMIT if after.dtype == np.float64 and not loose else (
+        MANY["float32"][2] * EPS["float32"])
     size = float(np.linalg.norm(after.astype(np.float64) - before))
     gap = float(np.linalg.norm(made - after.astype(np.float64)))
     whole = float(np.linalg.norm(before.astype(np.float64)))
@@ -111,10 +129,24 @@ def sides_of(lock, b):
             if gradients is None else gradients,
             [given(one.after, two.after) if mine else two.after
              for one, two in steps],
-            rates if all(rates) else None))
+            rates if all(rates) else None, run.narrow))
     for path in set(sides[1].rules) - set(by_b):
         del sides[1].rules[path]
+    if b.inner and not lock.a.inner:
+        _clip_inside(lock, sides[0], [two.before for _, two in steps])
     return sides
+
+
+def _clip_inside(lock, side, likes):
+    """Let A's rules clip, as B's do, where A clips before its optimiser."""
+    rule = clipping.rule_of(lock.a)
+    if rule is None or None in side.rules.values():
+        return
+    side.gradients = [lock.given(record.raw, like)
+                      for record, like in zip(lock.a.steps, likes)]
+    side.rules = {path: dataclasses.replace(
+        each, clip=rule.clip, clip_by=rule.clip_by, clip_eps=rule.clip_eps,
+        scale=rule.scale) for path, each in side.rules.items()}
 
 
 def differing(a, b):
@@ -131,11 +163,13 @@ def differing(a, b):
             if name != "rate" and getattr(one, name) != getattr(two, name) and (
                     name not in names) and name not in _idle(one, two):
                 names.append(name)
-    rates = _rates(a), _rates(b)
-    if any(not math.isclose(one.get(path, math.nan), two.get(path, math.nan),
-                            rel_tol=1e-12)
-           for one, two in zip(*rates) for path in one.keys() & two.keys()):
+    gap = max((abs(one[path] - two[path]) / abs(one[path] or 1)
+               for one, two in zip(_rates(a), _rates(b))
+               for path in one.keys() & two.keys()), default=0.0)
+    if gap > UNITS * EPS["float32"]:
         names.append("rate")
+    elif gap > 1e-12 and "narrow" not in names:
+        names.append("narrow")
     return names
 
 
@@ -146,6 +180,7 @@ def _idle(one, two):
                        (("dampening", "nesterov", "momentum_of",
                          "dampened_first"),
                         not one.momentum and not two.momentum),
+                       (("clip", "clip_eps"), one.clip_by != two.clip_by),
                        (("dampened_first",),
                         not one.dampening and not two.dampening)):
         idle.update(group if off else ())
@@ -174,9 +209,12 @@ def exchanged(a, b, names):
     rules = {path: dataclasses.replace(rule, **{
         name: getattr(a.rules[path], name) for name in plain})
         if path in a.rules else rule for path, rule in rules.items()}
-    rates = [{**theirs, **mine} if "rate" in names else {**mine, **theirs}
+    own = "rate" not in names and not (
+        "narrow" in names and "rate" not in differing(a, b))
+    rates = [{**mine, **theirs} if own else {**theirs, **mine}
              for mine, theirs in zip(_rates(a), _rates(b))]
-    return UpdateSide(rules, b.befores, gradients, b.afters, rates)
+    return UpdateSide(rules, b.befores, gradients, b.afters, rates,
+                      loose=a.loose or b.loose)
 
 
 def causes(a, b):

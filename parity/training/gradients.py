@@ -1,0 +1,259 @@
+"""Why losses or gradients differ although the weights are the same."""
+
+import numpy as np
+
+from contract.errors import InputError
+from parity.matching.rearrangement import rearranged
+from parity.numerics.words import listed, number
+from parity.training import losses, targets
+from parity.training.cause import TrainingCause
+from parity.training.lockstep import LOSS, RAW
+
+#: How near a sum of B's gradients is to A's, relatively.
+NEAR = 1e-9
+
+#: What a field of a formula is called, and which line is about it.
+CAUSES = {"kind": "kind of the loss", "labels": "labels",
+          "ignored": "ignored label", "reduction": "mean of the loss",
+          "smoothing": "label smoothing"}
+
+
+def differing(rows):
+    """The rows of losses and gradients that differ."""
+    return [row for row in rows if row.differs
+            and row.quantity in (LOSS, RAW)]
+
+
+def settled(case):
+    """(a LockedPair without dropout and in one mode, the TrainingCauses).
+
+    Raises:
+        InputError: both drop values at random, and not the same ones.
+    """
+    if not differing(case.rows):
+        return case, []
+    causes = []
+    first = differing(case.rows)[0]
+    if case.a.training != case.b.training and None not in (
+            case.a.training, case.b.training):
+        trial = case.again(change_b=lambda watcher, training: watcher.switched(
+            training, case.a.training))
+        if _nearer(trial, case):
+            causes.append(TrainingCause(
+                "mode of the model", first.step, first.quantity, "",
+                *("training" if each.training else "evaluation"
+                  for each in (case.a, case.b)), ("mode", "model"),
+                _proof(trial, "in b as well"),
+                "model.train()" if case.a.training else "model.eval()"))
+            case = trial
+    dropping = [run.dropping for run in (case.a, case.b)]
+    if differing(case.rows) and any(dropping):
+        def off(watcher, training):
+            watcher.undropped(training)
+        trial = case.again(*(off if each else None for each in dropping))
+        if all(dropping) and not differing(trial.rows):
+            raise InputError(
+                f"both drop values at random ({listed(dropping[0])} of a, "
+                f"{listed(dropping[1])} of b), each others; set their rates "
+                "to 0, or seed both alike, so that steps can be compared.")
+        if all(dropping):
+            case = trial
+            case.b.notes.append("both drop values at random, so this was "
+                                "compared with nothing dropped.")
+        elif _nearer(trial, case):
+            some = dropping[0] or dropping[1]
+            causes.append(TrainingCause(
+                "dropout", first.step, first.quantity, listed(some),
+                *("active" if each else "off" for each in dropping),
+                ("dropout", "model"),
+                _proof(trial, f"off in {'a' if dropping[0] else 'b'}")))
+            case = trial
+    return case, causes
+
+
+def _nearer(trial, case):
+    """Whether fewer rows differ than before."""
+    return len(differing(trial.rows)) < len(differing(case.rows))
+
+
+def _proof(trial, what):
+    """What came out once something was changed, in words."""
+    rows = differing(trial.rows)
+    if not rows:
+        return f"With it {what}, losses and gradients are a's."
+    return (f"With it {what}, fewer losses and gradients differ; the rest "
+            "has another cause.")
+
+
+def causes_of(case):
+    """The TrainingCauses of losses and gradients, and the rows left over."""
+    rows = differing(case.rows)
+    if not rows or not any(row.quantity == RAW for row in rows):
+        return []  # a loss alone moves no weight
+    for find in (_weighted, _formula, _scaled):
+        found = find(case, rows[0])
+        if found:
+            return found
+    if all(row.error is None for row in rows):
+        return []  # told as parameters that are not trained
+    return [_unknown(case, rows[0])]
+
+
+def _formula(case, row):
+    """That the losses follow two formulas."""
+    sides = [targets.steps_of(case, side) for side in "ab"]
+    told = [[record.loss for record in run.steps]
+            for run in (case.a, case.b)]
+    if not all(sides) or any(None in each for each in told):
+        return []
+    best = losses.fewest(*(list(losses.formulas(steps, loss))
+                           for steps, loss in zip(sides, told)))
+    if best is None or not best[2]:
+        return []
+    one, two, names = best
+    given = [losses.value(one, step[one.labels]) for step in sides[1]
+             if one.labels in step]
+    if len(given) < len(sides[1]):
+        return []
+    error = max(abs(mine - other) / abs(mine) if mine else abs(other)
+                for mine, other in zip(told[0], given))
+    if error > losses.EXACT:
+        return []
+    proof = (f"Computed as a's, the loss of b's outputs is a's to "
+             f"{number(error)}; computed as b's, it is b's.")
+    return [TrainingCause(
+        CAUSES[name], row.step, LOSS, "",
+        *(_word(getattr(each, name)) for each in (one, two)), ("loss",),
+        proof) for name in names]
+
+
+def _word(value):
+    """A field of a formula in words."""
+    return "none" if value is None else (
+        f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def _sides(case, i):
+    """(A's gradient, [of each of B's parts]) of a step as vectors, by pair.
+
+    Only parameters of which every part has a gradient.
+    """
+    mine, other = case.a.steps[i], case.b.steps[i]
+    whole = mine.gradients
+    pairs = [pair for pair in case.lock.pairs if pair.a in whole and any(
+        pair.b in part.gradients for part in other.parts)]
+
+    def vector(pairs, arrays, side):
+        return np.concatenate([rearranged(
+            getattr(pair, f"{side}_layout"), arrays[path]).reshape(-1)
+            if (path := getattr(pair, side)) in arrays else np.zeros(
+                whole[pair.a].size) for pair in pairs]).astype(np.float64)
+    if not pairs:
+        return None
+    raw = mine.raw if case.b.inner or mine.used is None else whole
+    return (vector(pairs, raw, "a"),
+            [vector(pairs, part.gradients, "b") for part in other.parts],
+            [vector(pairs, part.gradients, "a") for part in mine.parts],
+            vector(pairs, other.raw, "b"))
+
+
+def _shares(whole, parts):
+    """The numbers by which parts add up to a whole, or None."""
+    if not parts:
+        return None
+    found = np.linalg.lstsq(np.stack(parts, 1), whole, rcond=None)[0]
+    gap = np.linalg.norm(np.stack(parts, 1) @ found - whole)
+    size = np.linalg.norm(whole)
+    return found if size and gap <= NEAR * size else None
+
+
+def _weighted(case, row):
+    """That batches that make one step are weighted in another way."""
+    shares, own = [], []
+    for i in range(len(case.b.steps)):
+        found = _sides(case, i)
+        if found is None:
+            return []
+        whole, parts, mine, total = found
+        forward = len(parts) > 1
+        shares.append(_shares(whole, parts) if forward
+                      else _shares(total, mine))
+        own.append(forward)
+    if any(each is None or len(each) < 2 for each in shares):
+        return []
+    forward = own[0]
+    first = next((each for each in shares if not np.allclose(
+        each, 1, rtol=1e-6)), None)
+    if first is None:
+        return []
+    # what the whole of one side takes of each part of the other, in which
+    # every part counts once
+    theirs, ours = ("a", "b") if forward else ("b", "a")
+    equal = all(np.allclose(each, each[0], rtol=1e-6) for each in shares)
+    count = len(first)
+    if equal:
+        factor = float(first[0])
+        words = {ours: "1 of each batch", theirs: f"{factor:.6g} of each"}
+        what = "scale of the accumulated gradient"
+        if np.isclose(factor, 1 / count):
+            words = {ours: "the sum", theirs: "the mean"}
+        elif np.isclose(factor, count):
+            words = {ours: "the mean", theirs: "the sum"}
+    else:
+        what = "mean of means in the accumulation"
+        part = first / first.sum()
+        words = {ours: "each batch counts "
+                       + ", ".join([f"{1 / count:.4g}"] * count),
+                 theirs: "each batch counts "
+                         + ", ".join(f"{each:.4g}" for each in part)}
+    proof = (f"So weighted, {ours}'s gradients of each batch add up to "
+             f"{theirs}'s at every step.")
+    return [TrainingCause(
+        what, row.step, RAW, "", words["a"], words["b"],
+        ("accumulation", "loss"), proof)]
+
+
+def _scaled(case, row):
+    """That every gradient is multiplied by one number."""
+    factors = []
+    for i in range(len(case.b.steps)):
+        found = _sides(case, i)
+        if found is None:
+            return []
+        share = _shares(found[3], [found[0]])
+        if share is None:
+            return []
+        factors.append(float(share[0]))
+    if not np.allclose(factors, factors[0], rtol=1e-6) or np.isclose(
+            factors[0], 1, rtol=1e-6):
+        return []
+    told = [record.loss for run in (case.a, case.b) for record in run.steps]
+    both = None not in told and np.allclose(
+        [factors[0] * each for each in told[:len(factors)]],
+        told[len(factors):], rtol=1e-6)
+    return [TrainingCause(
+        "scale of the loss" if both else "scale of the gradient", row.step,
+        LOSS if both else RAW, "", "1", f"{factors[0]:.6g}",
+        ("loss", "accumulation"),
+        f"Divided by {factors[0]:.6g}, b's gradients are a's at every step.")]
+
+
+def _unknown(case, row):
+    """What is known where no cause is."""
+    known = []
+    one, two = case.a.steps[row.step - 1], case.b.steps[row.step - 1]
+    ends = [each.outputs[-1][1] for each in (one, two) if each.outputs]
+    if len(ends) == 2 and ends[0].size == ends[1].size:
+        gap = np.abs(np.sort(ends[0].reshape(-1))
+                     - np.sort(ends[1].reshape(-1))).max()
+        size = np.abs(ends[0]).max() or 1.0
+        if gap > 1e-6 * size:
+            known.append("Given the same weights, the outputs differ: the "
+                         "models do; ask parity compare without --train.")
+        elif row.quantity == LOSS:
+            known.append("The outputs are the same, so the loss is computed "
+                         "in another way.")
+    return TrainingCause("", row.step, row.quantity, row.b,
+                         topics=("loss",), evidence=tuple(known))
+
+
