@@ -57,9 +57,23 @@ class Runner:
         program.outputs = outputs
         program.roundings = [Rounding(place, dtype, count) for (
             place, dtype), count in mode.roundings.items()]
+        if exact and mode.autocast:
+            program.roundings += self.autocast()
         program.seconds = time.perf_counter() - began
         self.before.setdefault(exact, (program, mode.unchanged.marks))
         return program
+
+    def autocast(self):
+        """A Rounding of each line that autocast computes in something
+        shorter: in float64 it casts nothing, and so is seen as it is."""
+        plain, counts = self.run(), {}
+        for operation in plain.operations:
+            for made in map(plain.values.__getitem__, operation.results):
+                if operation.name == "cast" and made.dtype in (
+                        "bfloat16", "float16"):
+                    key = operation.place, made.dtype
+                    counts[key] = counts.get(key, 0) + made.signature.size
+        return [Rounding(*key, count) for key, count in counts.items()]
 
     def exact_model(self):
         """The model, built anew with tables in float64."""

@@ -85,9 +85,18 @@ def mutated(function, args, kwargs):
 
 
 class Unfused(TorchFunctionMode):
-    """Does nothing, but keeps torch.nn off its fused encoder layers."""
+    """Keeps torch.nn off its fused encoder layers, and sees autocast, which
+    casts nothing that is float64.
+
+    Attributes:
+        autocast: whether any function was called inside a region of it.
+    """
+
+    autocast = False
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.autocast = self.autocast or any(map(
+            torch.is_autocast_enabled, ("cpu", "cuda")))
         return function(*args, **(kwargs or {}))
 
 
@@ -411,8 +420,9 @@ def recording(names, exact=False, edits=None, keep=True, paths=None,
     """
     mode = TorchRecording(names, exact, edits, keep, paths or {}, before,
                           marks, end)
-    with Unfused(), mode:
+    with Unfused() as above, mode:
         yield mode
+    mode.autocast = above.autocast
 
 
 def outputs_of(mode, output):
