@@ -182,6 +182,8 @@ def _built(runner, path, said):
 
     Of a layer of the framework's own that is the line at which it is made.
     """
+    if runner.framework == "onnx":  # its nodes are told with their numbers
+        return "", ""
     modules = dict(tracing_of(runner.model).modules(runner.model))
     own = path in modules and type(modules[path]).__module__.partition(".")[
         0] in OWN
