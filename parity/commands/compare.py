@@ -69,9 +69,37 @@ def is_script(path):
         path.suffix == ".py" and not path.is_dir())
 
 
-def traced(path):
+def traced_both(a, b):
+    """What ``traced`` gives of each; a file of an exported model is run on the
+    other's inputs."""
+    from parity.exported.opening import is_file
+    files = [is_file(path) for path in (a, b)]
+    if all(files):
+        raise InputError(
+            "a and b are both files of models, which have no inputs; give one "
+            "as SCRIPT.py:FUNCTION.")
+    if not files[0]:
+        first = traced(a)
+        return first, traced(b, first[1])
+    second = traced(b)
+    return traced(a, second[1]), second
+
+
+def traced(path, other=None):
     """The Trace in a dump, or of what a script's function returns; and the
-    Side that can be run again, None of a dump."""
+    Side that can be run again, None of a dump.
+
+    Args:
+        other: the Side of which a file of a model has its inputs, or None.
+    """
+    from parity.exported import opening
+    if opening.is_file(path):
+        if other is None:
+            raise InputError(
+                f"{str(path)!r} is run on the other model's inputs, and that "
+                "one is a dump; give it as SCRIPT.py:FUNCTION.")
+        foreign = opening.read(path, other.inputs, other.keywords)
+        return foreign.trace(), foreign.side
     if not is_script(path):
         from parity.dumps.read import load
         return load(path), None
@@ -80,6 +108,8 @@ def traced(path):
     made = call_script(path)
     with running(str(path)):
         model, inputs, keywords = made
+        if foreign := opening.opened(model, inputs, keywords):
+            return foreign.trace(), foreign.side
         recording = trace_alone(model, *inputs, **keywords)
     recording.raw = kept(made.raw, recording.inputs)
     return recording, Side(*made, functools.partial(call_script, path))
@@ -89,7 +119,8 @@ def compare(
     a: Annotated[pathlib.Path, typer.Argument(
         metavar="A", help="The truth: a dump, or SCRIPT.py:FUNCTION.")],
     b: Annotated[pathlib.Path, typer.Argument(
-        metavar="B", help="What is held against it: likewise.")],
+        metavar="B", help="What is held against it: likewise, or a file of "
+        "an exported model: .onnx, .pt2, .tflite, .xml.")],
     map_file: Annotated[File, typer.Option(
         "--map", metavar="FILE", help="What is what, as TOML.  [default: "
         "found by values, names, order and shapes]")] = None,
@@ -135,6 +166,8 @@ def compare(
     from parity.comparison.compare import compare as compared
     from parity.comparison.evidence import evidence as facts
     from parity.dumps.printed import alike
+    from parity.exported.comparing import finish
+    from parity.exported.foreign import NotInstalled
     from parity.matching import mapping_file
     from parity.matching.steps import suggest
     from parity.render import terminal
@@ -172,7 +205,11 @@ def compare(
                 "--replace runs whole models on, and --layers leaves out some "
                 "of them; give one of the two.")
         began = time.perf_counter()
-        (first, one), (second, two) = traced(a), traced(b)
+        try:
+            (first, one), (second, two) = traced_both(a, b)
+        except NotInstalled as reason:
+            print(f"verdict: not compared: {reason}.")
+            raise typer.Exit(4) from None
         first, second = alike(first, second)
         if exact and None in (one, two):
             raise InputError(
@@ -189,6 +226,7 @@ def compare(
         else:
             with running(str(b)):
                 decide(comparison, first, second, one, two, exact)
+                finish(comparison, one, two)
         comparison.seconds = time.perf_counter() - began
         screens.print_comparison(terminal.console(), comparison,
                                  steps or everything, everything)

@@ -20,7 +20,7 @@ PARITY = ROOT / "parity"
 ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "dumps",
          "operations", "matching", "check", "matrix", "originals", "mutation",
          "inputs", "comparison", "conversion", "causes", "training",
-         "invariants", "differences", "assertions", "runs", "render", "reading",
+         "exported", "invariants", "differences", "assertions", "runs", "render", "reading",
          "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.

@@ -1,0 +1,1 @@
+"""Compiled and exported models, beside the model that they were made of."""

@@ -1,0 +1,76 @@
+"""What is said of a comparison of which one side is compiled or exported."""
+
+from parity.causes.explanation import Explanation
+from parity.exported import onnx_file
+from parity.numerics.comparator import DIVERGENCE
+from parity.numerics.words import number
+
+#: Where outputs are farther apart, float32's rounding is not the reason.
+GROSS = 1e-3
+
+
+def finish(comparison, one, two):
+    """Add to a comparison what its exported sides are known to do.
+
+    Args:
+        comparison: a Comparison that was decided.
+        one, two: the Side or ForeignSide of each.
+    """
+    for side, each in (("a", one), ("b", two)):
+        foreign = getattr(each, "foreign", None)
+        if foreign is None:
+            continue
+        for note in foreign.late:
+            comparison.notes.append(f"{side}: {note}")
+            for explanation in comparison.explanations:
+                explanation.known.append(f"In {side} {note}")
+        if foreign.proto is not None:
+            _name_nodes(comparison, side, foreign)
+            if not comparison.outputs_agree and not comparison.explanations:
+                _runtime(comparison, side, foreign)
+
+
+def _name_nodes(comparison, side, foreign):
+    """Say which node of a file a place is."""
+    nodes = foreign.proto.graph.node
+    for each in comparison.explanations:
+        _, _, line = getattr(each, f"place_{side}").rpartition(":")
+        if line.isdigit() and 0 < int(line) <= len(nodes):
+            each.known.append(in_words(nodes[int(line) - 1], int(line)))
+
+
+def in_words(node, place):
+    """A node in a sentence."""
+    import onnx
+    attributes = []
+    for each in node.attribute:
+        value = onnx.helper.get_attribute_value(each)
+        if isinstance(value, bytes):
+            value = value.decode(errors="replace")
+        if isinstance(value, float):
+            value = f"{value:.6g}"
+        if isinstance(value, (str, int, list)):
+            attributes.append(f"{each.name} {value}")
+    words = f" with {', '.join(attributes)}" if attributes else ""
+    name = f" {node.name!r}" if node.name else ""
+    return f"Node {place} of the file is {node.op_type}{name}{words}."
+
+
+def _runtime(comparison, side, foreign):
+    """Where the graph is right, and what its runtime computes is not."""
+    worst = max((row.error or 0 for row in comparison.rows), default=0)
+    if worst <= GROSS:
+        return
+    found = onnx_file.runtime_differs(foreign, "the model")
+    if found is None:
+        return
+    place, node, error = found
+    comparison.decided = DIVERGENCE
+    comparison.corrected = ""
+    each = Explanation(
+        "(model)", "(model)", "the runtime", "", "",
+        f"ONNX Runtime computes node {place} otherwise than ONNX's standard: "
+        f"it is {number(error)} off.",
+        proof="Computed as the standard has it, the graph gives a's outputs.")
+    each.known.append(in_words(node, place))
+    comparison.explanations = [each]

@@ -1,0 +1,93 @@
+"""Functions that are compiled: jax.jit, nnx.jit and tf.function.
+
+A function is run as it is for its outputs. Its operations are those of the
+function that was compiled, seen through its own graph.
+"""
+
+import sys
+
+import numpy as np
+
+from parity.exported.foreign import Foreign
+from parity.tracing.recorder import mapped
+
+
+def opened(model, inputs, keywords):
+    """The Foreign of a compiled function; None of anything else."""
+    jax, tensorflow = map(sys.modules.get, ("jax", "tensorflow"))
+    name = f"{type(model).__module__}.{type(model).__name__}"
+    if jax is not None and (name.startswith("jaxlib.") and hasattr(
+            model, "lower") or "nnx" in name and "Jit" in name):
+        return _of(model, inputs, keywords, "jax", "jitted function",
+                   {"jax": jax.__version__}, _jax_runner)
+    if tensorflow is not None and name.startswith("tensorflow.") and callable(
+            model) and (hasattr(model, "get_concrete_function")
+                        or hasattr(model, "structured_outputs")):
+        return _of(model, inputs, keywords, "keras", "tf.function",
+                   {"tensorflow": tensorflow.__version__}, _keras_runner)
+    return None
+
+
+def _of(model, inputs, keywords, framework, kind, versions, runner):
+    """The Foreign of a function."""
+    return Foreign(
+        framework, kind, arrays(inputs, keywords),
+        outputs(model(*inputs, **keywords)), versions,
+        runner=lambda: runner(model, inputs, keywords))
+
+
+def arrays(inputs, keywords):
+    """{name: array} of the arguments that are arrays."""
+    found = {}
+
+    def visit(name, leaf):
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+            found[name] = np.asarray(
+                leaf.detach() if hasattr(leaf, "detach") else leaf)
+        return leaf
+    for i, value in enumerate(inputs):
+        mapped(value, f"argument.{i}", visit)
+    for name, value in keywords.items():
+        mapped(value, name, visit)
+    return found
+
+
+def outputs(output):
+    """{name: array} of what a function returned, named as in a Trace."""
+    found = {}
+
+    def visit(name, leaf):
+        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+            found[name] = np.asarray(
+                leaf.detach() if hasattr(leaf, "detach") else leaf)
+        return leaf
+    mapped(output, "output", visit)
+    return found
+
+
+def _jax_runner(model, inputs, keywords):
+    """The Runner of a jitted function."""
+    from flax import nnx
+
+    from parity.operations.jax import Runner
+
+    class Function(nnx.Module):
+        """The function as a module."""
+
+        def __call__(self, *args, **named):
+            return model(*args, **named)
+    return Runner(Function(), inputs, keywords)
+
+
+def _keras_runner(model, inputs, keywords):
+    """The Runner of a tf.function."""
+    import keras
+
+    from parity.operations.keras import Runner
+
+    class Function(keras.layers.Layer):
+        """The function as a layer."""
+
+        def call(self, *args, **named):
+            return model(*args, **named)
+    return Runner(Function(dtype="float64"), inputs, keywords)
