@@ -168,7 +168,8 @@ def _of_setting(case, name, a, b, row, before, after):
     paths = [path for path in b.rules if path in a.rules and getattr(
         a.rules[path], name) != getattr(b.rules[path], name)] or [*b.rules]
     one, two = (getattr(side.rules[paths[0]], name) for side in (a, b))
-    in_a, in_b = naming.pair_of(name, one, two)
+    in_a, in_b = (_clip_words(name, a.rules[paths[0]], b.rules[paths[0]])
+                  if name == "clip_by" else naming.pair_of(name, one, two))
     if name == "narrow":
         in_a, in_b = (f"{each} in float32" if each else "the run's own"
                       for each in (one, two))

@@ -10,7 +10,8 @@ from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.training.answer import TrainingComparison
 from parity.training.case import Maker, case_of
 from parity.training.diagnose import causes_of
-from parity.training.lockstep import diverging, start_rows
+from parity.training.lockstep import (
+    diverging, free_apart, start_rows)
 
 
 def diff_training(a: Callable, b: Callable, steps: int = 3,
@@ -45,34 +46,54 @@ def diff_training(a: Callable, b: Callable, steps: int = 3,
                 f"{side} is a {type(make).__name__}; give a function that "
                 "makes the training, since it is made more than once.")
     one, two = Maker(a, "a", exact), Maker(b, "b", exact)
-    case, verdict, causes = _judged(case_of(one, two, steps), exact)
-    if causes:
+    made = _judged(case_of(one, two, steps), exact)
+    if made.causes:
         for maker in (one, two):
             maker.run(1, locate=True)
-    made = TrainingComparison(
-        verdict, case.steps, case.rows, causes,
-        {"a": one.lines, "b": two.lines},
-        (case.a.framework, case.b.framework),
-        (case.a.optimizer, case.b.optimizer), notes=[
-            *case.a.notes, *case.b.notes])
+            made.lines[maker.side] = maker.lines
     made.seconds = time.perf_counter() - began
     return made
 
 
 def _judged(case, exact):
-    """(the LockedPair that decided, the verdict, the causes)."""
+    """The TrainingComparison of a LockedPair."""
     begun = [row for row in start_rows(case.lock) if row.differs]
     if not begun and not diverging(case.rows):
-        return case, FLOAT32 if _rough(case) else MATCH, []
+        return _answer(case, FLOAT32 if _rough(case) else MATCH)
     decided = case if exact else _exactly(case)
     if decided is not case and not begun and not diverging(decided.rows):
-        decided.b.notes.append("In float64 every step agrees, so that what "
-                               "differs as they are is float32's rounding.")
-        return decided, FLOAT32, []
-    decided, causes = causes_of(decided, begun)
-    if causes and all(cause.rounding for cause in causes):
-        return decided, FLOAT32, causes
-    return decided, DIVERGENCE, causes
+        return _answer(decided, FLOAT32, notes=[
+            "In float64 every step agrees, so that what differs as they are "
+            "is float32's rounding."])
+    apart, within = _free(case)
+    if within and not begun:
+        return _answer(decided, MATCH, notes=[
+            "Single quantities differ, and make up for each other: by "
+            "themselves both have the same weights after every step."])
+    settled, causes = causes_of(decided, begun)
+    rounding = causes and all(cause.rounding for cause in causes)
+    return _answer(decided, FLOAT32 if rounding else DIVERGENCE, causes,
+                   begun, apart, [] if settled is decided else [
+                       *settled.b.notes])
+
+
+def _answer(case, verdict, causes=(), begun=(), apart=None, notes=()):
+    """A TrainingComparison without its lines and time."""
+    return TrainingComparison(
+        verdict, case.steps, [*begun, *case.rows], [*causes], {},
+        (case.a.framework, case.b.framework),
+        (case.a.optimizer, case.b.optimizer), apart,
+        [*dict.fromkeys([*notes, *case.a.notes, *case.b.notes])])
+
+
+def _free(case):
+    """(how far apart both end by themselves, whether nowhere at all)."""
+    try:
+        run, _ = case.two.run(case.steps)
+    except InputError:
+        return None, False
+    apart, within = free_apart(case.lock, run)
+    return apart, within and case.a.dtype == run.dtype == "float64"
 
 
 def _rough(case):

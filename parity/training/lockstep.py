@@ -19,7 +19,7 @@ from parity.training.rules import clipped
 #: What is compared of a step, in the order in which it is computed.
 LOSS, RAW, USED, RATE, MOMENTS, WEIGHTS, BUFFERS = QUANTITIES = (
     "loss", "gradients", "clipped gradients", "learning rate", "moments",
-    "weights", "buffers")
+    "weights", "running statistics")
 
 #: Of a parameter with less than this share of the whole gradient, the error
 #: is relative to the share: nothing but rounding may be left of it.
@@ -345,6 +345,30 @@ def start_rows(lock):
         error = gap / scale if scale else 0.0 if not gap else np.inf
         yield StepRow(0, WEIGHTS if pair.a in first.before else BUFFERS,
                   pair.a, pair.b, error, limit, not error <= limit)
+
+
+@np.errstate(all="ignore")
+def free_apart(lock, free):
+    """How far the weights' changes are apart where B runs by itself.
+
+    Returns:
+        (error after the last step, whether every step is within its limit).
+    """
+    a, worst, within = lock.a, 0.0, True
+    for mine, other in zip(a.steps, free.steps):
+        worst = 0.0
+        for pair in lock.pairs:
+            for old, new in (("before", "after"),
+                             ("buffers_before", "buffers")):
+                one, two = getattr(mine, new), getattr(other, new)
+                if pair.a in one and pair.b in two:
+                    row = _moved(
+                        0, WEIGHTS, pair, getattr(a.steps[0], old), one,
+                        getattr(free.steps[0], old), two, LOCKSTEP_LIMIT,
+                        EPS[a.dtype])
+                    worst = max(worst, row.error)
+                    within = within and not row.differs
+    return worst, within
 
 
 def diverging(rows):

@@ -206,6 +206,8 @@ def exchanged(a, b, names):
         rules = {path: a.rules.get(path, rule) for path, rule in rules.items()}
     plain = [name for name in names if name not in (
         MEMBERS, FROZEN, "kind", "rate")]
+    if "clip_by" in plain:
+        plain += ["clip", "clip_eps"]
     rules = {path: dataclasses.replace(rule, **{
         name: getattr(a.rules[path], name) for name in plain})
         if path in a.rules else rule for path, rule in rules.items()}
