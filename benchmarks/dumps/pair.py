@@ -150,7 +150,7 @@ def cause_of(told):
         return words
     if words.startswith("shape ["):
         return re.sub(r"^shape \[.*?\] in a, \[.*?\] in b(, )?", "", words)
-    return words
+    return words if re.search(r" in b: ", words) else ""
 
 
 def table(outcomes):

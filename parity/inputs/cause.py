@@ -32,13 +32,14 @@ def cause(mine, other, before=({}, {})):
         return ""
     image, audio, rate = (before[0].get(key, before[1].get(key)) for key in (
         kinds.IMAGE, kinds.AUDIO, kinds.RATE))
-    if is_image(mine) and is_image(other) and (
-            image is not None or mine.shape == other.shape):
-        if words := pixels_parting(mine, other, image):
-            return words
+    words = ""
     if audio is not None and rate is not None:
-        if words := spectra_parting(mine, other, audio, int(rate)):
-            return words
+        words = spectra_parting(mine, other, audio, int(rate))
+    elif is_image(mine) and is_image(other) and (
+            image is not None or mine.shape == other.shape):
+        words = pixels_parting(mine, other, image)
+    if words:
+        return words
     if mine.shape == other.shape:
         return relation(mine, other)
     return length_parting(mine, other)

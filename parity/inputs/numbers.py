@@ -30,6 +30,16 @@ def relation(mine, other):
                 return f"{side}'s numbers are rounded to {name}"
     if words := _swapped(mine, other):
         return words
+    if is_it(one):
+        return (f"by rounding alone, {np.abs(one - two).max() / size:.1e} of "
+                "the largest number")
+    for side, x, y in (("b", one, two), ("a", two, one)):
+        rows = x.reshape(len(x), -1) if x.ndim > 1 else x.reshape(1, -1)
+        made = (rows - rows.mean(1, keepdims=True)) / np.sqrt(
+            rows.var(1, keepdims=True) + 1e-7)
+        if np.abs(made.reshape(x.shape) - y).max() <= 1e-5 * np.abs(y).max():
+            name = "a" if side == "b" else "b"
+            return f"{side} is {name} with mean 0 and variance 1 of each row"
     spread = ((one - one.mean()) ** 2).sum()
     if spread:
         slope = ((one - one.mean()) * (two - two.mean())).sum() / spread
@@ -40,11 +50,6 @@ def relation(mine, other):
             return f"b is a{times}{plus}"
     for side, x, y in (("b", one, two), ("a", two, one)):
         name = "a" if side == "b" else "b"
-        rows = x.reshape(len(x), -1) if x.ndim > 1 else x.reshape(1, -1)
-        made = (rows - rows.mean(1, keepdims=True)) / np.sqrt(
-            rows.var(1, keepdims=True) + 1e-7)
-        if np.abs(made.reshape(x.shape) - y).max() <= 1e-5 * np.abs(y).max():
-            return f"{side} is {name} with mean 0 and variance 1 of each row"
         low, high = y.min(), y.max()
         if (low > x.min() or high < x.max()) and np.array_equal(
                 np.clip(x, low, high), y):

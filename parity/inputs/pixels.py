@@ -16,6 +16,9 @@ from parity.inputs.resizing import NEVER, every
 #: how many pixels may be a whole level apart, where a library rounds ties.
 LEVEL, TIES = 0.03, 0.01
 
+#: So many rows and columns are looked at first.
+SOME = 8
+
 #: Of the range of an array, what may be rounding in float32.
 NEAR = 2e-5
 
@@ -33,9 +36,9 @@ SCALES = {"1/255": 1 / 255, "1": 1.0, "1/127.5": 1 / 127.5}
 
 
 def is_image(array):
-    """Whether an array may be pixels."""
+    """Whether an array may be pixels: with three or four channels."""
     return array.ndim in (3, 4) and (
-        array.shape[-1] in (1, 3, 4) or array.shape[-3] in (1, 3, 4)) and (
+        array.shape[-1] in (3, 4) or array.shape[-3] in (3, 4)) and (
         min(sorted(array.shape[-3:])[1:]) > 4)
 
 
@@ -43,7 +46,7 @@ def channels_last(array):
     """Images [N H W C] of an array."""
     array = np.asarray(array, np.float64)
     array = array if array.ndim == 4 else array[None]
-    return array if array.shape[-1] in (1, 3, 4) and (
+    return array if array.shape[-1] in (3, 4) and (
         array.shape[1] > 4) else np.moveaxis(array, 1, -1)
 
 
@@ -72,6 +75,8 @@ def pixels_parting(mine, other, image=None):
         if why := _turned(one, two):
             return why
         slope, shift, error = affine(one, two)
+        if max(np.abs(slope - 1).max(), np.abs(shift).max()) <= NEAR:
+            return ""  # the same but for rounding, or no affine at all
         if error <= NEAR:
             return _normalised(slope, shift)
     if image is not None and len(one) == len(two) == 1:
@@ -156,7 +161,9 @@ def _rounded(one, two):
                 break
             steps.append(step)
         else:
-            gap = np.abs(coarse - fine) / np.array(steps)
+            inner = (coarse > coarse.min((0, 1, 2))) & (
+                coarse < coarse.max((0, 1, 2)))  # others may be clipped
+            gap = np.abs(coarse - fine) / np.array(steps) * inner
             if gap.max() <= 0.51 and len(np.unique(
                     fine[..., 0].round(6))) > 256:
                 other = "b" if side == "a" else "a"
@@ -171,22 +178,29 @@ def _made_of(image, one, two):
         return ""
     ways = []
     for array in (one, two):
-        found = []
-        for way in every(image.shape[:2], array.shape[:2]):
-            made = way(image.astype(np.float64))
-            slope, shift, _ = affine(made, array)
-            if not (slope > 0).all():
-                continue
-            levels = (array - shift) / slope
-            gap = np.abs(levels - made)
-            whole = way.rounding != NEVER
-            if gap.max() <= LEVEL or whole and (
-                    gap.max() <= 1.6 and (gap > 2 * LEVEL).mean() <= TIES):
-                found.append((way, slope, shift))
+        step = max(1, min(array.shape[:2]) // SOME)
+        found = [(way, *fitted) for way in every(
+            image.shape[:2], array.shape[:2])
+            if _fit(way, image, array, step) and (
+                fitted := _fit(way, image, array, 1))]
         if not found:
             return ""
         ways.append(found)
     return _told(*ways)
+
+
+def _fit(way, image, array, step):
+    """(slopes, shifts) with which a way of resizing gives an array; None if it
+    does not. Of rows and columns every step-th is looked at."""
+    made, array = way(image.astype(np.float64), step), array[::step, ::step]
+    slope, shift, _ = affine(made, array)
+    if not (slope > 0).all():
+        return None
+    gap = np.abs((array - shift) / slope - made)
+    ties = way.rounding != NEVER and gap.max() <= 1.6 and (
+        (gap > 2 * LEVEL).mean() <= TIES if step == 1
+        else np.median(gap) <= 10 * LEVEL)
+    return (slope, shift) if gap.max() <= LEVEL or ties else None
 
 
 def _told(ours, theirs):

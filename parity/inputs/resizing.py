@@ -56,22 +56,25 @@ class Resizing:
     crop: tuple
     rounding: str
 
-    def __call__(self, image):
-        """An image [H W C] of levels 0 to 255, resized."""
+    def __call__(self, image, step=1):
+        """An image [H W C] of levels 0 to 255, resized.
+
+        Args:
+            image: floating.
+            step: of rows and columns every step-th is made.
+        """
         for axis in (1, 0):  # Pillow's order
-            image = np.moveaxis(np.tensordot(self._weights(
-                image.shape[axis], self.resized[axis]), image, (1, axis)),
-                0, axis)
+            long, short = self.resized[axis], self.crop[axis]
+            first = (long - short) // 2
+            some = weights(
+                image.shape[axis], long, self.resampling,
+                self.antialias == "on", self.corners == "aligned")[
+                first:first + short:step]
+            image = np.moveaxis(np.tensordot(
+                some, image, (1, axis)), 0, axis)
             if self.rounding == EACH or (self.rounding == END and not axis):
                 image = np.clip(np.floor(image + 0.5), 0, 255)
-        top, left = ((long - short) // 2 for long, short in zip(
-            self.resized, self.crop))
-        return image[top:top + self.crop[0], left:left + self.crop[1]]
-
-    def _weights(self, long, short):
-        """The matrix [short long] of one axis."""
-        return weights(long, short, self.resampling, self.antialias == "on",
-                       self.corners == "aligned")
+        return image
 
 
 @functools.lru_cache(256)
