@@ -167,7 +167,7 @@ def compare(
     from parity.comparison.evidence import evidence as facts
     from parity.dumps.printed import alike
     from parity.exported.comparing import finish
-    from parity.exported.foreign import NotInstalled
+    from parity.exported.model import NotInstalled
     from parity.matching import mapping_file
     from parity.matching.steps import suggest
     from parity.render import terminal

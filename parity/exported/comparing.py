@@ -14,7 +14,7 @@ def finish(comparison, one, two):
 
     Args:
         comparison: a Comparison that was decided.
-        one, two: the Side or ForeignSide of each.
+        one, two: the Side or ExportedSide of each.
     """
     for side, each in (("a", one), ("b", two)):
         foreign = getattr(each, "foreign", None)

@@ -8,12 +8,12 @@ import sys
 
 import numpy as np
 
-from parity.exported.foreign import Foreign
+from parity.exported.model import ExportedModel
 from parity.tracing.recorder import mapped
 
 
 def opened(model, inputs, keywords):
-    """The Foreign of a compiled function; None of anything else."""
+    """The ExportedModel of a compiled function; None of anything else."""
     jax, tensorflow = map(sys.modules.get, ("jax", "tensorflow"))
     name = f"{type(model).__module__}.{type(model).__name__}"
     if jax is not None and (name.startswith("jaxlib.") and hasattr(
@@ -29,8 +29,8 @@ def opened(model, inputs, keywords):
 
 
 def _of(model, inputs, keywords, framework, kind, versions, runner):
-    """The Foreign of a function."""
-    return Foreign(
+    """The ExportedModel of a function."""
+    return ExportedModel(
         framework, kind, arrays(inputs, keywords),
         outputs(model(*inputs, **keywords)), versions,
         runner=lambda: runner(model, inputs, keywords))

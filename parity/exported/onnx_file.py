@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from contract.errors import InputError
-from parity.exported.foreign import Foreign, NotInstalled, fitted, named
+from parity.exported.model import ExportedModel, NotInstalled, fitted, named
 
 
 def loaded(path):
@@ -35,7 +35,7 @@ def need(name):
 
 
 def opened(model, file, inputs, keywords):
-    """A Foreign of an ONNX model, run by ONNX Runtime.
+    """An ExportedModel of an ONNX model, run by ONNX Runtime.
 
     Args:
         model: an onnx.ModelProto.
@@ -61,7 +61,7 @@ def opened(model, file, inputs, keywords):
         session.get_outputs(), made)})
     from parity.exported.onnx_program import Runner
     runner = Runner(model, given, file)
-    return Foreign(
+    return ExportedModel(
         "onnx", "ONNX model", given, outputs,
         {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},
         {name: array for name, array in runner.parameters.items()
@@ -69,8 +69,8 @@ def opened(model, file, inputs, keywords):
 
 
 def of_session(session, inputs, keywords):
-    """A Foreign of an onnxruntime.InferenceSession, whose graph is read from
-    the file that it was made of, where it has one."""
+    """An ExportedModel of an onnxruntime.InferenceSession, whose graph is read
+    from the file that it was made of."""
     path = getattr(session, "_model_path", None)
     content = getattr(session, "_model_bytes", None)
     if path or content:

@@ -5,7 +5,7 @@ import sys
 
 from contract.errors import InputError
 from parity.exported import onnx_file
-from parity.exported.foreign import Foreign
+from parity.exported.model import ExportedModel
 
 #: The files that are models.
 FILES = (".onnx", ".pt2", ".tflite", ".xml")
@@ -17,7 +17,7 @@ def is_file(path):
 
 
 def read(path, inputs, keywords):
-    """The Foreign of a file.
+    """The ExportedModel of a file.
 
     Args:
         path: the file's.
@@ -42,9 +42,10 @@ def read(path, inputs, keywords):
     return runtimes.openvino(path, inputs, keywords)
 
 
-def opened(model, inputs, keywords) -> Foreign | None:
-    """The Foreign of what a function returned as its model; None of a module
-    that can be traced as it is.
+def opened(model, inputs, keywords) -> ExportedModel | None:
+    """The ExportedModel of what a function returned as its model.
+
+    None of a module that can be traced as it is.
 
     Raises:
         InputError: it cannot be run, with the reason.

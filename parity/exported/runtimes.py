@@ -3,12 +3,12 @@
 import numpy as np
 
 from contract.errors import InputError
-from parity.exported.foreign import Foreign, fitted, named
+from parity.exported.model import ExportedModel, fitted, named
 from parity.exported.onnx_file import need
 
 
 def openvino(path, inputs, keywords):
-    """The Foreign of a file of OpenVINO."""
+    """The ExportedModel of a file of OpenVINO."""
     need("openvino")
     import openvino as ov
     try:
@@ -19,7 +19,7 @@ def openvino(path, inputs, keywords):
 
 
 def openvino_model(model, inputs, keywords):
-    """The Foreign of a model of OpenVINO, compiled or not."""
+    """The ExportedModel of a model of OpenVINO, compiled or not."""
     import openvino as ov
     compiled = model if hasattr(model, "create_infer_request") else (
         ov.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32",
@@ -31,12 +31,12 @@ def openvino_model(model, inputs, keywords):
     made = compiled(given)
     outputs = {next(iter(each.get_names()), f"{i}"): np.array(made[each])
                for i, each in enumerate(compiled.outputs)}
-    return Foreign("openvino", "OpenVINO model", given, named(outputs),
+    return ExportedModel("openvino", "OpenVINO model", given, named(outputs),
                    {"openvino": ov.__version__})
 
 
 def lite_rt(path, inputs, keywords):
-    """The Foreign of a file of LiteRT."""
+    """The ExportedModel of a file of LiteRT."""
     need("ai_edge_litert")
     from ai_edge_litert.interpreter import Interpreter
     try:
@@ -48,7 +48,7 @@ def lite_rt(path, inputs, keywords):
 
 
 def lite_interpreter(interpreter, inputs, keywords):
-    """The Foreign of a LiteRT interpreter."""
+    """The ExportedModel of a LiteRT interpreter."""
     details = interpreter.get_input_details()
     asked = [(each["name"], each["dtype"], each["shape_signature"].tolist())
              for each in details]
@@ -62,7 +62,7 @@ def lite_interpreter(interpreter, inputs, keywords):
     interpreter.invoke()
     outputs = {each["name"]: np.array(interpreter.get_tensor(each["index"]))
                for each in interpreter.get_output_details()}
-    return Foreign("litert", "LiteRT model", given, named(outputs), {})
+    return ExportedModel("litert", "LiteRT model", given, named(outputs), {})
 
 
 def _no_model(path, runtime, error):

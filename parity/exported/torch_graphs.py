@@ -11,7 +11,7 @@ import re
 import torch
 
 from contract.errors import InputError
-from parity.exported.foreign import Foreign
+from parity.exported.model import ExportedModel
 from parity.exported.functions import arrays
 from parity.operations.frames import TELLING, folder_of
 from parity.operations.program import Place
@@ -21,7 +21,7 @@ from parity.tracing.torch import named_arrays, put_back
 
 
 def loaded(path, inputs, keywords):
-    """The Foreign of a file of torch.export.save."""
+    """The ExportedModel of a file of torch.export.save."""
     try:
         program = torch.export.load(str(path))
     except Exception as error:
@@ -32,7 +32,7 @@ def loaded(path, inputs, keywords):
 
 
 def opened(model, inputs, keywords):
-    """The Foreign of a compiled or exported program; None of a module."""
+    """The ExportedModel of a compiled or exported program; None of a module."""
     if isinstance(model, torch.export.ExportedProgram):
         return exported(model.module(), inputs, keywords)
     if isinstance(model, torch._dynamo.OptimizedModule):
@@ -47,7 +47,7 @@ def opened(model, inputs, keywords):
 
 
 def exported(module, inputs, keywords):
-    """The Foreign of an exported program, as the module that runs it."""
+    """The ExportedModel of an exported program, as the module that runs it."""
     with torch.no_grad(), put_back(module):
         try:
             output = module(*inputs, **keywords)
@@ -61,7 +61,7 @@ def exported(module, inputs, keywords):
 
 
 def compiled(model, inputs, keywords):
-    """The Foreign of a module that is compiled, or has compiled parts."""
+    """The ExportedModel of a module that is compiled, or has compiled parts."""
     with torch.no_grad(), put_back(model):
         output = model(*inputs, **keywords)
     def runner():
@@ -84,7 +84,7 @@ def _foreign(model, inputs, keywords, output, kind, runner):
                 leaf.detach().cpu().float().numpy())
         return leaf
     mapped(output, "output", visit)
-    return Foreign(
+    return ExportedModel(
         "torch", kind, arrays(inputs, keywords), found,
         {"torch": torch.__version__},
         {path.removeprefix("_orig_mod."): tensor.detach().cpu().numpy()

@@ -24,7 +24,7 @@ LINES, SECONDS = 80, 20.0
 
 
 @dataclasses.dataclass
-class Cause:
+class ProvedCause:
     """What is proved of a wrong read.
 
     Attributes:
@@ -39,7 +39,7 @@ class Cause:
 
 
 def cause(asker, use, number, whole):
-    """The Cause of a Read that is wrong; None where none is found."""
+    """The ProvedCause of a Read that is wrong; None where none is found."""
     try:
         return ReadCause(asker, use, number).found()
     except (InputError, NotAsked):  # of this framework modules alone are seen
@@ -106,7 +106,7 @@ class ReadCause:
             model, arrays)), (), {}).runner().run()
 
     def found(self):
-        """The Cause, or None."""
+        """The ProvedCause, or None."""
         keeping, model = self.keeping, self.asker.model
         with keeping.call.put_back():
             *_, (arrays, state) = self.asker.answers(
@@ -238,7 +238,7 @@ class ReadCause:
             and np.array_equal(value.array, again.array)}
 
     def told(self, group):
-        """The Cause that a line shows."""
+        """The ProvedCause that a line shows."""
         operation, _, number, array = group[0]
         place = str(operation.place)
         mine = self.part.values[operation.results[group[0][1]]].array
@@ -248,10 +248,10 @@ class ReadCause:
         for name in (self.mask, self.positions, self.dropped, self.kept):
             words, sentence = name(mine, array, number)
             if words:
-                return Cause(words, place, [
+                return ProvedCause(words, place, [
                     f"Cause: {words}. {sentence}".strip(), proof])
         last = operation.number >= len(self.part.operations) - 1
-        return None if last else Cause("", place, [proof])
+        return None if last else ProvedCause("", place, [proof])
 
     def mask(self, mine, array, number):
         """Whether a query sees other keys than in the whole."""

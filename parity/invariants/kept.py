@@ -128,7 +128,8 @@ class Keeping:
         """
         if self.step is not None:
             return self._stepped(model, arrays, start, stop, state)
-        state, memory = state if isinstance(state, Kept) else (state, None)
+        state, memory = state if isinstance(state, EncodedState) else (
+            state, None)
         here = self.cut(arrays, start, stop) | self.places(
             arrays, start, stop)
         read = [] if memory is None else [
@@ -146,7 +147,8 @@ class Keeping:
                 "by that name; give a function step(model, place, state, "
                 "*inputs, **keywords).")
         memory = _of(output, "encoder_last_hidden_state")
-        return answer, state if memory is None else Kept((state, memory))
+        return answer, state if memory is None else EncodedState(
+            (state, memory))
 
     def _stepped(self, model, arrays, start, stop, state):
         """What a user's function reads."""
@@ -230,10 +232,10 @@ class Keeping:
     def reordered(self, model, state, rows):
         """What is kept, with other rows, by the model's own function if it
         has one; and whether it has."""
-        if isinstance(state, Kept):
+        if isinstance(state, EncodedState):
             made, own = self.reordered(model, state[0], rows)
             memory = self.call.framework.to_numpy(state[1])
-            return Kept((made, self.call.framework.to_native(
+            return EncodedState((made, self.call.framework.to_native(
                 memory[list(rows)]))), own
         order = self.call.framework.to_native(np.array(rows))
         for owner, given in ((state, (order,)), (model, (state, order))):
@@ -281,7 +283,7 @@ class Keeping:
             with self.call.put_back():
                 empty = self.empty(self.call.model, len(some), self.length)
                 _, state = self.read(self.call.model, arrays, 0, 1, empty)
-                if isinstance(state, Kept):
+                if isinstance(state, EncodedState):
                     state = state[0]
                 shapes.append({name: array.shape for name, array
                                in self.arrays(state).items()})
@@ -309,7 +311,7 @@ class Keeping:
             return rebuilt(state, "kept", visit)
 
 
-class Kept(tuple):
+class EncodedState(tuple):
     """What a model of two stacks keeps, and what its encoder made."""
 
 
@@ -319,7 +321,7 @@ def rebuilt(value, name, visit):
     Args:
         value, name, visit: as of ``mapped``.
     """
-    if type(value) in (list, tuple, Kept):
+    if type(value) in (list, tuple, EncodedState):
         return type(value)([rebuilt(part, f"{name}.{i}", visit)
                             for i, part in enumerate(value)])
     if type(value) is dict:

@@ -1,7 +1,7 @@
 """A model that is no module of a framework, and what it computes.
 
-A Foreign has inputs and outputs, and where its graph is known a Runner of its
-operations. Its Trace has one step: the model's own call.
+An ExportedModel has inputs and outputs, and where its graph is known a Runner
+of its operations. Its Trace has one step: the model's own call.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ class NotInstalled(Exception):
 
 
 @dataclasses.dataclass
-class Foreign:
+class ExportedModel:
     """A compiled or exported model with its inputs.
 
     Attributes:
@@ -59,14 +59,14 @@ class Foreign:
     @property
     def side(self):
         """What ``decide`` asks for a Runner."""
-        return ForeignSide(self)
+        return ExportedSide(self)
 
 
 @dataclasses.dataclass
-class ForeignSide:
-    """The side of a comparison that a Foreign is."""
+class ExportedSide:
+    """The side of a comparison that an ExportedModel is."""
 
-    foreign: Foreign
+    foreign: ExportedModel
 
     def runner(self):
         """Its Runner; InputError where its graph is not seen."""
