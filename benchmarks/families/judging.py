@@ -89,7 +89,8 @@ def spoken(each):
 def has(words, each):
     """Whether an Explanation has what is asked for, as fault.py says."""
     words, _, code = words.partition("§")
-    expressions = each.expression_a, each.expression_b
+    expressions = [text.replace("·", "*").replace("^", "**") for text in (
+        each.expression_a, each.expression_b)]
     text = spoken(each)
     if not words.startswith("@"):
         text = re.sub(r"\b[A-Za-z_]\w*(\.\w+)+", "", " ".join(filter(None, (
@@ -121,7 +122,7 @@ def judged(pair, comparison, told, classes):
     if not told and comparison.verdict != DIVERGENCE:
         return WRONG, False, False  # the fault was missed
     lines = [any(on_line(pair, place) for place in (
-        each.place_b, each.called_b)) for each in told]
+        each.place_b, each.called_b, each.made_b)) for each in told]
     places = [line or in_place(pair, each, classes)
               for line, each in zip(lines, told)]
     line, place = any(lines[:1]), any(places[:1])
@@ -147,7 +148,18 @@ def on_line(pair, place):
             os.path.basename(file) != pair.where[0][0]):
         return False
     return int(line) in using(pair) or any(
-        abs(int(line) - right) <= NEAR for _, right in pair.where)
+        abs(int(line) - right) <= NEAR or right in statement(pair, int(line))
+        for _, right in pair.where)
+
+
+def statement(pair, line):
+    """The lines of the statement that a line is of; of one with a body, its
+    head."""
+    spans = [range(node.lineno, (node.body[0].lineno if getattr(
+        node, "body", None) else node.end_lineno + 1))
+        for node in ast.walk(ast.parse(pair.source))
+        if isinstance(node, ast.stmt)]
+    return next((span for span in spans if line in span), ())
 
 
 def using(pair):
@@ -168,13 +180,21 @@ def in_place(pair, each, classes):
     paths, text = [each.b], pair.source.splitlines()
     if line.isdigit() and (not pair.where or os.path.basename(file) == (
             pair.where[0][0])):
-        if int(line) in related(pair):
+        if int(line) in related(pair) or calls(pair, text[int(line) - 1]):
             return True
         near = text[max(0, int(line) - 1 - NEAR):int(line) + NEAR]
         paths += re.findall(r"self\.(\w+)", "\n".join(near))
     elif module_fits(pair, each.b, classes):
         return True
     return bool(pair.at) and any(re.search(pair.at, path) for path in paths)
+
+
+def calls(pair, line):
+    """Whether a line calls, by its name, the function of the fault."""
+    return any(isinstance(node, ast.FunctionDef) and any(
+        node.lineno <= right <= node.end_lineno for _, right in pair.where)
+        and re.search(rf"\b{node.name}\(", line)
+        for node in ast.parse(pair.source).body)
 
 
 def related(pair):

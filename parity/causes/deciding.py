@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib
+import inspect
 import time
 from collections.abc import Callable
 
@@ -20,12 +21,14 @@ from parity.causes.explain import explain
 from parity.causes.explanation import Explanation
 from parity.causes.proved import errors, explanations
 from parity.causes.write import write_of
+from parity.comparison.compare import BLUNT
 from parity.comparison.result import FLOAT32
 from parity.numerics.comparator import DIVERGENCE, MATCH
 from parity.numerics.words import listed, number
 from parity.operations.align import NEAR, Alignment
 from parity.operations.built import construction_lines
 from parity.operations.rounded import rounded_tables
+from parity.operations.program import Place
 from parity.operations.search import FaultSearch
 from parity.operations.settings import setting_of
 from parity.tracing.trace import framework_of, tracing_of
@@ -50,15 +53,15 @@ class Side:
     Attributes:
         model, inputs, keywords: as for parity.tracing.trace.trace.
         make: () -> (model, inputs, keywords), or None.
-    """
         raw: what the inputs were made of; see parity.inputs.raw.
+    """
 
     model: object
     inputs: tuple
     keywords: dict
     make: Callable | None = None
-
     raw: dict = dataclasses.field(default_factory=dict)
+
     def runner(self):
         """The Runner of its framework.
 
@@ -134,6 +137,8 @@ def _by_operations(comparison, a, b, one, two):
     small = sum(array.size for trace in (a, b)
                 for array in trace.parameters.values()) <= SMALL
     programs = [_run(runner, small) for runner in (one, two)]
+    comparison.notes = [note for note in comparison.notes  # these run exactly
+                        if note != BLUNT.format(a.dtype)]
     near = NEAR if not any(_is_narrow(each) for each in programs) else ROUGH
     alignment = Alignment(*programs, near)
     comparison.roundings = {
@@ -166,7 +171,7 @@ def _by_operations(comparison, a, b, one, two):
         exact=True, edits=edits), near, edits).find()
     told = explanations(outcome, {
         "a": functools.partial(_built, one), "b": functools.partial(
-            _built, two)})
+            _built, two)}, functools.partial(_begins, two))
     if not outcome.corrected:
         told += _others(comparison, a, b, told)
     comparison.explanations = told
@@ -177,7 +182,7 @@ def _by_operations(comparison, a, b, one, two):
             f"{number(max(errors(outcome.last), default=0.0))}.")
 
 
-def _built(runner, path, said):
+def _built(runner, path, value):
     """The line that sets a number of a module, or "", and its name, or "".
 
     Of a layer of the framework's own that is the line at which it is made.
@@ -187,17 +192,35 @@ def _built(runner, path, said):
     modules = dict(tracing_of(runner.model).modules(runner.model))
     own = path in modules and type(modules[path]).__module__.partition(".")[
         0] in OWN
-    try:
-        found = setting_of(modules, path, float(said.partition(" ")[0]))
-    except ValueError:  # it is no number
-        found = None
-    _, name, place = found or ("", "", "")
+    _, name, place = setting_of(modules, path, value) or ("", "", "")
     if own and runner.make is not None:
-        if getattr(runner, "lines", None) is None:
-            runner.lines = construction_lines(
-                runner.make, tracing_of(runner.model).modules, OWN)
-        place = runner.lines.get(path, "")
+        place = _made_lines(runner).get(path, "")
     return str(place or ""), name
+
+
+def _begins(runner, path):
+    """The line at which a module's call begins, or at which one of the
+    framework's own is made; "" if there is no such module."""
+    module = dict(tracing_of(runner.model).modules(runner.model)).get(path)
+    if module is None:
+        return ""
+    if type(module).__module__.partition(".")[0] in OWN:
+        return str(_made_lines(runner).get(path, ""))
+    call = next((getattr(type(module), name) for name in (
+        "forward", "call", "__call__") if hasattr(type(module), name)), None)
+    code = getattr(inspect.unwrap(call), "__code__", None)
+    return str(Place(code.co_filename, code.co_firstlineno, code.co_name)
+               ) if code else ""
+
+
+def _made_lines(runner):
+    """{path: Place} of the lines at which a model's modules are made."""
+    if runner.make is None:
+        return {}
+    if getattr(runner, "lines", None) is None:
+        runner.lines = construction_lines(
+            runner.make, tracing_of(runner.model).modules, OWN)
+    return runner.lines
 
 
 def _same_tables(comparison, alignment):

@@ -27,7 +27,10 @@ class Explanation:
         names: {name in the catalogue: "a" or "b", which has it}.
         place_a, place_b: the line of source, as "port.py:44", or "".
         called_a, called_b: the line at which the function of that line was
-            called, or "".
+            called, at which what it reads was handed on, or at which what it
+            sets is used; or "".
+        made_a, made_b: of a missing step, the line that makes what lacks it:
+            the step has to stand between the two; or "".
         expression_a, expression_b: what each computes there, over names that
             both have, or "".
         proof: what was put into b and what its output then was, a sentence;
@@ -50,6 +53,8 @@ class Explanation:
     place_b: str = ""
     called_a: str = ""
     called_b: str = ""
+    made_a: str = ""
+    made_b: str = ""
     expression_a: str = ""
     expression_b: str = ""
     proof: str = ""

@@ -144,10 +144,13 @@ def _cause(count, each):
 
 
 def _line(each, side):
-    """The line of a side, and the one from which it was called."""
-    place, called = (getattr(each, f"{name}_{side}")
-                     for name in ("place", "called"))
+    """The line of a side, and the one from which it was called; of a missing
+    step the two between which it has to stand."""
+    place, called, made = (getattr(each, f"{name}_{side}")
+                           for name in ("place", "called", "made"))
     file, _, line = called.rpartition(":")
+    if made and made != place:
+        return f"{made} … {place}"
     if not place or not called:
         return place
     return f"{place} ← " + (

@@ -135,6 +135,9 @@ def formula(names, side, number, top=True, depth=0, reader=None,
     if shapes and maker.name in ORDERED and parts:
         parts[0] += f" {shape(program.values[maker.operands[0]])}"
     text = written(program, maker, parts)
+    if len(maker.results) > 1 and text.endswith(")"):
+        text = (f"{text[:-1]}, part {maker.results.index(number) + 1} of "
+                f"{len(maker.results)})")
     if not top and both and value.signature.telling and len(text) > LONGER:
         return names.letter(side, number, text)
     return text

@@ -61,14 +61,23 @@ class Frames:
                     if file.startswith(folder))
 
     def place(self, frame):
-        """The Place of a frame that asked, and of the one that called it."""
-        code, outer = frame.f_code, frame.f_back
-        while outer is not None and self.kind(outer.f_code.co_filename) and (
-                outer.f_code is not self.end):
+        """The Place of a frame that asked, and of all that called it."""
+        asked, outer, place = [frame], frame.f_back, None
+        while outer is not None and outer.f_code is not self.end:
+            if not self.kind(outer.f_code.co_filename):
+                asked.append(outer)
             outer = outer.f_back
-        caller = None if outer is None or outer.f_code is self.end else Place(
-            outer.f_code.co_filename, outer.f_lineno, outer.f_code.co_name)
-        return Place(code.co_filename, frame.f_lineno, code.co_name, caller)
+        for each in reversed(asked):
+            code = each.f_code
+            place = Place(code.co_filename, each.f_lineno, code.co_name,
+                          place, self.module(each))
+        return place
+
+    def module(self, frame):
+        """The path of the module whose method a frame runs, or ""."""
+        code = frame.f_code
+        return self.paths.get(id(frame.f_locals.get(
+            code.co_varnames[0])), "") if code.co_argcount else ""
 
     def here(self):
         """The Place, and the path of the innermost module or ""."""
@@ -85,8 +94,7 @@ class Frames:
             elif kind == 1 and (rank := self.rank(code.co_filename)) < far:
                 outer = Place(code.co_filename, frame.f_lineno, code.co_name)
                 far = rank
-            if not module and kind < 2 and code.co_argcount and (
-                    code.co_varnames[0] == "self"):
-                module = self.paths.get(id(frame.f_locals.get("self")), "")
+            if not module and kind < 2:
+                module = self.module(frame)
             frame = frame.f_back
         return place or outer or Place(), module

@@ -10,6 +10,7 @@ from jax import lax
 
 #: Those that differ in name alone.
 RENAMED = {
+    "unstack": "slice",
     "add_any": "add", "sub": "subtract", "mul": "multiply", "div": "divide",
     "rem": "remainder", "pow": "power", "max": "maximum", "min": "minimum",
     "neg": "negative", "logistic": "sigmoid", "erf_inv": "erfinv",

@@ -46,9 +46,8 @@ class JaxStack(Frames):
             elif kind == 1:
                 outer = outer or Place(
                     code.co_filename, frame.f_lineno, code.co_name)
-            if kind < 2 and not module and code.co_argcount:
-                module = self.paths.get(id(frame.f_locals.get(
-                    code.co_varnames[0])), "")
+            if kind < 2 and not module:
+                module = self.module(frame)
             frame = frame.f_back
         return (place or outer or Place(),
                 module or (WHOLE if self.paths else ""))

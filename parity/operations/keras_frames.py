@@ -39,9 +39,7 @@ class KerasFrames(Frames):
             kind = self.kind(code.co_filename)
             if kind == 2:
                 continue
-            if not module and code.co_argcount and (
-                    code.co_varnames[0] == "self"):
-                module = self.paths.get(id(frame.f_locals.get("self")), "")
+            module = module or self.module(frame)
             rank = 0 if kind == 0 else self.rank(code.co_filename)
             if rank not in found:
                 found[rank] = self.place(frame) if rank == 0 else Place(

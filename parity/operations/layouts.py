@@ -8,6 +8,9 @@ import numpy as np
 #: From here on how far two arrays are apart says nothing.
 UNLIKE = 0.7
 
+#: How far two arrays of the same numbers are apart at most.
+SAME = 1e-10
+
 #: Of so many axes at most every order is tried.
 AXES = 5
 
@@ -40,6 +43,24 @@ def relaid(array, like, most=2):
             found[key] = made
     return sorted(found.values(), key=lambda made: min(
         distance(made, like), UNLIKE))[:most]
+
+
+def relaid_as(array, one, two):
+    """An array in the layout that makes another array of its shape a third.
+
+    Args:
+        array, one: of one shape.
+        two: ``one`` in another layout.
+
+    Returns:
+        The array in that layout; None if ``one`` is not ``two`` in any.
+    """
+    array, one, two = map(np.asarray, (array, one, two))
+    if one.shape != array.shape or one.size != two.size:
+        return None
+    places = np.arange(one.size).reshape(one.shape)
+    return next((array.reshape(-1)[made] for made in _every(places, two.shape)
+                 if distance(one.reshape(-1)[made], two) <= SAME), None)
 
 
 def once(array, size):

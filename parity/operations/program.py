@@ -39,13 +39,25 @@ class Place:
         line: counted from 1.
         function: in which function.
         caller: the Place at which a user's or library's function called that
-            one, or None.
+            one, or None; it has one of its own, and so on to the first.
+        module: the path of the module whose method the function is, or "".
     """
 
     file: str = ""
     line: int = 0
     function: str = ""
     caller: "Place | None" = dataclasses.field(default=None, compare=False)
+    module: str = dataclasses.field(default="", compare=False)
+
+    @property
+    def chain(self):
+        """This Place and those from which it was called, the innermost
+        first; [] of a Place that is not known."""
+        here, found = self if self.file else None, []
+        while here is not None:
+            found.append(here)
+            here = here.caller
+        return found
 
     def __str__(self):
         return f"{pathlib.PurePath(self.file).name}:{self.line}" if (

@@ -54,6 +54,8 @@ def back(alignment, one, two, a, b):
             key: value for key, value in theirs.settings.items()
             if key not in LOOSE} and mine.name in ("slice", "cumsum"):
         return []
+    if axes_of(one.program, mine) != axes_of(two.program, theirs):
+        return []
     if constants(one, mine) != constants(two, theirs):
         return []
     left = [[root for root in skeleton.arrays(operation).values()
@@ -68,6 +70,20 @@ def back(alignment, one, two, a, b):
     if any(x != y for x, y in sizes) and mine.name in COMMUTATIVE:
         pairs = [*zip(left[0], reversed(left[1]))]
     return pairs
+
+
+def axes_of(program, operation):
+    """Over how many numbers an operation goes, and along which axes of which
+    shape; () where it has no axis."""
+    axes = operation.settings.get("axis")
+    if axes in (None, ()) or not operation.operands:
+        return ()
+    shape = program.values[operation.operands[0]].shape
+    axes = sorted(axis % len(shape) for axis in (
+        axes if isinstance(axes, (tuple, list)) else (axes,))) if shape else ()
+    sizes = [shape[axis] for axis in axes]
+    alike = len(set(shape)) < len(shape)  # then sizes say too little
+    return sizes, (axes, shape) if alike else ()
 
 
 def constants(skeleton, operation):

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from parity.operations.program import INPUT
+from parity.operations.align import is_view
+from parity.operations.program import INPUT, PARAMETER
 
 #: How many operations on the way to its use are looked through.
 AHEAD = 8
@@ -67,7 +68,8 @@ def biases_scores(skeleton, number):
             if reader.number in seen:
                 continue
             seen.add(reader.number)
-            if {*reader.results} <= tables or reader.name == "multiply":
+            if {*reader.results} <= tables or reader.name in (
+                    "multiply", "where") or is_view(reader):
                 queue += [skeleton.root(each) for each in reader.results]
             elif reader.name in ("add", "subtract") and is_scores(
                     skeleton, reader):
@@ -182,9 +184,66 @@ def of_step(skeleton, operations, others=0):
         return "attention scale" if is_scores(
             skeleton, operations[0]) else "factor"
     if names[0] in ("add", "subtract") and len(names) == 1:
-        return "summand"
+        return of_sum(skeleton, operations[0])
     if names[0] in ("multiply", "divide") and len(names) == 1:
         return "factor"
+    return ""
+
+
+def of_sum(skeleton, operation):
+    """What is added: a bias, a residual connection, or any summand."""
+    roots = [*skeleton.arrays(operation).values()]
+    values = [skeleton.program.values[root] for root in roots]
+    if any(value.kind == PARAMETER and len(value.shape) < 2
+           for value in values):
+        return "bias"
+    if len(roots) == 2 and values[0].signature.size == (
+            values[1].signature.size) and any(
+            two in skeleton.after({one})
+            for one, two in (roots, reversed(roots))):
+        return "residual connection"
+    return "summand"
+
+
+#: What operations are called as steps of a model.
+STEPS = {"matmul": "product", "convolution": "convolution",
+         "relu": "activation", "erf": "activation", "tanh": "activation",
+         "sigmoid": "activation", "softmax": "softmax",
+         "where": "mask", "take": "look-up", "max_pool": "pooling"}
+
+
+def in_turn(skeleton, operations):
+    """What some operations do one after the other, a word each.
+
+    Args:
+        operations: in the order in which they are done, without views.
+    """
+    names = {each.name for each in operations}
+    normed, words = {"mean", "var"} & names and {
+        "rsqrt", "sqrt", "power"} & names, []
+    for each in operations:
+        word = STEPS.get(each.name, "")
+        if normed and each.name in ("rsqrt", "sqrt", "power"):
+            word = "norm"
+        elif each.name == "add" and len(skeleton.arrays(each)) == 2:
+            word = of_sum(skeleton, each)
+        elif each.name in ("multiply", "divide") and not normed:
+            word = "factor"
+        if word and word not in words[-1:]:
+            words.append(word)
+    return words
+
+
+def whole_of(skeleton, operation):
+    """Of what a reduction is a part: "softmax", "norm" or ""."""
+    if operation.name == "max" and follows(
+            skeleton, operation, {"exp"}, {"subtract"}, 2) or (
+            operation.name == "sum" and comes_from(
+                skeleton, operation, {"exp"}, (), 1)):
+        return "softmax"
+    if operation.name in ("mean", "var") and follows(
+            skeleton, operation, {"rsqrt", "sqrt", "power"}, None, 5):
+        return "norm"
     return ""
 
 

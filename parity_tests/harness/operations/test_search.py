@@ -14,7 +14,7 @@ from parity.operations.align import NEAR  # noqa: E402
 from parity.operations.program import PARAMETER  # noqa: E402
 from parity.operations.search import FaultSearch  # noqa: E402
 from parity.operations.torch import Runner  # noqa: E402
-from parity.operations.trials import ARRAY, ORDER, SCALAR  # noqa: E402
+from parity.operations.trial import ARRAY, ORDER, SCALAR  # noqa: E402
 
 X = torch.from_numpy(np.random.default_rng(2).normal(size=(2, 5, 6)))
 

@@ -1,0 +1,126 @@
+"""At which lines of source a difference is told.
+
+A user finds a fault where it was written, and that need not be the line that
+computes something else: a step that is missing has no line at all, and a value
+may have been chosen far from where it is read. So of a missing step the two
+lines are told between which it has to stand, and of another value the line that
+hands it on beside the one that reads it.
+"""
+
+from parity.operations.align import ENDS, is_view, moves
+from parity.operations.layouts import distance, relaid
+from parity.operations.program import Place
+from parity.operations.trial import ARRAY, MISSING, ORDER, OTHER
+
+
+def lines_of(difference, side):
+    """The lines of a side: the one that differs, the one from which that was
+    called or which handed the value on, and, of a missing step, the one that
+    makes what lacks it.
+
+    Returns:
+        Three Places, of which any may be empty.
+    """
+    trial = difference.trial
+    if side == "b" and trial.kind == MISSING and trial.slot is not None:
+        return _gap(difference)
+    place = _differs(difference, side)
+    called = place.caller or Place()
+    if trial.kind == OTHER and not difference.of_one_source():
+        maker = difference.skeleton(side).maker(
+            getattr(trial, f"value_{side}"))
+        called = _handed_on(place, maker and maker.place) or called
+    return place, called, Place()
+
+
+def _differs(difference, side):
+    """The line of a side that stands for the difference.
+
+    Where a value is read in another order, that is the line at which it is
+    first laid out otherwise; of a table, the line at which it first differs.
+    """
+    kind, operation = difference.trial.kind, difference.at(side)
+    if kind == ARRAY:
+        operation = first_of_table(difference, side) or operation
+    if kind == ORDER or kind == OTHER and difference.of_one_source():
+        operation = _laid_out(difference, side) or operation
+    return operation.place if operation is not None else Place()
+
+
+def _gap(difference):
+    """The lines of b between which a's step has to stand, and what called.
+
+    They are those of the function in which a does the step, where b has it.
+    """
+    trial = difference.trial
+    read = difference.trial.b.place
+    operand = trial.b.operands[trial.slot]
+    maker = difference.b.maker(operand)
+    if maker is not None and is_view(maker):
+        read = maker.place  # where what lacks the step is handed on
+    maker = difference.two.maker(operand)
+    made = maker.place if maker is not None else Place()
+    step = difference.at("a")
+    for frame in step.place.chain if step is not None else ():
+        reads, makes = (next((each for each in place.chain if same(
+            each, frame)), None) for place in (read, made))
+        if reads or makes:
+            return (reads or read), (reads or read).caller or Place(), (
+                makes or made)
+    return read, read.caller or Place(), made
+
+
+def same(one, two):
+    """Whether two Places are of one function of the same module."""
+    return (one.function, one.module) == (two.function, two.module) and bool(
+        one.module)
+
+
+def _handed_on(read, made):
+    """The line at which what was made in one place is given to where it is
+    read: in the innermost function that both were called from; or None."""
+    outer = {(each.file, each.function, each.module)
+             for each in (made.chain if made else ())}
+    return next((each for each in read.chain[1:] if (
+        each.file, each.function, each.module) in outer), None)
+
+
+def _laid_out(difference, side):
+    """The first of the operations by which what is read in another order was
+    brought into it, or None."""
+    program, first = getattr(difference, side), None
+    maker = program.maker(getattr(difference.trial, f"value_{side}"))
+    while maker is not None and moves(maker) and maker.operands:
+        first, before = maker, maker.operands[0]
+        if _in_order(difference, side, before):
+            break
+        maker = program.maker(before)
+    return first
+
+
+def _in_order(difference, side, number):
+    """Whether the other side has a value's numbers in the same order."""
+    other = difference.b if side == "a" else difference.a
+    value = getattr(difference, side).values[number]
+    return any(distance(laid, value.array) <= ENDS
+               for twin in difference.twins(side, number)
+               for laid in relaid(other.values[twin].array, value.array, 1))
+
+
+def first_of_table(difference, side):
+    """The operation at which a computed table first differs, or None."""
+    program = getattr(difference, side)
+    lost = difference.alignment.lost[side]
+    number = getattr(difference.trial, f"value_{side}")
+    queue, found = [number], []
+    while queue:
+        maker = program.maker(queue.pop())
+        if maker is None or maker in found:
+            continue
+        found.append(maker)
+        queue += [each for each in maker.operands if each in lost]
+    telling = [each for each in found
+               if program.values[each.results[0]].signature.size > 1
+               and program.values[each.results[0]].signature.kind == "f"
+               and each.name not in ("arange", "full", "cast")]
+    return min(telling, key=lambda each: each.number, default=None)

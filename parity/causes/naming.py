@@ -1,0 +1,253 @@
+"""What a difference is called: the cause, and what it is in a and in b."""
+
+import numpy as np
+
+from parity.causes import tables
+from parity.causes.difference import Difference
+from parity.causes.related import hides, masked, related
+from parity.numerics.words import apart, listed
+from parity.operations import roles
+from parity.operations.align import is_view
+from parity.operations.expressions import tail
+from parity.operations.program import PARAMETER
+from parity.operations.trial import (
+    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR, number_of)
+
+#: Words of roles.of_step that are activations.
+ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation"}
+
+#: Settings of which one that differs is a cause.
+SETTINGS = ("axis", "strides", "padding", "dilation", "groups", "k",
+            "diagonal", "shift", "correction", "start", "stop")
+
+#: Operations that are each other's but for a sign.
+SIGNS = {("add", "subtract"): "+−", ("subtract", "add"): "−+"}
+
+
+def named(difference: Difference):
+    """(cause, what it is in a, in b), in words."""
+    return {
+        SCALAR: _constant, ARRAY: _array, ORDER: _order, OTHER: _operand,
+        MISSING: _missing, EXTRA: _extra, COMPUTED: _computed,
+        PACKED: _packed}[difference.trial.kind](difference)
+
+
+def _constant(this):
+    """Another number."""
+    trial = this.trial
+    cause = roles.of_constant(this.two, trial.b, trial.slot)
+    in_a, in_b = numbers_of(this)
+    if trial.a is not None and trial.a.name != trial.b.name:
+        return cause, this.words("a"), this.words("b")
+    words = apart(in_a, in_b)
+    if cause == "attention scale":
+        words = [f"{text} = {root}" if (root := roles.as_root(value)) else text
+                 for text, value in zip(words, (in_a, in_b))]
+    return cause, *words
+
+
+def numbers_of(this):
+    """The constant of a, and that of b."""
+    asked = np.asarray(next(iter(this.trial.ways[0].values())))
+    return (float(asked.reshape(-1)[0]),
+            number_of(this.b.values[this.trial.value_b]))
+
+
+def _array(this):
+    """Another parameter, buffer or table."""
+    trial = this.trial
+    mine, theirs = (this.b.values[trial.value_b],
+                    this.a.values[trial.value_a])
+    edited = np.asarray(next(iter(trial.ways[0].values())))
+    truth = edited if edited.size == mine.signature.size else theirs.array
+    turns = not any(each.name == "add" for each in this.two.readers.get(
+        this.two.root(trial.value_b), ()))
+    if base := tables.bases(truth, mine.array):
+        return "rotary base" if turns else "base of the positions", *base
+    what = "mask" if "b" in (
+        mine.signature.kind, theirs.signature.kind) else (
+        "parameter" if mine.kind == PARAMETER else "table")
+    relation = tables.turned(truth, mine.array)
+    if what != "mask" and roles.biases_scores(this.two, trial.value_b):
+        what = "bias of the scores"
+    if relation:
+        what = ("rotary" if turns else "position") + " frequencies"
+    relation = relation or related(truth, mine.array)
+    in_a, in_b = (value.name or this.written(side, number)
+                  for side, value, number in (
+                      ("a", theirs, trial.value_a),
+                      ("b", mine, trial.value_b)))
+    return what, in_a, f"{in_b}{relation and f', {relation}'}"
+
+
+def _order(this):
+    """The same numbers in another order."""
+    mine = this.b.values[this.trial.value_b]
+    array = next(iter(this.trial.ways[0].values()))
+    relation = related(array, mine.array) or "in another order"
+    if mine.signature.kind == "b":
+        return "mask", this.label("a"), f"{this.label('b')}, {relation}"
+    return "order", this.label("a"), f"the same numbers {relation}"
+
+
+def _packed(this):
+    """Packed parts stand in another order."""
+    names = [tail(name, 2) for _, name in this.trial.ways[0]]
+    order = this.trial.slot
+    in_b = ", ".join(str(order.index(i) + 1) for i in range(len(order)))
+    return ("order of the parts", "1, 2, 3, 4"[:3 * len(order) - 2],
+            f"{in_b} in {listed(names)}")
+
+
+def _operand(this):
+    """Another value is read."""
+    trial = this.trial
+    in_a, in_b = (this.written(
+        side, number, top=not this.names.of(side, number),
+        reader=getattr(trial, side)) for side, number in (
+            ("a", trial.value_a), ("b", trial.value_b)))
+    if in_a == in_b:
+        in_a, in_b = this.words("a"), this.words("b")
+    if this.of_one_source():
+        return "order of the parts", *this.laid_out()
+    fixed = roles.tables_of(this.b)
+    is_sum = trial.b.name == "add" and not any(
+        root in fixed for root in this.two.arrays(trial.b).values())
+    return ("residual connection" if is_sum else "another value is read",
+            in_a, in_b)
+
+
+def _step(this, side, steps):
+    """What some operations are called."""
+    skeleton = this.skeleton(side)
+    made = {result for each in steps for result in each.results}
+    read = {root for each in steps
+            for root in skeleton.arrays(each).values()} - made
+    return roles.of_step(skeleton, steps, len(read) - 1) or "a step"
+
+
+def _missing(this):
+    """a does more."""
+    return (_step(this, "a", this.steps("a")),
+            this.written("a", this.trial.value_a), "none")
+
+
+def _extra(this):
+    """b does more."""
+    return (_step(this, "b", this.steps("b") or [this.trial.b]), "none",
+            this.written("b", this.trial.b.results[0]))
+
+
+def _computed(this):
+    """It is computed otherwise."""
+    trial = this.trial
+    if trial.a is not None and trial.a.name == trial.b.name and (
+            _read_alike(this)) and (setting := _setting(this)):
+        return setting
+    if this.of_one_source():
+        return "split", *this.laid_out()
+    if trial.a is not None and _read_alike(this) and (
+            signs := SIGNS.get((trial.a.name, trial.b.name))):
+        return "sign", *(f"{this.words(side)}, with {sign}"
+                         for side, sign in zip("ab", signs))
+    return (_of_steps(this) or _of_numbers(this)
+            or ("computation", this.words("a"), this.words("b")))
+
+
+def _setting(this):
+    """The setting that differs of operations that read the same, or ()."""
+    found = _differing(this.trial.a.settings, this.trial.b.settings)
+    return found if found and (found[0] != "axis" or _shape(
+        this, "a") == _shape(this, "b")) else ()
+
+
+def _differing(one, two):
+    """(name, value in a, in b) of the first setting that differs, or ()."""
+    return next(((name, str(one.get(name)), str(two.get(name)))
+                 for name in {**one, **two} if name in SETTINGS
+                 and one.get(name) != two.get(name)), ())
+
+
+def _setting_of(this, steps):
+    """The first setting that differs of steps that are the same otherwise, or
+    ()."""
+    ordered = [sorted(each, key=lambda each: each.number) for each in steps]
+    if [each.name for each in ordered[0]] != [
+            each.name for each in ordered[1]]:
+        return ()
+    for one, two in zip(*ordered):
+        shapes = [program.values[each.operands[0]].shape if each.operands
+                  else () for program, each in ((this.a, one), (this.b, two))]
+        if shapes[0] == shapes[1] and (settings := _differing(
+                one.settings, two.settings)):
+            whole = roles.whole_of(this.two, two)
+            return (f"axis of the {whole}" if settings[0] == "axis" and whole
+                    else settings[0]), *settings[1:]
+    return ()
+
+
+def _of_steps(this):
+    """What the steps of both are, where these have names that differ; or
+    ()."""
+    both = ((this.one, "a", this.trial.value_a),
+            (this.two, "b", this.trial.value_b))
+    steps = [roles.between(skeleton, value, this.shared(side))
+             for skeleton, side, value in both]
+    words = [roles.of_step(skeleton, each)
+             for (skeleton, *_), each in zip(both, steps)]
+    over = [roles.summed(skeleton, each)
+            for (skeleton, *_), each in zip(both, steps)]
+    if words == ["norm", "norm"] and None not in over and over[0] != over[1]:
+        return "norm", *(f"over {count} numbers" for count in over)
+    if {*words} <= ACTIVATIONS and words[0] != words[1]:
+        return "activation", *words
+    if setting := _setting_of(this, steps):
+        return setting
+    orders = [[each for each in sorted(some, key=lambda each: each.number)
+               if not is_view(each)] for some in steps]
+    names = [[each.name for each in some] for some in orders]
+    if sorted(names[0]) == sorted(names[1]) and names[0] != names[1]:
+        done = [roles.in_turn(skeleton, some)
+                for (skeleton, *_), some in zip(both, orders)]
+        if done[0] != done[1]:
+            return "order of steps", *(", then ".join(each) for each in done)
+    return ()
+
+
+def _of_numbers(this):
+    """What the numbers of both are to each other, or ()."""
+    trial = this.trial
+    edited = np.asarray(next(iter(trial.ways[0].values())))
+    mine = this.b.values[trial.value_b].array
+    if edited.shape != mine.shape or mine.dtype.kind != "f":
+        return ()
+    in_a, in_b = this.words("a"), this.words("b")
+    if hidden := masked(edited, mine):
+        return "mask", in_a, f"{in_b}, {hidden}"
+    seen = ~(hides(edited) | hides(mine))
+    factor = related(edited, mine) if seen.all() else related(
+        edited[seen], mine[seen])
+    if not factor:
+        return ()
+    large = "times as large" in factor
+    cause = ("attention scale" if large and roles.is_scores(
+        this.two, trial.b) else "factor" if large else "order"
+        if "order" in factor or "along" in factor else "computation")
+    return cause, in_a, f"{in_b}, {factor}"
+
+
+def _read_alike(this):
+    """Whether both operations read the same values."""
+    mine, theirs = (skeleton.arrays(operation).values() for
+                    skeleton, operation in (
+                        (this.one, this.trial.a), (this.two, this.trial.b)))
+    return len(mine) == len(theirs) and all(any(
+        other in this.alignment.in_a.get(each, ()) for other in mine)
+        for each in theirs)
+
+
+def _shape(this, side):
+    """The shape of what the operation of a side reads first."""
+    operation = getattr(this.trial, side)
+    return getattr(this, side).values[operation.operands[0]].shape if (
+        operation.operands) else ()

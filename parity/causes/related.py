@@ -1,0 +1,99 @@
+"""How one array is made of another, in words."""
+
+import itertools
+
+import numpy as np
+
+from parity.numerics.words import listed
+from parity.operations.expressions import number_text
+
+#: Scores below this are hidden, however they were.
+HIDDEN = -9e3
+
+
+def hides(scores):
+    """At which places softmax gives scores no weight."""
+    return ~(scores > HIDDEN)
+
+
+def masked(truth, actual):
+    """Which places of scores are hidden in one alone, in words, or ""."""
+    one, two = map(hides, (truth, actual))
+    if not (one.any() or two.any()) or np.array_equal(one, two):
+        return ""
+    more, less = int((two & ~one).sum()), int((one & ~two).sum())
+    return "which hides " + listed([
+        *([f"{more} places that a does not"] if more else []),
+        *([f"{less} places fewer"] if less else [])])
+
+
+def related(truth, actual):
+    """How one array is made of another, in words, or ""."""
+    truth, actual = np.asarray(truth), np.asarray(actual)
+    if truth.dtype.kind not in "fiub" or truth.size != actual.size:
+        return ""
+    if "b" in (truth.dtype.kind, actual.dtype.kind):
+        if truth.dtype != actual.dtype:
+            return ""
+        more = int((actual.reshape(-1) & ~truth.reshape(-1)).sum())
+        less = int((~actual.reshape(-1) & truth.reshape(-1)).sum())
+        return listed([*([f"true at {more} places more"] if more else []),
+                       *([f"at {less} places less"] if less else [])])
+    flat, other = (each.reshape(-1).astype(np.float64)
+                   for each in (truth, actual))
+    finite = np.isfinite(flat) & np.isfinite(other) & (flat != 0)
+    if finite.any():
+        ratio = other[finite] / flat[finite]
+        middle = float(np.median(ratio))
+        if np.allclose(ratio, middle, rtol=1e-9, atol=0) and middle != 1 and (
+                np.allclose(other[~finite], flat[~finite], equal_nan=True)):
+            return ("with the other sign" if middle == -1 else
+                    f"{number_text(middle)} times as large")
+        apart_by = other[finite] - flat[finite]
+        step = float(np.median(apart_by))
+        if step and np.allclose(apart_by, step, rtol=1e-9, atol=0):
+            return f"{number_text(step)} more at every place"
+    if not np.array_equal(np.sort(flat), np.sort(other)):
+        rows = ratios(truth, actual)
+        return rows
+    if truth.ndim == 2 and truth.shape[0] == truth.shape[1] and (
+            np.array_equal(truth.T, actual.reshape(truth.shape))):
+        return "transposed"
+    if truth.ndim == actual.ndim and 2 <= truth.ndim <= 4:
+        for axes in [*itertools.permutations(range(truth.ndim))][1:]:
+            if np.array_equal(truth.transpose(axes), actual):
+                return f"with its axes in the order {plain_list(axes)}"
+    if truth.shape == actual.shape:
+        for count in range(1, min(truth.ndim, 3) + 1):
+            for axes in itertools.combinations(range(truth.ndim), count):
+                if np.array_equal(np.flip(truth, axes), actual):
+                    return f"turned round along axis {plain_list(axes)}"
+        for axis in range(truth.ndim):
+            for shift in range(1, min(truth.shape[axis], 64)):
+                if np.array_equal(np.roll(truth, shift, axis), actual):
+                    return f"moved by {shift} along axis {axis}"
+    return "in another order"
+
+
+def plain_list(axes):
+    """Axes in words."""
+    return ", ".join(map(str, axes))
+
+
+def ratios(truth, actual):
+    """The factors of columns, where each has one of its own, in words."""
+    if truth.shape != actual.shape or truth.ndim < 1 or not truth.size:
+        return ""
+    columns = truth.shape[-1]
+    pairs = zip(truth.reshape(-1, columns).T, actual.reshape(-1, columns).T)
+    factors = []
+    for one, two in pairs:
+        kept = one != 0
+        ratio = two[kept] / one[kept]
+        if not ratio.size or not np.allclose(
+                ratio, ratio[0], rtol=1e-9, atol=0):
+            return ""
+        factors.append(float(ratio[0]))
+    shown = ", ".join(f"{factor:.4g}" for factor in factors[:6])
+    more = ", …" if len(factors) > 6 else ""
+    return f"its columns times {shown}{more}"
