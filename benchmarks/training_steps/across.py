@@ -130,7 +130,7 @@ class Biased(nn.BatchNorm1d):
                 + self.bias)
 
 
-@sound()
+@sound(narrow=True)
 def biased_norm_to_nnx():
     def norm():
         return (nnx.BatchNorm(12, momentum=0.9, use_fast_variance=False,

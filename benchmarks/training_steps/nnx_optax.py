@@ -102,7 +102,7 @@ def compiled_or_not():
     return looped(optax.sgd(1e-2, 0.9)), looped(optax.sgd(1e-2, 0.9), False)
 
 
-@sound(steps=2)
+@sound(steps=2, narrow=True)
 def multi_steps():
     def twice():
         training = in_nnx(optax.MultiSteps(

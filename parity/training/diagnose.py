@@ -113,6 +113,8 @@ def _updates(case):
     a, b = updates.sides_of(case.lock, case.b)
     for side in (a, b):
         side.settle()
+    if not (a.rules and b.rules) and _is_rounding(case):
+        return [_unknown(case, rows[0])]
     for side, other in ((a, b), (b, a)):
         side.rules = side.rules or fitted(side, other.rules)
     if not a.rules or not b.rules:
@@ -121,16 +123,25 @@ def _updates(case):
     if told is None:
         return [_unknown(case, rows[0])]
     names, before, after = told
+    frozen = {path for one, two in zip(a.gradients, b.gradients)
+              for path in one.keys() ^ two.keys()}
+    if updates.FROZEN in names and a.rules.keys() ^ b.rules.keys() <= frozen:
+        names = [name for name in names if name != updates.MEMBERS]
     made = []
     for name in names:
         made.append(_of_setting(case, name, a, b, rows[0], before, after))
     return made
 
 
+def _is_rounding(case):
+    """Whether float32 inside may be all that weights differ by."""
+    return all(row.rough for row in case.rows
+               if row.differs and row.quantity == WEIGHTS)
+
+
 def _unknown(case, row):
     """That an update differs, and it is not known why."""
-    if all(each.rough for each in case.rows
-           if each.differs and each.quantity == WEIGHTS):
+    if _is_rounding(case):
         return TrainingCause(
             "float32 inside the optimiser", row.step, WEIGHTS, "",
             rounding=True, evidence=(

@@ -11,7 +11,7 @@ from parity.training.answer import TrainingComparison
 from parity.training.case import Maker, case_of
 from parity.training.diagnose import causes_of
 from parity.training.lockstep import (
-    diverging, free_apart, start_rows)
+    diverging, free_apart, moves, start_rows)
 
 
 def diff_training(a: Callable, b: Callable, steps: int = 3,
@@ -93,7 +93,8 @@ def _free(case):
     except InputError:
         return None, False
     apart, within = free_apart(case.lock, run)
-    return apart, within and case.a.dtype == run.dtype == "float64"
+    return apart, within and all(map(moves, run.steps)) and (
+        case.a.dtype == run.dtype == "float64")
 
 
 def _rough(case):
@@ -103,7 +104,7 @@ def _rough(case):
 
 def _exactly(case):
     """The same in float64, or the case itself where that cannot be had."""
-    if case.a.dtype == case.b.dtype == "float64" and not (
+    if case.a.wide and case.b.wide and not (
             case.a.narrow or case.b.narrow) or None in case.trainings:
         return case
     makers = [dataclasses.replace(each, exact=True)

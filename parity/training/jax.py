@@ -189,6 +189,7 @@ class Watcher:
         rules, rate, run.optimizer = of_optax(
             optimizer.tx, number, params, self.paths)
         run.inner, run.accumulates = True, accumulates(optimizer.tx)
+        run.narrow = run.accumulates  # jax: MultiSteps averages in float32
         found = self.named(gradients)
         run.rules |= {path: rules.get(path) for path in found}
         rates = {} if rate is None else {path: rate for path in found}
@@ -248,20 +249,21 @@ def _declared(watcher, training):
             "optax.chain(optax.clip_by_global_norm(1.0), optax.adam("
             "schedule)).")
 
+    own = optimizer is not None and accumulates(optimizer.tx)
+
     def loss_of(model, batch):
         made = form.loss_on(form.Training(
             model, training.loss, batches=[batch]), batch)
-        return jnp.reshape(made, ()) / size
+        return jnp.reshape(made, ()) / (1 if own else size)
     for start in range(0, len(batches) - size + 1, size):
         total = None
         for batch in batches[start:start + size]:
             _, gradients = nnx.value_and_grad(loss_of)(training.model, batch)
-            if optimizer is not None and accumulates(optimizer.tx):
-                optimizer.update(training.model, jax.tree.map(
-                    lambda array: array * size, gradients))
+            if own:
+                optimizer.update(training.model, gradients)
             total = gradients if total is None else jax.tree.map(
                 jnp.add, total, gradients)
-        if optimizer is not None and not accumulates(optimizer.tx):
+        if optimizer is not None and not own:
             optimizer.update(training.model, total)
         watcher.ended()
 

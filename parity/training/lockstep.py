@@ -213,8 +213,9 @@ def rows_of(lock, b):
             error = _relative(other.loss, mine.loss)
             made.append(StepRow(i + 1, LOSS, "", "", error, forward,
                             not error <= forward, False))
+        still = other.used is None and not moves(other)
         made += _gradients(i + 1, RAW, pairs, mine.raw, other.raw, gradient,
-                           level == RAW)
+                           level == RAW or still)
         one, two = (fed(run, record, False) for run, record in (
             (a, mine), (b, other)))
         if None not in (one, two) and (one is not mine.raw):
@@ -233,6 +234,12 @@ def rows_of(lock, b):
     if a.narrow or b.narrow:
         _roughen(made)
     return made
+
+
+def moves(record):
+    """Whether a step changed a weight."""
+    return any(not np.array_equal(array, record.before[path], equal_nan=True)
+               for path, array in record.after.items())
 
 
 def _roughen(rows):

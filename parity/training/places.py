@@ -10,7 +10,7 @@ import sysconfig
 #: Files below these are no user's.
 LIBRARIES = tuple({sysconfig.get_paths()[name] for name in (
     "stdlib", "platstdlib", "purelib", "platlib")})
-OURS = str(pathlib.Path(__file__).resolve().parent.parent)
+OURS = f"{pathlib.Path(__file__).resolve().parent.parent}/"
 
 #: What a line has that sets a thing, the most telling first.
 TELLING = {

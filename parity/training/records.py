@@ -78,7 +78,7 @@ class StepRecord:
         if self.told is not None:
             return self.told
         losses = [part.loss for part in self.parts if part.loss is not None]
-        return sum(losses) if losses else None
+        return sum(losses) / max(self.updates, 1) if losses else None
 
 
 @dataclasses.dataclass
@@ -113,6 +113,14 @@ class WatchedRun:
     accumulates: bool = False
     narrow: bool = False
     notes: list = dataclasses.field(default_factory=list)
+
+    @property
+    def wide(self):
+        """Whether every weight and running statistic is float64."""
+        return bool(self.steps) and all(
+            array.dtype == np.float64 for record in self.steps[:1]
+            for arrays in (record.before, record.buffers_before)
+            for array in arrays.values())
 
     @property
     def dtype(self):

@@ -1,0 +1,226 @@
+"""Two training runs beside each other: what differs first, and why."""
+
+import dataclasses
+import json
+import textwrap
+
+import pytest
+import torch
+import typer
+from torch import nn
+from typer.testing import CliRunner
+
+import parity
+from benchmarks.training_steps.judge import judged
+from benchmarks.training_steps.pair import pairs
+from benchmarks.training_steps.torch_parts import (
+    batches, net, regression, tensors)
+from contract.errors import InputError
+from parity.commands import compare as commands
+from parity.numerics.comparator import DIVERGENCE, MATCH
+from parity.training import losses, rules
+
+APP = typer.Typer()
+APP.command()(commands.compare)
+APP.command("other")(commands.dump)
+
+#: Of the bench those that are quick, each of another kind.
+SAMPLE = ("eps_of_keras", "eps_before_correction", "no_bias_correction",
+          "schedule_early", "clipping_each", "parameter_left_out",
+          "other_seed", "padding_counted", "mean_of_means",
+          "accumulated_means", "dropout_active", "evaluation_mode",
+          "biased_variance", "fused", "adamw_by_hand", "clipping_by_hand",
+          "accumulated_rightly", "sum_with_a_smaller_rate",
+          "loss_with_a_constant", "other_order_of_parameters")
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, 1e-2)
+
+
+@pytest.mark.parametrize("pair", [
+    each for each in pairs() if each.name in SAMPLE], ids=lambda x: x.name)
+def test_a_sample_of_the_bench(pair):
+    made = judged(pair)
+    assert "crash" not in made.marks, made.told
+    if pair.sound:
+        assert made.marks == {"sound pairs"}, made.told
+    else:
+        assert {"found", "step", "quantity", "cause right"} <= made.marks, (
+            made.told)
+
+
+def test_what_a_card_says():
+    made = parity.diff_training(regression(adam), regression(
+        lambda p: torch.optim.Adam(p, 1e-2, eps=1e-7)))
+    assert (made.verdict, made.status) == (DIVERGENCE, 1)
+    text = str(made)
+    assert "1 cause, proved · step 1, weights" in text
+    assert "1e-08" in text and "1e-07" in text and "write" in text
+    assert made.causes[0].proof and "test_training_steps.py:" in text
+    assert json.dumps(made.as_json())
+
+
+def test_a_loop_in_a_function_that_trains_by_itself():
+    def make(rate):
+        def made():
+            model = net()
+            optimizer = torch.optim.SGD(model.parameters(), rate)
+            for x, target in map(tensors, batches()):
+                optimizer.zero_grad()
+                nn.functional.mse_loss(model(x), target).backward()
+                optimizer.step()
+            return model, tensors(batches()[0])[0]
+        return made
+    assert parity.diff_training(make(0.1), make(0.1), 4).verdict == MATCH
+    made = parity.diff_training(make(0.1), make(0.2), 4)
+    assert [each.what for each in made.causes] == ["learning rate"]
+
+
+def test_a_difference_of_a_gradient_that_nothing_is_trained_with():
+    """A model that returns its loss, without an optimiser."""
+    class Step(nn.Module):
+        def __init__(self, factor):
+            super().__init__()
+            self.net, self.factor = net(), factor
+
+        def forward(self, x):
+            return self.factor * self.net(x).square().mean()
+    x = tensors(batches()[0])[0]
+    made = parity.diff_training(lambda: (Step(1.0), (x,)),
+                                lambda: (Step(0.96), (x,)), 1)
+    assert made.verdict == DIVERGENCE
+    assert [each.what for each in made.causes] == ["scale of the loss"]
+
+
+def changed(**more):
+    """The usual training with some fields replaced."""
+    def make():
+        return dataclasses.replace(regression(adam)(), **more)
+    return make
+
+
+@pytest.mark.parametrize("b, words", [
+    (changed(batches=[tensors(each) for each in batches()][::-1]),
+     "the same batches"),
+    (changed(batches=[tensors(each) for each in batches(2)]),
+     "2 steps of 2 batches"),
+    (changed(loss=lambda y, t: (y - t)**2), "not a number"),
+    (changed(loss=lambda y, t: y.detach().mean()), "do not detach"),
+    (lambda: 3, "must return"), (lambda: {"net": 3}, "its names are"),
+    (lambda: (nn.Linear(2, 2), 1, 2), "a tuple of 3"),
+    (lambda: (3, lambda: None), "not a model"),
+])
+def test_refusals_say_what_to_do(b, words):
+    with pytest.raises(InputError, match=words):
+        parity.diff_training(regression(adam), b)
+
+
+def test_what_is_dropped_at_random_is_refused():
+    def make(seed):
+        def made():
+            model = net(nn.Dropout(0.2))
+            training = dataclasses.replace(
+                regression(adam)(), model=model,
+                optimizer=adam(model.parameters()))
+            torch.manual_seed(seed)
+            return training
+        return made
+    with pytest.raises(InputError, match="at random"):
+        parity.diff_training(make(1), make(2))
+
+
+def test_an_unknown_optimiser_is_compared_by_its_numbers():
+    class Sign(torch.optim.Optimizer):
+        def __init__(self, parameters, rate):
+            super().__init__(parameters, {"lr": rate})
+
+        @torch.no_grad()
+        def step(self):
+            for group in self.param_groups:
+                for each in group["params"]:
+                    each.sub_(group["lr"] * each.grad.sign()
+                              * each.grad.abs().sqrt())
+    one, two = (regression(lambda p, rate=rate: Sign(p, rate))
+                for rate in (1e-2, 2e-2))
+    assert parity.diff_training(one, one).verdict == MATCH
+    made = parity.diff_training(one, two)
+    assert made.verdict == DIVERGENCE and made.first.quantity == (
+        "learning rate")
+    assert [each.what for each in made.causes] == [""]
+
+
+SCRIPT = """
+import torch
+from torch import nn
+import parity
+
+def make(eps=1e-8):
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2).double()
+    x = torch.linspace(-1, 1, 12).double().reshape(4, 3)
+    return (model, nn.MSELoss(), torch.optim.Adam(
+        model.parameters(), eps=eps), [(x, x[:, :2])] * 3)
+
+def other():
+    return make(1e-4)
+
+def nothing():
+    return 3
+"""
+
+
+def test_the_command(tmp_path):
+    script = tmp_path / "s.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+
+    def run(*words):
+        return CliRunner().invoke(APP, ["compare", *map(str, words)])
+    done = run(f"{script}:make", f"{script}:make", "--train", 2)
+    assert done.exit_code == 0 and "2 steps of training agree" in done.stdout
+    files = tmp_path / "x.json", tmp_path / "x.html"
+    done = run(f"{script}:make", f"{script}:other", "--train", 2, "--json",
+               files[0], "--html", files[1])
+    assert done.exit_code == 1 and "ε" in done.stdout
+    assert json.loads(files[0].read_text())["causes"][0]["what"] == "ε"
+    assert "running" not in files[1].read_text().lower()[:200]
+    for words in ((f"{script}:nothing", "--train", 1),
+                  (f"{script}:make", "--train", 0),
+                  (f"{script}:make", "--train", 9),
+                  (f"{script}:make", "--train", 1, "--layers", "0:1"),
+                  (tmp_path, "--train", 1)):
+        done = run(f"{script}:make", *words)
+        assert done.exit_code == 2 and done.stderr.count("\n") == 1, words
+
+
+def test_rules_are_torchs_own():
+    """Each rule, replayed, against the optimiser that it is read from."""
+    for optimizer in (
+            lambda p: torch.optim.SGD(p, 0.1, 0.9, 0.3, 0.01),
+            lambda p: torch.optim.SGD(p, 0.1, 0.9, nesterov=True),
+            lambda p: torch.optim.Adam(p, 0.1, weight_decay=0.1,
+                                       amsgrad=True),
+            lambda p: torch.optim.AdamW(p, 0.1),
+            lambda p: torch.optim.RMSprop(p, 0.1, momentum=0.5,
+                                          centered=True),
+            lambda p: torch.optim.Adagrad(p, 0.1)):
+        from parity.training.torch import watched
+        run = watched(regression(optimizer)(), 4)
+        made = rules.replayed(
+            run.rules, [each.before for each in run.steps],
+            [each.gradients for each in run.steps])
+        for new, record in zip(made, run.steps):
+            for path, array in record.after.items():
+                assert abs(new[path] - array).max() < 1e-14, run.optimizer
+
+
+def test_a_formula_of_a_loss_is_not_guessed():
+    """A loss that none of the formulas gives has none."""
+    import numpy as np
+    draw = np.random.default_rng(0)
+    places = losses.Places(draw.normal(size=(6, 4)),
+                           np.array([0, 1, 2, 3, 1, 2]),
+                           np.array([0, 0, 0, 1, 1, 1]), np.zeros(6, int))
+    assert list(losses.formulas([{losses.SAME: places}], [1.2345])) == []
+    own = losses.value(losses.LossFormula(losses.CROSS), places)
+    assert list(losses.formulas([{losses.SAME: places}], [own]))
