@@ -1,9 +1,11 @@
 """What is said of a comparison of which one side is compiled or exported."""
 
+from parity.causes.deciding import ROUGH
 from parity.causes.explanation import Explanation
 from parity.exported import onnx_file
 from parity.numerics.comparator import DIVERGENCE
 from parity.numerics.words import number
+from parity.operations.align import Alignment
 
 #: Where outputs are farther apart, float32's rounding is not the reason.
 GROSS = 1e-3
@@ -25,9 +27,25 @@ def finish(comparison, one, two):
             for explanation in comparison.explanations:
                 explanation.known.append(f"In {side} {note}")
         if foreign.proto is not None:
+            if side == "b" and len(comparison.explanations) == 1:
+                _at_first(comparison.explanations[0], one, two)
             _name_nodes(comparison, side, foreign)
             if not comparison.outputs_agree and not comparison.explanations:
                 _runtime(comparison, side, foreign)
+
+
+def _at_first(explanation, one, two):
+    """Put the place of a single cause at the first node that differs: what is
+    told may be the one that reads it."""
+    a, b = (each.runner().run(exact=True) for each in (one, two))
+    lost = Alignment(a, b, ROUGH).lost["b"]
+    place = next((each.place for each in b.operations
+                  if lost & {*each.results} and not lost & {*each.operands}),
+                 None)
+    _, _, line = explanation.place_b.rpartition(":")
+    if place is not None and line.isdigit() and place.line < int(line):
+        explanation.place_b = str(place)
+        explanation.called_b = str(place.caller or "")
 
 
 def _name_nodes(comparison, side, foreign):

@@ -107,15 +107,8 @@ class ReadCause:
 
     def found(self):
         """The ProvedCause, or None."""
-        keeping, model = self.keeping, self.asker.model
-        with keeping.call.put_back():
-            *_, (arrays, state) = self.asker.answers(
-                self.use, until=self.number)
-            start, stop = self.read.start, self.read.stop
-            self.runner = Side(reading(model, lambda model: keeping.read(
-                model, arrays, start, stop, keeping.copied(state))[0]),
-                (), {}).runner()
-            self.part = self.runner.run()
+        with self.keeping.call.put_back():
+            self.prepare()
             if self.right(self.part):
                 return None
             for line, group in self.groups():
@@ -127,6 +120,17 @@ class ReadCause:
                 if time.perf_counter() > self.until:
                     break
         return None
+
+    def prepare(self):
+        """Read what comes before, and the read as operations."""
+        keeping = self.keeping
+        *_, (arrays, state) = self.asker.answers(self.use, until=self.number)
+        start, stop = self.read.start, self.read.stop
+        self.runner = Side(reading(
+            self.asker.model, lambda model: keeping.read(
+                model, arrays, start, stop, keeping.copied(state))[0]),
+            (), {}).runner()
+        self.part = self.runner.run()
 
     def right(self, program):
         """Whether a run of the read answers what the whole does."""
@@ -245,6 +249,7 @@ class ReadCause:
         where = f"{place} in {operation.module.removeprefix('model.')}" if (
             operation.module.removeprefix("model")) else place
         proof = f"With the whole's at {where} the read answers as the whole."
+        self.line = operation.number, group[0][1]
         for name in (self.mask, self.positions, self.dropped, self.kept):
             words, sentence = name(mine, array, number)
             if words:
@@ -260,10 +265,8 @@ class ReadCause:
 
     def positions(self, mine, array, number):
         """Whether these are numbers of other places."""
-        start, stop = self.read.start, self.read.stop
         if number not in self.fixed:
             return "", ""
-        whole = self.whole.values[number].array
         if mine.dtype.kind in "iu" and mine.size:
             shift = mine.astype(np.int64) - array.astype(np.int64)
             if mine.ndim == 2 and len(mine) == self.rows and (
@@ -272,10 +275,22 @@ class ReadCause:
                 return ("padding is counted as positions", "Row 0 has "
                         f"{self.pads[0]} places of padding, and its positions "
                         f"are {self.pads[0]} too large.")
-            if (shift == shift.flat[0]).all():
-                return self.shifted(int(shift.flat[0]))
+        if (shift := self.shift(mine, array, number)) is not None:
+            return self.shifted(self.later(number)
+                                if self.read.start == 1 else shift)
+        if mine.dtype.kind in "iu":
             return ("positions", f"They are {listed(mine)}, and the whole's "
                     f"{listed(array)}.")
+        return "", ""
+
+    def shift(self, mine, array, number):
+        """By how much these are numbers of places too large, or None."""
+        start, stop = self.read.start, self.read.stop
+        if mine.dtype.kind in "iu" and mine.size:
+            shift = mine.astype(np.int64) - array.astype(np.int64)
+            return int(shift.flat[0]) if (
+                shift == shift.flat[0]).all() else None
+        whole = self.whole.values[number].array
         for axis in range(whole.ndim):
             if whole.shape[axis] != self.length or (
                     mine.shape[axis] != stop - start):
@@ -283,12 +298,31 @@ class ReadCause:
             for there in range(self.length - (stop - start) + 1):
                 if there != start and same(np.take(whole, range(
                         there, there + stop - start), axis), mine):
-                    return self.shifted(there - start)
-        return "", ""
+                    return there - start
+        return None
+
+    def later(self, number):
+        """The shift that the last read has at the same line: at place 1, one
+        too small and none that is kept are the same."""
+        last = ReadCause(self.asker, self.use, len(self.use.reads) - 1)
+        last.whole = self.whole
+        last.prepare()
+        operation, slot = self.line
+        if operation >= len(last.part.operations):
+            return None
+        mine = last.part.values[
+            last.part.operations[operation].results[slot]].array
+        ways = [*last.ways(self.whole.values[number].array, mine)]
+        shift = last.shift(mine, ways[0], number) if ways else None
+        return None if shift is None else (shift, last.read.start)
 
     def shifted(self, shift):
         """The words for positions that are some too large."""
         start = self.read.start
+        if shift is None:
+            return "positions", "They are other places'."
+        if isinstance(shift, tuple):
+            shift, start = shift
         if shift == -start:
             return ("positions are not shifted by what the cache holds",
                     f"They begin anew at 0 with each read, and not at {start}.")

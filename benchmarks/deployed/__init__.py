@@ -1,0 +1,1 @@
+"""Caches, compiled and exported models: planted faults and sound ones."""

@@ -1,0 +1,64 @@
+"""Ask of every case, and print a table by bench.
+
+``python -m benchmarks.deployed [BENCH …] [--only PATTERN] [--markdown FILE]``:
+caches, compiled or exported; with a FILE the table is written between its two
+comments.
+"""
+
+import argparse
+import importlib
+import json
+import pathlib
+import re
+
+from benchmarks.deployed.case import outcome_of, table
+
+#: Between these the table stands in a page.
+BEGIN, END = "<!-- deployed -->", "<!-- /deployed -->"
+
+BENCHES = "caches", "compiled", "exported"
+
+
+def main():
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("benches", nargs="*", metavar="BENCH")
+    parser.add_argument("--only", metavar="PATTERN", default="")
+    parser.add_argument("--kept", metavar="FILE", type=pathlib.Path,
+                        help="keep outcomes, and count those that are there")
+    parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE")
+    asked = parser.parse_args()
+    outcomes = kept(asked.kept)
+    done = {(each["kind"], each["name"]) for each in outcomes}
+    for name in asked.benches or BENCHES:
+        module = importlib.import_module(f"benchmarks.deployed.{name}")
+        for case in module.cases():
+            if not re.search(asked.only, case.name) or (
+                    case.kind, case.name) in done:
+                continue
+            made = outcome_of(case)
+            outcomes.append(made.plain)
+            if asked.kept:
+                with asked.kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(made.plain) + "\n")
+            print(f"{name:9}{case.name:34.34}{made.fate:12}"
+                  f"{'place' if made.place else '':6}{made.seconds:6.1f} s  "
+                  f"{made.words}", flush=True)
+    lines = "\n".join(table(outcomes))
+    print(lines)
+    if asked.markdown:
+        page = asked.markdown.read_text("utf-8")
+        asked.markdown.write_text(re.sub(
+            f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{lines}\n{END}", page,
+            flags=re.S), "utf-8")
+
+
+def kept(path):
+    """The outcomes in a file, which several runs may write."""
+    if path is None or not path.exists():
+        return []
+    return [*map(json.loads, path.read_text("utf-8").splitlines())]
+
+
+if __name__ == "__main__":
+    main()

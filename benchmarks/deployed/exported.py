@@ -1,0 +1,83 @@
+"""ONNX files: exported right, with a fault, or with a file that was edited."""
+
+import functools
+import pathlib
+import tempfile
+
+from benchmarks.deployed.case import Case
+from benchmarks.deployed.sides import asked
+from benchmarks.deployed.torch_net import FAULTS, SOUND, inputs, net
+
+KIND = "exported"
+
+#: An attribute of an operator that is put in: name -> (operator, attribute,
+#: value, how the model is set, words of the cause).
+ATTRIBUTES = {
+    "Gelu's approximate": ("Gelu", "approximate", "tanh", {}, "gelu"),
+    "LayerNormalization's epsilon": (
+        "LayerNormalization", "epsilon", 1e-3, {}, "epsilon"),
+    "BatchNormalization's epsilon": (
+        "BatchNormalization", "epsilon", 1e-2, {}, "epsilon"),
+    "Softmax's axis": ("Softmax", "axis", 1, {}, "softmax|axis|order|max"),
+    "Resize's coordinates": (
+        "Resize", "coordinate_transformation_mode", "asymmetric",
+        {"resize": "bilinear"}, "Resize"),
+    "Resize's corners": (
+        "Resize", "coordinate_transformation_mode", "align_corners",
+        {"resize": "bilinear"}, "Resize"),
+    "AveragePool's padding": (
+        "AveragePool", "count_include_pad", 0, {"pool": "pad"},
+        "AveragePool|pool"),
+    "LeakyRelu's alpha": ("LeakyRelu", "alpha", 0.2,
+                          {"activation": "leaky"}, "slope|leaky|where"),
+}
+
+
+def eager(**s):
+    """The model as it is."""
+    return net(**s), inputs(**s), {}
+
+
+def exported(edit=None, **s):
+    """The path of a model's ONNX file, edited if that is asked for."""
+    import onnx
+    import torch
+    folder = pathlib.Path(tempfile.mkdtemp())
+    path = folder / "model.onnx"
+    torch.onnx.export(net(**s), inputs(**s), str(path), dynamo=True,
+                      verbose=False, opset_version=20)
+    if edit is not None:
+        model = onnx.load(str(path))
+        edit(model)
+        onnx.save(model, str(path))
+    return path
+
+
+def put(kind, name, value):
+    """What sets an attribute of every node of an operator."""
+    def edit(model):
+        import onnx
+        for node in model.graph.node:
+            if node.op_type == kind:
+                kept = [each for each in node.attribute if each.name != name]
+                del node.attribute[:]
+                node.attribute.extend(kept)
+                node.attribute.append(onnx.helper.make_attribute(name, value))
+    return edit
+
+
+def cases():
+    """Every Case."""
+    for name, (kind, attribute, value, s, says) in ATTRIBUTES.items():
+        yield Case(KIND, name, functools.partial(
+            asked, functools.partial(eager, **s), functools.partial(
+                exported, put(kind, attribute, value), **s), True), says,
+            r"model\.onnx:")
+    for name, (s, says) in FAULTS.items():
+        yield Case(KIND, name, functools.partial(
+            asked, eager, functools.partial(exported, **s), True), says,
+            r"model\.onnx:")
+    for name, s in SOUND.items():
+        yield Case(KIND, name, functools.partial(
+            asked, functools.partial(eager, **s), functools.partial(
+                exported, **s), True))

@@ -1,0 +1,56 @@
+"""torch.compile, torch.export and jitted functions beside the model."""
+
+import pytest
+
+from parity_tests.support.engines import usable
+
+
+def told(way, **s):
+    """What is told of a model that is compiled."""
+    usable("torch")
+    from benchmarks.deployed.compiled import compiled, eager
+    from benchmarks.deployed.sides import asked
+    return asked(eager, lambda: compiled(way, **s))
+
+
+@pytest.mark.parametrize("way", ["eager", "export", "part"])
+def test_a_sound_model(way):
+    answer = told(way)
+    assert answer.status == 0 and not answer.causes
+
+
+@pytest.mark.parametrize("way", ["eager", "export"])
+def test_another_epsilon(way):
+    answer = told(way, epsilon=1e-3)
+    assert answer.status == 1 and "epsilon" in answer.causes[0]
+    assert answer.places[0].startswith("torch_net.py:")
+
+
+def test_a_backend_that_computes_another_thing():
+    usable("torch")
+    from benchmarks.deployed.compiled import BACKENDS
+    answer = told(BACKENDS["gelu by tanh"][0])
+    assert "gelu by tanh in b" in answer.causes[0]
+    assert answer.places[0].startswith("torch_net.py:")
+
+
+def test_a_jitted_function():
+    usable("jax")
+    from benchmarks.deployed import jitted
+    from benchmarks.deployed.sides import asked
+    assert asked(lambda: jitted.plain(""),
+                 lambda: jitted.jit("")).status == 0
+    answer = asked(lambda: jitted.plain(""), lambda: jitted.jit("tanh"))
+    assert answer.status == 1 and "gelu" in answer.causes[0]
+
+
+def test_a_quick_sample_of_the_bench_of_caches():
+    usable("torch")
+    from benchmarks.deployed.case import RIGHT, SILENT, outcome_of, table
+    from benchmarks.deployed.caches import cases
+    chosen = [case for case in cases() if case.name in (
+        "p_anew", "m_offset", "reorder True")]
+    outcomes = [*map(outcome_of, chosen)]
+    assert [each.fate for each in outcomes] == [RIGHT, RIGHT, SILENT]
+    assert "| caches | 2 | 2 |" in "\n".join(
+        table([each.plain for each in outcomes]))
