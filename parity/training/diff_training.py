@@ -93,8 +93,9 @@ def _free(case):
     except InputError:
         return None, False
     apart, within = free_apart(case.lock, run)
-    return apart, within and all(map(moves, run.steps)) and (
-        case.a.dtype == run.dtype == "float64")
+    if not any(map(moves, run.steps)):
+        return None, False
+    return apart, within and case.a.dtype == run.dtype == "float64"
 
 
 def _rough(case):
