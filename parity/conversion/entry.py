@@ -6,8 +6,10 @@ parity.matching.rearrangement), they are joined, and the whole gets a layout:
     concatenate 0   one after another along axis 0
     stack 1         along a new axis 1
     sum             added, with axes of one number repeated
+    weight_norm     g v / |v|, the norm being over the axes along which g is
+                    one number (Salimans and Kingma, 2016, eq. 2)
 
-All but ``sum`` only moves numbers, so that it can be undone to the bit.
+All but the last two only move numbers, so that it can be undone to the bit.
 """
 
 import contextlib
@@ -22,7 +24,10 @@ from contract.errors import InputError
 from parity.matching.rearrangement import SAME, parsed, rearranged
 from parity.matching.rearrangement import shapes as sizes_after
 
-SUM = "sum"
+SUM, WEIGHT_NORM = "sum", "weight_norm"
+
+#: Joins that compute.
+COMPUTED = SUM, WEIGHT_NORM
 
 #: Why an entry stands: the values are equal, the run shows it, a person says.
 VALUES, RUN, USER = "values", "run", "user"
@@ -63,7 +68,7 @@ class MadeOf:
     def whole(self):
         """The names of which all numbers are used, as far as is plain."""
         layouts = (*(piece.layout for piece in self.pieces), self.then)
-        if self.join != SUM and any(word in ("part", "slice")
+        if self.join not in COMPUTED and any(word in ("part", "slice")
                                     for layout in layouts
                                     for word, _ in parsed(layout)):
             return ()
@@ -96,10 +101,10 @@ class MadeOf:
             For each piece its name, indices into A's flattened array, and
             those into B's.
         """
-        if self.join == SUM:
+        if self.join in COMPUTED:
             raise InputError(
-                f"{self.b!r} is a sum, which cannot be taken apart; leave it "
-                "out where the mapping is reversed.")
+                f"{self.b!r} is a {self.join}, which cannot be taken apart; "
+                "leave it out where the mapping is reversed.")
         sizes = [int(np.prod(shapes[name])) for name in self.names]
         starts = np.cumsum([0, *sizes])
         taken = [rearranged(piece.layout, np.arange(
@@ -120,6 +125,12 @@ def joined(join, arrays, name):
     word, axis = parsed_join(join)
     if word == SUM:
         return functools.reduce(operator.add, arrays)
+    if word == WEIGHT_NORM:
+        scale, direction = arrays
+        axes = tuple(axis for axis, size in enumerate(scale.shape)
+                     if size == 1)
+        return scale * (direction / np.sqrt(np.square(direction).sum(
+            axes, keepdims=True)))
     return (np.concatenate if word == "concatenate" else np.stack)(
         arrays, axis)
 
@@ -134,7 +145,11 @@ def joined_shape(join, shapes, name):
             "joined: concatenate 0, stack 0 or sum.")
     word, axis = parsed_join(join)
     first, ranks = shapes[0], {len(shape) for shape in shapes}
-    if word == SUM:
+    if word == WEIGHT_NORM:
+        if len(shapes) == 2 and len(first) == len(shapes[1]) and all(
+                one in (1, size) for one, size in zip(*shapes)):
+            return shapes[1]
+    elif word == SUM:
         with contextlib.suppress(ValueError):
             return np.broadcast_shapes(*shapes)
     elif word == "stack" and len({*shapes}) == 1 and axis <= len(first):
@@ -151,14 +166,15 @@ def joined_shape(join, shapes, name):
 
 
 def parsed_join(join):
-    """("concatenate" or "stack", axis) or ("sum", 0); raises InputError."""
-    if join == SUM:
-        return SUM, 0
+    """("concatenate" or "stack", axis), ("sum", 0) or ("weight_norm", 0);
+    raises InputError."""
+    if join in COMPUTED:
+        return join, 0
     match = re.fullmatch("(concatenate|stack) ([0-9])", join)
     if not match:
         raise InputError(
-            f"the join {join!r} is unknown; write concatenate 0, stack 0 or "
-            "sum.")
+            f"the join {join!r} is unknown; write concatenate 0, stack 0, sum "
+            "or weight_norm.")
     return match[1], int(match[2])
 
 

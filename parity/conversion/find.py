@@ -20,6 +20,9 @@ from parity.tracing.trace import WHOLE, is_float
 #: Outputs that differ by less may do so by float32's rounding inside.
 FLOOR = 1e-5
 
+#: Why a parameter is in doubt that other inputs would not show either.
+UNSHOWN = "in no way that is tried does B compute what A does"
+
 
 @dataclasses.dataclass
 class Pairing:
@@ -122,7 +125,7 @@ def find(a, b, left=()):
         error = outputs_apart(comparison, mine, other)
         if error <= FLOOR:
             search.check_guesses(error)
-    doubts = {name: "the run does not show it" for name in guessed
+    doubts = {name: UNSHOWN for name in guessed
               } | search.doubts
     if error <= FLOOR:
         doubts = search.doubts

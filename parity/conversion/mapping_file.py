@@ -15,7 +15,8 @@ HEAD = """\
 # Of what each parameter of B is made. A layout says what is done to an array:
 # same, transpose 1 0, reshape 48 6 8, part 1 of 3 along 0, slice 2 18 along 0,
 # or several of these with commas, as NumPy does them. `take` is done to each
-# parameter of A; several are joined by `join`: concatenate 0, stack 0 or sum;
+# parameter of A; several are joined by `join`: concatenate 0, stack 0, sum or
+# weight_norm (g and v);
 # `then` is done to the whole. `by` says why: run (each step agrees) or user.
 """
 

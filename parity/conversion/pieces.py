@@ -5,6 +5,7 @@ The cuts take out of what a layer gives what a part of its weights gave.
 
 import functools
 import itertools
+import math
 
 import numpy as np
 
@@ -92,6 +93,38 @@ def slices(shape, target):
             yield (f"slice {start} {start + width} along {axis}",
                    0.5 if suffix else 1,
                    functools.partial(last_slice, start, start + width), rest)
+
+
+def expert(shape, target, number):
+    """Yield (layout, cost) of one expert's array, or a half of it.
+
+    Args:
+        shape: of the array of all experts, which stand along the first axis.
+        target: the shape that is made.
+        number: which expert the name of the target says, or None.
+    """
+    if len(shape) != len(target) + 1 or shape[0] < 2 or math.prod(
+            shape[1:]) not in (math.prod(target), 2 * math.prod(target)):
+        return
+    rest = shape[1:]
+    for i in range(shape[0]) if number is None else [number]:
+        if i >= shape[0]:
+            continue
+        start = f"slice {i} {i + 1} along 0, reshape {words(rest)}"
+        cost = 0.3 + 0.05 * (number is None) * i
+        if math.prod(rest) == math.prod(target):
+            for layout in candidates(rest, target):
+                yield (start if layout == SAME else f"{start}, {layout}", cost)
+            continue
+        for axis, length in enumerate(rest):
+            half = (*rest[:axis], length // 2, *rest[axis + 1:])
+            if length % 2 or sorted(half) != sorted(target):
+                continue
+            for which in (1, 2):
+                part = f"{start}, part {which} of 2 along {axis}"
+                for layout in candidates(half, target):
+                    yield (part if layout == SAME else f"{part}, {layout}",
+                           cost + 0.1 * which)
 
 
 def joins(arrays, target, wide):

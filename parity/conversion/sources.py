@@ -11,9 +11,9 @@ import re
 
 import numpy as np
 
-from parity.conversion.entry import RUN, MadeOf, Taken
+from parity.conversion.entry import RUN, WEIGHT_NORM, MadeOf, Taken
 from parity.conversion.pieces import (
-    joins, kind_of, parts, slices, then, turned_round, words)
+    expert, joins, kind_of, parts, slices, then, turned_round, words)
 from parity.matching.rearrangement import PACKED, SAME, candidates
 from parity.matching.words import likeness, words_of
 
@@ -156,7 +156,8 @@ class Book:
         """
         found = []
         for source in itertools.chain(
-                self._single(b, near, wide), self._joined(b, near, wide)):
+                self._single(b, near, wide), self._joined(b, near, wide),
+                self._experts(b, near, wide), self._normed(b, near, wide)):
             if self.free(source):
                 learned = self.learned.get(self._sort(source))
                 extra = 0 if learned is None or learned == source.kind else 1.5
@@ -200,6 +201,36 @@ class Book:
                         MadeOf(b, (Taken(name, both),), by=RUN),
                         cost + more + self._layout_cost(name, b, layout, i),
                         (self.a.owners[name],), kind_of(layout), cut)
+
+    def _experts(self, b, near, wide):
+        """Of one expert out of an array of all."""
+        target = self.b.names[b].shape
+        numbers = [int(each) for each in re.findall("[0-9]+", b)]
+        number = numbers[-1] if numbers else None
+        for name, cost in self._likely(b, near, wide):
+            for layout, more in expert(
+                    self.a.names[name].shape, target, number):
+                yield MadeFrom(
+                    MadeOf(b, (Taken(name, layout),), by=RUN), cost + more,
+                    (self.a.owners[name],), kind_of(layout))
+
+    def _normed(self, b, near, wide):
+        """Of a scale and a direction, by weight norm."""
+        target = self.b.names[b].shape
+        costs = dict(self._likely(b, near, wide))
+        for scale, direction in itertools.permutations(costs, 2):
+            g, v = (self.a.names[name].shape for name in (scale, direction))
+            if self.a.owners[scale] != self.a.owners[direction] or (
+                    len(v) < 2 or len(g) != len(v) or g == v
+                    or int(np.prod(v)) != int(np.prod(target))
+                    or any(one not in (1, size) for one, size in zip(g, v))):
+                continue
+            for i, layout in enumerate(candidates(v, target)):
+                yield MadeFrom(
+                    MadeOf(b, (Taken(scale), Taken(direction)), WEIGHT_NORM,
+                           layout, RUN),
+                    costs[direction] - 1 + 0.2 * i,
+                    (self.a.owners[scale],) * 2, kind_of(layout))
 
     def _layout_cost(self, name, b, layout, i):
         """What the frameworks' names imply costs nothing.
