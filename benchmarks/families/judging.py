@@ -176,15 +176,19 @@ def in_place(pair, each, classes):
 
     A line near which ``self.NAME`` stands may be of the module NAME.
     """
-    file, _, line = each.place_b.rpartition(":")
-    paths, text = [each.b], pair.source.splitlines()
-    if line.isdigit() and (not pair.where or os.path.basename(file) == (
-            pair.where[0][0])):
+    paths, text, known = [each.b], pair.source.splitlines(), False
+    for told in (each.place_b, each.called_b, each.made_b):
+        file, _, line = told.rpartition(":")
+        if not line.isdigit() or pair.where and (
+                os.path.basename(file) != pair.where[0][0]):
+            continue
+        known = known or told == each.place_b
         if int(line) in related(pair) or calls(pair, text[int(line) - 1]):
             return True
-        near = text[max(0, int(line) - 1 - NEAR):int(line) + NEAR]
-        paths += re.findall(r"self\.(\w+)", "\n".join(near))
-    elif module_fits(pair, each.b, classes):
+        if told == each.place_b:
+            near = text[max(0, int(line) - 1 - NEAR):int(line) + NEAR]
+            paths += re.findall(r"self\.(\w+)", "\n".join(near))
+    if not known and module_fits(pair, each.b, classes):
         return True
     return bool(pair.at) and any(re.search(pair.at, path) for path in paths)
 

@@ -8,7 +8,7 @@ from parity.operations.expressions import Names, cut, formula, shape
 from parity.operations.program import LEAF, PARAMETER
 from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
-    ARRAY, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR)
+    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR)
 
 #: Of more operations than this no single step is made.
 STEPS = 12
@@ -128,6 +128,13 @@ class Difference:
         sources = self.twins(theirs, getattr(trial, f"value_{theirs}"))
         return self.made_of(side, number, sources) or roles.between(
             self.skeleton(side), number, self.shared(side))
+
+    @property
+    def is_cause(self):
+        """Whether it says why b differs, and not only where: what is computed
+        otherwise begins, a few operations before, at what both have."""
+        return self.trial.kind != COMPUTED or all(
+            len(self.steps(side)) < STEPS for side in "ab")
 
     def label(self, side):
         """What the value that differs is called."""

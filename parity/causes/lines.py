@@ -9,7 +9,7 @@ hands it on beside the one that reads it.
 
 from parity.operations.align import ENDS, is_view, moves
 from parity.operations.layouts import distance, relaid
-from parity.operations.program import Place
+from parity.operations.program import MADE, Place
 from parity.operations.trial import ARRAY, MISSING, ORDER, OTHER
 
 
@@ -86,15 +86,23 @@ def _handed_on(read, made):
 
 
 def _laid_out(difference, side):
-    """The first of the operations by which what is read in another order was
-    brought into it, or None."""
-    program, first = getattr(difference, side), None
+    """The operation by which what is read in another order was brought into
+    it, however much was then computed in that order; or None."""
+    program = getattr(difference, side)
     maker = program.maker(getattr(difference.trial, f"value_{side}"))
-    while maker is not None and moves(maker) and maker.operands:
-        first, before = maker, maker.operands[0]
-        if _in_order(difference, side, before):
+    first = None
+    while maker is not None and maker.operands:
+        before = [each for each in maker.operands
+                  if program.values[each].kind == MADE
+                  and difference.twins(side, each)
+                  and not _in_order(difference, side, each)]
+        if moves(maker):
+            first = maker
+            before = before or [each for each in maker.operands[:1]
+                                if not difference.twins(side, each)]
+        if not before:
             break
-        maker = program.maker(before)
+        maker = program.maker(before[0])
     return first
 
 

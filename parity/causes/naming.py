@@ -20,16 +20,33 @@ ACTIVATIONS = {"gelu", "gelu by tanh", "silu", "activation"}
 SETTINGS = ("axis", "strides", "padding", "dilation", "groups", "k",
             "diagonal", "shift", "correction", "start", "stop")
 
+#: What is told where no name fits the two formulas.
+COMPUTATION = "computation"
+
 #: Operations that are each other's but for a sign.
 SIGNS = {("add", "subtract"): "+−", ("subtract", "add"): "−+"}
 
 
 def named(difference: Difference):
     """(cause, what it is in a, in b), in words."""
-    return {
+    return _random(difference) or {
         SCALAR: _constant, ARRAY: _array, ORDER: _order, OTHER: _operand,
         MISSING: _missing, EXTRA: _extra, COMPUTED: _computed,
         PACKED: _packed}[difference.trial.kind](difference)
+
+
+def _random(this):
+    """What one side alone draws at random, or ()."""
+    drawn, words = [], []
+    for side in "ab":
+        number = (this.trial.b.results[0] if side == "b"
+                  and this.trial.kind == EXTRA
+                  else getattr(this.trial, f"value_{side}"))
+        steps = [] if number is None else roles.between(
+            this.skeleton(side), number, this.shared(side))
+        drawn.append(any(each.name == "random" for each in steps))
+        words.append(this.written(side, number) if drawn[-1] else "none")
+    return ("random numbers", *words) if drawn[0] != drawn[1] else ()
 
 
 def _constant(this):
@@ -150,8 +167,8 @@ def _computed(this):
             signs := SIGNS.get((trial.a.name, trial.b.name))):
         return "sign", *(f"{this.words(side)}, with {sign}"
                          for side, sign in zip("ab", signs))
-    return (_of_steps(this) or _of_numbers(this)
-            or ("computation", this.words("a"), this.words("b")))
+    return (_of_terms(this) or _of_steps(this) or _of_numbers(this)
+            or (COMPUTATION, this.words("a"), this.words("b")))
 
 
 def _setting(this):
@@ -184,6 +201,31 @@ def _setting_of(this, steps):
             return (f"axis of the {whole}" if settings[0] == "axis" and whole
                     else settings[0]), *settings[1:]
     return ()
+
+
+def _of_terms(this):
+    """The summand or factor that one of two sums or products has alone, or
+    ()."""
+    trial = this.trial
+    if trial.a is None or trial.a.name != trial.b.name or (
+            trial.a.name not in ("add", "multiply")):
+        return ()
+    mine, theirs = (roles.terms(skeleton, operation) for skeleton, operation
+                    in ((this.one, trial.a), (this.two, trial.b)))
+    for term in [*theirs]:
+        twin = next((each for each in mine if each in this.twins(
+            "b", term)), None)
+        if twin is not None:
+            mine.remove(twin)
+            theirs.remove(term)
+    if len(mine) + len(theirs) != 1:
+        return ()
+    side, (term,) = ("a", mine) if mine else ("b", theirs)
+    maker = this.skeleton(side).maker(term)
+    cause = "mask" if maker is not None and maker.name == "where" else (
+        "factor" if trial.a.name == "multiply" else "summand")
+    words = this.written(side, term, top=not this.names.of(side, term))
+    return cause, *((words, "none") if side == "a" else ("none", words))
 
 
 def _of_steps(this):
@@ -232,7 +274,7 @@ def _of_numbers(this):
     large = "times as large" in factor
     cause = ("attention scale" if large and roles.is_scores(
         this.two, trial.b) else "factor" if large else "order"
-        if "order" in factor or "along" in factor else "computation")
+        if "order" in factor or "along" in factor else COMPUTATION)
     return cause, in_a, f"{in_b}, {factor}"
 
 

@@ -5,14 +5,18 @@ import re
 from parity.causes.difference import Difference
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.lines import lines_of
-from parity.causes.naming import named, numbers_of
+from parity.causes.naming import COMPUTATION, named, numbers_of
 from parity.numerics.words import number
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import PARAMETER
-from parity.operations.trial import COMPUTED, EXTRA, MISSING, SCALAR
+from parity.operations.trial import EXTRA, MISSING, SCALAR
 
 #: Causes that are a number of which a table is made.
 BASES = {"rotary base", "base of the positions"}
+
+#: Steps that are known by what they are called.
+STEPS = {"norm", "softmax", "activation", "gelu", "gelu by tanh", "silu",
+         "position encoding"}
 
 #: What a module is called where it is not known.
 WHOLE = "(model)"
@@ -61,8 +65,8 @@ def _is_moved(before, difference, each):
     another place: then it is told once, as standing elsewhere."""
     kinds = {MISSING, EXTRA}
     for other, told in before:
-        if {difference.trial.kind, other.trial.kind} != kinds or (
-                step_of(difference) != step_of(other)):
+        if {difference.trial.kind, other.trial.kind} != kinds or not (
+                same_step(difference, other)):
             continue
         lacks, has = (each, told) if difference.trial.kind == MISSING else (
             told, each)
@@ -77,13 +81,22 @@ def _is_moved(before, difference, each):
     return False
 
 
+def same_step(one, two):
+    """Whether two steps are one: with the same parameters, or called the same
+    where one of them has none."""
+    (words, steps, have), (other, theirs, others) = map(step_of, (one, two))
+    if have and others or not words == other in STEPS:
+        return (steps, have) == (theirs, others)
+    return True
+
+
 def step_of(difference):
-    """What a step that one side does more is recognised by: the operations and
-    the parameters of it."""
+    """What a step that one side does more is recognised by: what it is
+    called, and the operations and the parameters of it."""
     side = "a" if difference.trial.kind == MISSING else "b"
     program, steps = getattr(difference, side), difference.steps(side)
     skeleton = difference.skeleton(side)
-    return sorted(each.name for each in steps), sorted(
+    return named(difference)[0], sorted(each.name for each in steps), sorted(
         program.values[root].signature.moments for each in steps
         for root in skeleton.arrays(each).values()
         if program.values[root].kind == PARAMETER)
@@ -160,11 +173,11 @@ def explanation(difference):
                                lines_of(difference, side)):
             setattr(each, f"{name}_{side}", str(place))
     each.expression_a, each.expression_b = difference.expressions
-    if difference.trial.kind == COMPUTED and in_a == in_b:
-        each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
+    if in_a == in_b or cause == COMPUTATION and not difference.is_cause:
         where = at_a if at_a == at_b else f"{at_a} ({at_b} in b)"
-        each.sentence = (f"Why {where} differs is not identified: both "
-                         f"are {each.expression_a}.")
+        each.cause, each.in_a, each.in_b = UNIDENTIFIED, "", ""
+        each.sentence = (f"Why {where} differs is not identified; values "
+                         "differ there first that can be told.")
     each.known += [f"{letter} is {text}." for letter, text
                    in difference.names.legend.items()]
     return each

@@ -87,6 +87,20 @@ class OperandTrials(State):
             yield Trial(ORDER, operation, other, mine.number, theirs.number,
                         ways, slot)
 
+    def reordered(self, operation, other, pairs):
+        """A Trial for each operand that lies as a's does, in another order."""
+        found = []
+        for slot, there in pairs:
+            mine = self.b.values[operation.operands[slot]]
+            theirs = self.a.values[other.operands[there]]
+            if lean(theirs.shape) == lean(mine.shape):
+                array = theirs.array.reshape(mine.shape)
+                if distance(array, mine.array) > ENDS:
+                    found.append(Trial(
+                        ORDER, operation, other, mine.number, theirs.number,
+                        [{(OPERAND, operation.number, slot): array}], slot))
+        return found
+
     def swapped(self, operation):
         """Another value of a's in the place of one that b reads."""
         arrays = self.two.arrays(operation)
@@ -100,8 +114,9 @@ class OperandTrials(State):
                         OTHER, operation, slot, other, other.operands[there])
 
     def operands(self, operation, other):
-        """a's operands of an operation in the place of b's, where all in
-        which the two differ are values that both have, or parts of such."""
+        """a's operands of an operation in the place of b's, all at once, where
+        those that differ are values that both have, or parts of such, or the
+        same in another order."""
         if None in (operation, other) or operation.name != other.name or (
                 is_view(operation)):
             return
@@ -111,9 +126,9 @@ class OperandTrials(State):
             slot for slot, _ in pairs}]
         there = [slot for slot in theirs if slot not in {
             slot for _, slot in pairs}]
-        if len(left) != len(there) or not left:
+        if len(left) != len(there):
             return
-        trials = []
+        trials = [] if left else self.reordered(operation, other, pairs)
         for slot, at in zip(left, there):
             source = self.source("a", theirs[at])
             if source is None or theirs[at] != source and not self.matches(
@@ -125,7 +140,7 @@ class OperandTrials(State):
                 other.operands[at],
                 [{(OPERAND, operation.number, slot): array}], slot)
                 for array in laid]
-        if len(trials) == len(left):
+        if trials and len(trials) >= len(left):
             first, *more = trials
             yield dataclasses.replace(first, more=tuple(more), ways=[{
                 edit: array for each in trials

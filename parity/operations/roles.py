@@ -205,6 +205,20 @@ def of_sum(skeleton, operation):
     return "summand"
 
 
+def terms(skeleton, operation):
+    """The roots of what a sum, or a product, is of, through sums in it."""
+    found, queue = [], [*skeleton.arrays(operation).values()]
+    while queue:
+        root = queue.pop(0)
+        maker = skeleton.program.maker(root)
+        if maker is not None and maker.name == operation.name and not (
+                skeleton.constants(maker)):
+            queue += skeleton.arrays(maker).values()
+        else:
+            found.append(root)
+    return found
+
+
 #: What operations are called as steps of a model.
 STEPS = {"matmul": "product", "convolution": "convolution",
          "relu": "activation", "erf": "activation", "tanh": "activation",

@@ -22,7 +22,7 @@ NNX = OurPort("graph", "graph_nnx", GRAPH.plain, lambda: graph().values(),
               CONFIG)
 
 LOOPS = r"eye|diag|loop|identity|themselves|summand|added§\+"
-NORMED = r"degree|normali[sz]|scale|factor|root|√|times§pow|sqrt|\*"
+NORMED = r"exponent|degree|normali[sz]|scale|factor|root|√|times§pow|sqrt|\*"
 
 
 def originals():
