@@ -22,6 +22,7 @@ STYLES = {MATCH: "good", DIVERGENCE: "bad"}
 #: So many names and signs that are alike stand between two marks.
 ALIKE = 4
 
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 TOKEN = re.compile(
     r"\d+(?:\.\d+)?(?:e[-+]?\d+)?|\w+(?:\.\w+)*|\s+|.", re.DOTALL)
 
@@ -155,6 +156,23 @@ def aligned(one, two):
     return *texts, marks
 
 
+def at_numbers(cause):
+    """The same where the two numbers of a cause stand once in each, and these
+    are what differs; None where they do not."""
+    parts = []
+    for value, words in ((cause.in_a, cause.expression_a),
+                         (cause.in_b, cause.expression_b)):
+        if not NUMBER.fullmatch(value) or TOKEN.findall(words).count(
+                value) != 1:
+            return None
+        parts.append(words.partition(value))
+    left, wide = (max(len(each[place]) for each in parts)
+                  for place in (0, 1))
+    one, two = (f"{before:>{left}}{value:<{wide}}{behind}"
+                for before, value, behind in parts)
+    return one, two, [(left, left + wide)]
+
+
 def _with_few_gaps(blocks):
     """The blocks; what is alike between two others only if it is long."""
     made = []
@@ -174,7 +192,8 @@ def _expressions(cause, labels, column, places, width):
     """Both expressions, one above the other, and what differs marked."""
     room = width - INDENT - column - max(
         len(place) + 2 if place else 0 for place in places)
-    one, two, marks = aligned(cause.expression_a, cause.expression_b)
+    one, two, marks = (at_numbers(cause) or aligned(
+        cause.expression_a, cause.expression_b))
     one, two, marks = window(one, two, marks, room)
     for label, words, place in zip(labels, (one, two), places):
         spans, at = [], 0

@@ -34,6 +34,10 @@ from parity.numerics.tolerances import model_limits
 from parity.tracing.storage import put_away
 from parity.tracing.trace import MODULE, WHOLE, Trace, is_float
 
+#: The note on a comparison of models as they are, in less than float64.
+BLUNT = ("{} cannot tell a small fault from rounding; trace both in float64 to "
+         "prove that they agree.")
+
 
 @np.errstate(all="ignore")  # a NaN is told, not warned of
 def compare(a: Trace, b: Trace, names: NameMap | None = None,
@@ -404,8 +408,7 @@ def _notes(a, b, names, dtype):
                 yield (f"{amount(count, what[:-1])} of {side} {verbs[0]} no "
                        f"partner and {verbs[1]} not compared.")
     if (dtype or a.dtype) not in ("float64", ""):
-        yield (f"{dtype or a.dtype} cannot tell a small fault from rounding; "
-               "trace both in float64 to prove that they agree.")
+        yield BLUNT.format(dtype or a.dtype)
     shared = a.precision.keys() & b.precision.keys()
     for name in sorted(shared):
         if a.precision[name] != b.precision[name]:

@@ -187,8 +187,8 @@ def one_thing():
     return Block()
 
 
-def four_things():
-    return Block(), X, {}, 4
+def five_things():
+    return Block(), X, {}, {}, 5
 
 
 @pytest.mark.parametrize("ask", [
@@ -200,7 +200,7 @@ def four_things():
     ("model.py:make", "'model.py:make' is neither a model nor a function"),
     (nothing, r"nothing must return \(model, inputs\) .* returned a NoneType"),
     (one_thing, r"one_thing must return .* returned a Block"),
-    (four_things, r"four_things must return .* returned a tuple")])
+    (five_things, r"five_things must return .* returned a tuple")])
 def test_what_is_no_model_is_refused(ask, given, words):
     with pytest.raises(InputError, match=words):
         ask(given)
@@ -239,3 +239,19 @@ def test_an_exact_run():
         "output [2, 5, 6]")
     named = parity.exact(lambda: (short, torch.from_numpy(X), {"scale": 2.0}))
     assert np.allclose(named.outputs["output"], 2 * truth, rtol=1e-14)
+
+
+class Noisy(torch.nn.Linear):
+    """A layer that draws numbers, from torch's own generator."""
+
+    def forward(self, x):
+        return super().forward(x) + 0.1 * torch.randn_like(x)
+
+
+def test_random_numbers_of_one_side_are_named():
+    plain, noisy = torch.nn.Linear(4, 4), Noisy(4, 4)
+    noisy.load_state_dict(plain.state_dict())
+    found = parity.diff(plain, noisy, torch.linspace(-1, 1, 8).reshape(2, 4))
+    cause, = found.explanations
+    assert (cause.cause, cause.in_a) == ("random numbers", "none")
+    assert "random" in cause.in_b
