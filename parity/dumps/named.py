@@ -4,6 +4,8 @@ The arrays are in ``.npy``, ``.npz``, ``.safetensors`` and ``.pt`` files, at any
 depth. An array's name is its key; that of one that is alone in its file is the
 file's path without the ending:
 
+    raw/image            what the inputs were made of: image, audio or rate;
+                         a text is in raw/text.txt
     inputs/ids           what the model was given
     outputs/logits       what it gave
     parameters/h.0.w     a weight
@@ -34,7 +36,7 @@ NAMES, HEAD, VERSION = "names.txt", "parity dump", "1"
 ENDINGS = ".npy", ".npz", ".safetensors", ".pt"
 
 #: What the names of the model's own arrays begin with.
-OWN = "inputs", "outputs", "parameters"
+OWN = "inputs", "outputs", "parameters", "raw"
 
 #: The last part of a name that says which array of a step it is.
 SIDE = re.compile(r"(input|output)s?(?:\.(.+))?")
@@ -71,13 +73,19 @@ def read(path):
         raise InputError(
             f"{str(path)!r} holds no array; write .npy, .npz or .safetensors "
             "files into it.")
+    text = folder / "raw" / "text.txt"
+    raw = {"text": read_text(text)} if path.is_dir() and (
+        text.is_file()) else {}
     order = folder / NAMES
     if path.is_dir() and order.is_file():
         arrays = {name: arrays[name] for name in _listed(order, arrays)}
-        return trace_of(arrays, "dump", str(path))
+        made = trace_of(arrays, "dump", str(path))
+        made.raw |= raw
+        return made
     kept = all(file.suffix == ".npz" for file in files)
     names = arrays if kept else sorted(arrays, key=_natural)
     made = trace_of({name: arrays[name] for name in names}, "dump", str(path))
+    made.raw |= raw
     made.ordered = kept or len(made.steps) < 3
     if not made.ordered:
         made.notes.append(
@@ -211,4 +219,6 @@ def trace_of(arrays, framework, origin, notes=(), outputs=OUTPUTS):
         f"{origin!r} does not say what the model gave: {outputs}."]
     return Trace(framework, {}, {}, dtype, every, own["parameters"], [],
                  notes=[*notes, *missing], origin=origin,
-                 gives=bool(whole.outputs))
+                 gives=bool(whole.outputs), raw={
+                     name: int(array) if name == "rate" else array
+                     for name, array in own["raw"].items()})

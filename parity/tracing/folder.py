@@ -77,6 +77,11 @@ def dump(trace, folder):
         **{field: getattr(trace, field) for field in TRACE_FIELDS},
         "inputs_hash": trace.inputs_hash,
         "parameters_hash": trace.parameters_hash,
+        "raw": {name: value for name, value in trace.raw.items()
+                if not isinstance(value, np.ndarray)},
+        "raw_arrays": entries({
+            name: value for name, value in trace.raw.items()
+            if isinstance(value, np.ndarray)}),
         "parameters": entries(trace.parameters),
         "gradients": entries(trace.gradients),
         "steps": [{
@@ -222,11 +227,23 @@ def _wrong(manifest):
     ends = [step["ended"] for step in steps]
     if paths[-1:] != [WHOLE]:
         yield "its steps do not end with the whole"
+    if not _dict(manifest.get("raw", {})) or not _entries(
+            manifest.get("raw_arrays", {})):
+        yield "what its inputs were made of is not what is written there"
     if ends != sorted(ends) or any(
             step["began"] > step["ended"] for step in steps):
         yield "its steps are not in order"
     if not set(manifest["aliases"].values()) <= set(manifest["parameters"]):
         yield "an alias leads to no parameter"
+
+
+def _raw(manifest):
+    """What inputs were made of, but for arrays; JSON's keys are texts."""
+    raw = dict(manifest.get("raw", {}))
+    if isinstance(raw.get("pieces"), dict):
+        raw["pieces"] = {int(key): str(piece) for key, piece
+                         in raw["pieces"].items()}
+    return raw
 
 
 def load(folder):
@@ -279,6 +296,7 @@ def load(folder):
                    for step in manifest["steps"]],
             parameters=arrays(manifest["parameters"]),
             gradients=arrays(manifest["gradients"]),
+            raw=_raw(manifest) | arrays(manifest.get("raw_arrays", {})),
             origin=os.path.realpath(folder))
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(

@@ -7,6 +7,7 @@ from safetensors.numpy import save_file
 from contract.errors import InputError
 from parity.comparison.compare import compare
 from parity.dumps.read import load
+from parity.tracing import folder
 from parity.tracing.trace import WHOLE
 from benchmarks.dumps.writing import model
 
@@ -153,3 +154,24 @@ def test_what_does_not_belong_together(dump, tmp_path, change, words):
 def test_what_is_no_dump(tmp_path, name):
     with pytest.raises(InputError, match="there is no|is no dump"):
         load(tmp_path / name)
+
+
+def test_what_the_inputs_were_made_of(dump, tmp_path):
+    other = write(tmp_path / "b", {
+        name: array + (name == "inputs/ids")
+        for name, array in model().items()})
+    for home, text in ((dump, "the dog"), (other, "the Dog")):
+        (home / "raw").mkdir()
+        (home / "raw" / "text.txt").write_text(text)
+    with pytest.raises(InputError, match="texts differ at letter 4: 'dog' in "
+                       "a, 'Dog' in b: a's text is b's lower-cased"):
+        compare(load(dump), load(other))
+
+
+def test_a_dump_of_ours_keeps_it(dump, tmp_path):
+    trace = load(dump)
+    trace.raw |= {"text": "a", "pieces": {3: "x"}, "image": np.ones((2, 2))}
+    folder.dump(trace, tmp_path / "ours")
+    raw = load(tmp_path / "ours").raw
+    assert raw["text"] == "a" and raw["pieces"] == {3: "x"}
+    assert raw["image"].shape == (2, 2)
