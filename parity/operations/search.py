@@ -11,12 +11,14 @@ import itertools
 import time
 
 from parity.operations.align import Alignment, moves
+from parity.operations.layouts import relaid
 from parity.operations.narrowing import Narrowing
-from parity.operations.program import LEAF, MADE, OPERAND
+from parity.operations.program import LEAF, MADE, OPERAND, RESULT
 from parity.operations.repeats import Repeats
 from parity.operations.runs import size
 from parity.operations.skeleton import Skeleton
-from parity.operations.trial import ARRAY, COMPUTED, ORDER, SCALAR, Trial
+from parity.operations.trial import (
+    ARRAY, COMPUTED, ORDER, OTHER, SCALAR, Trial)
 from parity.operations.trials import Trials
 
 #: Of so many values that are lost, two are tried at once.
@@ -80,6 +82,8 @@ class FaultSearch(Narrowing, Repeats):
         while now.different and (step := self.step(now)):
             now = step
         now = self.needed(now)
+        for each in self.found:
+            as_whole(each)
         return SearchOutcome(self.found, first, now, self.runs,
                              time.perf_counter() - began)
 
@@ -208,6 +212,29 @@ class FaultSearch(Narrowing, Repeats):
                 self.edits, now = less, then
                 self.found.remove(each)
         return now
+
+
+def as_whole(found):
+    """Take what gives an operation all that it reads for its result.
+
+    Nothing shows then which of its operands differs.
+    """
+    operation, a = found.trial.b, found.trial.a
+    if None in (operation, a) or {each.kind for each in found.trials} != {
+            OTHER}:
+        return
+    given = {edit for trial in found.trials for edit in trial.ways[0]}
+    slots = Skeleton(found.before.b).arrays(operation)
+    if len(slots) < 2 or given != {
+            (OPERAND, operation.number, slot) for slot in slots}:
+        return
+    mine = found.before.b.values[operation.results[0]]
+    laid = relaid(found.before.a.values[a.results[0]].array, mine.array, 1)
+    if laid:
+        found.also.clear()
+        found.trial = Trial(
+            COMPUTED, operation, a, mine.number, a.results[0],
+            [{(RESULT, operation.number, 0): laid[0]}])
 
 
 def stands(found, then):
