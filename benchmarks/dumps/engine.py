@@ -37,7 +37,7 @@ def truth():
 
 
 @dataclasses.dataclass(frozen=True)
-class Engine:
+class LlamaEngine:
     """One way of computing; the defaults are right.
 
     Attributes: what may be wrong, by its name.

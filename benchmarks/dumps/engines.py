@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from benchmarks.dumps import writing
-from benchmarks.dumps.engine import Engine, truth
+from benchmarks.dumps.engine import LlamaEngine, truth
 from benchmarks.dumps.pair import fault, same
 from parity.dumps.read import load
 
@@ -79,18 +79,18 @@ def pair(write, engine, last=False, change=None):
 
 #: What is wrong, and where it shows first.
 FAULTS = {
-    "eps": (Engine(eps=0.1), rf"{LAYER}\.input_layernorm"),
-    "theta": (Engine(theta=500.0), AFTER_ATTENTION),
-    "neighbours": (Engine(neighbours=True), AFTER_ATTENTION),
-    "scale": (Engine(scaled=False), AFTER_ATTENTION),
-    "future": (Engine(causal=False), AFTER_ATTENTION),
-    "key_heads": (Engine(tiled=True), AFTER_ATTENTION),
-    "residual": (Engine(residual=False), rf"{LAYER}( \(last row\))?"),
-    "activation": (Engine(activation="quick"), AFTER_GATE),
-    "gate_and_up": (Engine(swapped=True), AFTER_GATE),
-    "final_norm": (Engine(normed=False), r"lm_head.*|\(model\)"),
-    "embedding_scale": (Engine(embed_scale=1.1), r"model\.embed_tokens"),
-    "layer_weights": (Engine(layer=0), rf"{LAYER}\.input_layernorm"),
+    "eps": (LlamaEngine(eps=0.1), rf"{LAYER}\.input_layernorm"),
+    "theta": (LlamaEngine(theta=500.0), AFTER_ATTENTION),
+    "neighbours": (LlamaEngine(neighbours=True), AFTER_ATTENTION),
+    "scale": (LlamaEngine(scaled=False), AFTER_ATTENTION),
+    "future": (LlamaEngine(causal=False), AFTER_ATTENTION),
+    "key_heads": (LlamaEngine(tiled=True), AFTER_ATTENTION),
+    "residual": (LlamaEngine(residual=False), rf"{LAYER}( \(last row\))?"),
+    "activation": (LlamaEngine(activation="quick"), AFTER_GATE),
+    "gate_and_up": (LlamaEngine(swapped=True), AFTER_GATE),
+    "final_norm": (LlamaEngine(normed=False), r"lm_head.*|\(model\)"),
+    "embedding_scale": (LlamaEngine(embed_scale=1.1), r"model\.embed_tokens"),
+    "layer_weights": (LlamaEngine(layer=0), rf"{LAYER}\.input_layernorm"),
 }
 
 #: The ways in which each is dumped.
@@ -110,7 +110,7 @@ for _name, (_engine, _says) in FAULTS.items():
 
 # Sound pairs
 
-RIGHT = Engine()
+RIGHT = LlamaEngine()
 
 for _write in (named, zipped, unordered, printed, stored, modules):
     same(pair(_write, RIGHT), f"right, {_write.__name__}")

@@ -23,7 +23,7 @@ class OneExpert(nn.Module):
         return self.down(nn.functional.silu(self.gate(x)) * self.up(x))
 
 
-class Experts(nn.Module):
+class FourExperts(nn.Module):
     """Four experts, packed into two arrays or each by itself."""
 
     def __init__(self, packed):
@@ -70,7 +70,7 @@ def mapped(one, two, tmp_path):
 
 
 def test_packed_experts_to_a_list(tmp_path):
-    found = mapped(Experts(True), Experts(False), tmp_path)
+    found = mapped(FourExperts(True), FourExperts(False), tmp_path)
     assert found.complete and found.error < 1e-14
     takes = {entry.b: entry.pieces[0] for entry in found.mapping.entries}
     assert takes["experts.2.up.weight"] == Taken(
