@@ -10,8 +10,9 @@ from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
     ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, PACKED, SCALAR)
 
-#: Of more operations than this no single step is made.
-STEPS = 12
+#: Of so many operations no single step is made, and of so many more a
+#: difference is no cause.
+STEPS, FAR = 12, 30
 
 
 class Difference:
@@ -133,8 +134,9 @@ class Difference:
     def is_cause(self):
         """Whether it says why b differs, and not only where: what is computed
         otherwise begins, a few operations before, at what both have."""
-        return self.trial.kind != COMPUTED or all(
-            len(self.steps(side)) < STEPS for side in "ab")
+        return self.trial.kind != COMPUTED or all(len(roles.between(
+            self.skeleton(side), getattr(self.trial, f"value_{side}"),
+            self.shared(side), FAR)) < FAR for side in "ab")
 
     def label(self, side):
         """What the value that differs is called."""

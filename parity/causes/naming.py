@@ -140,19 +140,44 @@ def _step(this, side, steps):
     made = {result for each in steps for result in each.results}
     read = {root for each in steps
             for root in skeleton.arrays(each).values()} - made
-    return roles.of_step(skeleton, steps, len(read) - 1) or "a step"
+    return roles.of_step(skeleton, steps, len(read) - 1) or (
+        "" if _joined(this, side, steps) is None else
+        {"add": "summand", "multiply": "factor"}[steps[0].name]) or "a step"
+
+
+def _joined(this, side, steps):
+    """The root that the last of some operations adds to, or multiplies with,
+    what both have; or None."""
+    if not steps or steps[0].name not in ("add", "multiply"):
+        return None
+    other = "b" if side == "a" else "a"
+    have = {this.skeleton(side).root(each) for each in this.twins(
+        other, getattr(this.trial, f"value_{other}"))}
+    roots = [*this.skeleton(side).arrays(steps[0]).values()]
+    left = [root for root in roots if root not in have]
+    return left[0] if len(left) == len(roots) - 1 and left else None
+
+
+def _more(this, side, steps, words):
+    """(cause, words) of what one side does more."""
+    joined = _joined(this, side, steps)
+    if joined is not None and steps[0].name == "add":
+        term = this.written(side, joined, top=not this.names.of(side, joined))
+        words = f"{term} is added"
+    return _step(this, side, steps), words
 
 
 def _missing(this):
     """a does more."""
-    return (_step(this, "a", this.steps("a")),
-            this.written("a", this.trial.value_a), "none")
+    return *_more(this, "a", this.steps("a"), this.written(
+        "a", this.trial.value_a)), "none"
 
 
 def _extra(this):
     """b does more."""
-    return (_step(this, "b", this.steps("b") or [this.trial.b]), "none",
-            this.written("b", this.trial.b.results[0]))
+    cause, words = _more(this, "b", this.steps("b") or [this.trial.b],
+                         this.written("b", this.trial.b.results[0]))
+    return cause, "none", words
 
 
 def _computed(this):

@@ -69,8 +69,11 @@ class Repeats(Runs):
             operation = self.moved(trials.b, at[0], trial.b, b)
             if operation is None:
                 return
-            value = (operation.operands if what == OPERAND
-                     else operation.results)[at[1]]
+            values = (operation.operands if what == OPERAND
+                      else operation.results)
+            if at[1] >= len(values):
+                return
+            value = values[at[1]]
             if trial.kind == SCALAR:
                 edits[what, operation.number, at[1]] = array
                 continue
@@ -99,7 +102,8 @@ class Repeats(Runs):
                  for each in (one, program.operations[number])]
         place = _index(ranks[1], program.operations[number]) + _index(
             ranks[0], two) - _index(ranks[0], one)
-        return ranks[1][place] if len(ranks[0]) == len(ranks[1]) else None
+        return ranks[1][place] if 0 <= place < len(ranks[1]) and len(
+            ranks[0]) == len(ranks[1]) else None
 
     def taken(self, trial, a):
         """The value of a that a Trial takes, at another operation."""

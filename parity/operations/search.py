@@ -195,7 +195,8 @@ class FaultSearch(Narrowing, Repeats):
 
         What was found behind another difference may hide it, since it gives b
         values of a. It stands without that only if what it was found on is
-        then still a's.
+        then still a's; without another array, whose part it tells as well,
+        always.
         """
         if now.different or len(self.found) < 2:
             return now
@@ -206,9 +207,10 @@ class FaultSearch(Narrowing, Repeats):
             if self.runs >= self.most or len(self.found) == 1:
                 break
             then = self.aligned(less)
-            if then and not then.different and all(
-                    stands(other, then) for other in self.found
-                    if other is not each):
+            if then and not then.different and (
+                    each.trial.kind == ARRAY or all(
+                        stands(other, then) for other in self.found
+                        if other is not each)):
                 self.edits, now = less, then
                 self.found.remove(each)
         return now
