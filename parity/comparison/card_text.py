@@ -113,7 +113,10 @@ def _cause(cause, card, width):
         yield from _expressions(
             cause, labels if told else ("", ""), column,
             places if told else ("", ""), width)
-    for label, words in (("proof", cause.proof), ("write", cause.write)):
+    said = bool(card.ending) and len(card.causes) > 1 and {
+        each.proof for each in card.causes} == {cause.proof}
+    for label, words in (("proof", "" if said else cause.proof),
+                         ("write", cause.write)):
         if words:
             first, *rest = _wrapped(" " * (INDENT + column), words, width)
             yield [(f"    {label:<{column}}", "dim"),

@@ -10,8 +10,10 @@ from parity_tests.support.places import ROOT
 
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "RULINGS.md", "CHANGELOG.md",
              "weights/README.md", "benchmarks/README.md",
-             "docs/SKILL.md", "docs/agents.md", "docs/first.md",
-             "docs/robustness.md", "docs/versions.md", "lessons/README.md")
+             "docs/SKILL.md", "docs/agents.md", "docs/commands.md",
+             "docs/compare.md", "docs/first.md", "docs/match.md",
+             "docs/presets.md", "docs/robustness.md", "docs/systems.md",
+             "docs/training.md", "docs/versions.md", "lessons/README.md")
 
 #: What a path of this project begins with.
 TOP = {path.name for path in ROOT.iterdir()} | {"impl_*"}

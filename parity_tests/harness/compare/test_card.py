@@ -240,7 +240,7 @@ def test_the_table_has_a_line_a_step(renamed):
 
 
 @pytest.mark.parametrize("name", ["trace", "compare", "explain", "nats",
-                                  "assert_parity", "invariance", "cache"])
+                                  "assert_parity", "invariance"])
 def test_functions_are_listed_with_annotations(name):
     assert name in parity.__all__
     function = getattr(parity, name)
