@@ -19,7 +19,7 @@ from parity.invariants.kept import NotAsked
 from parity.numerics.tolerances import model_limits
 from parity.operations.program import RESULT
 
-#: So many lines are tried at most, and for so many seconds.
+#: So many lines are tried at most, and for so many seconds of the processor.
 LINES, SECONDS = 80, 20.0
 
 
@@ -92,7 +92,7 @@ class ReadCause:
         self.asker, self.use, self.number = asker, use, number
         self.read, self.keeping = use.reads[number], asker.keeping
         self.length = asker.length(use)
-        self.until = time.perf_counter() + SECONDS
+        self.until = time.process_time() + SECONDS
 
     @functools.cached_property
     def whole(self):
@@ -116,10 +116,25 @@ class ReadCause:
                          for operation, slot, _, array in group}
                 if self.right(self.runner.run(edits=edits)):
                     self.asker.lines.append(line)
-                    return self.told(group)
-                if time.perf_counter() > self.until:
+                    return self.as_mask(self.told(group))
+                if time.process_time() > self.until:
                     break
         return None
+
+    def as_mask(self, told):
+        """What is told of positions, as of the mask if they make that alone.
+        """
+        if told is None or not told.cause.startswith("positions"):
+            return told
+        for _, group in self.groups():
+            edits = {(RESULT, operation.number, slot): array
+                     for operation, slot, _, array in group}
+            if all(array.dtype == bool for array in edits.values()) and (
+                    self.right(self.runner.run(edits=edits))):
+                mask = self.told(group)
+                if mask is not None and mask.cause:
+                    return dataclasses.replace(mask, place=told.place)
+        return told
 
     def prepare(self):
         """Read what comes before, and the read as operations."""

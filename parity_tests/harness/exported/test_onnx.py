@@ -22,7 +22,7 @@ def graph(kind, inputs, attributes, opset=21, **initial):
             name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype),
             array.shape) for name, array in inputs.items()],
         [onnx.helper.make_tensor_value_info(
-            "y", onnx.TensorProto.FLOAT, None)],
+            "y", onnx.TensorProto.FLOAT, X.shape)],
         [onnx.numpy_helper.from_array(array, name)
          for name, array in initial.items()]),
         opset_imports=[onnx.helper.make_opsetid("", opset)])
