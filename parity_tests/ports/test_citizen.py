@@ -202,9 +202,11 @@ def test_the_frameworks_files_of_another_model_are_refused(citizen, tmp_path):
     refusals = citizen.native_refusals(citizen.new(CONFIG), OTHER, tmp_path)
     assert refusals
     for what, load in refusals.items():
-        with pytest.raises(Exception):
+        try:
             load()
-            pytest.fail(f"{what} was loaded")
+        except Exception:
+            continue
+        pytest.fail(f"{what} was loaded")
 
 
 @pytest.mark.parametrize("damage", ["another config", "cut", "renamed"])
