@@ -80,8 +80,9 @@ def model(config):
     """The word of a whole model."""
     if config.stacks != "both":
         return config.stacks
-    usual = (config.begin == "token" and config.output == "logits"
-             and config.output_scale == "none" and not config.output_transform)
+    usual = (config.tied == "all" and config.begin == "token"
+             and config.output == "logits" and config.output_scale == "none"
+             and not config.output_transform)
     return "usual" if usual else "dialect"
 
 

@@ -12,26 +12,11 @@ import numpy as np
 from contract import checks, rotary
 
 
-class NoRotary:
-    """Hands on queries and keys as they are."""
-
-    def __init__(self, config):
-        pass
-
-    def forward(self, x, start):
-        """Return x [B H T K] as it is."""
-        return x, {}
-
-    def backward(self, dx, c):
-        """Return dx as it is, and no gradients."""
-        return dx, {}
-
-
 class RotaryHalves:
     """Features i and i + d_k/2 are a pair (R44). It has no parameters."""
 
     def __init__(self, config):
-        self.cosines, self.sines = rotary.of_config(config)
+        self.config = config
 
     def pairs(self, x):
         """The first and the second feature of every pair: [B H T K/2]."""
@@ -50,11 +35,12 @@ class RotaryHalves:
     def forward(self, x, start):
         """Turn x [B H T K], whose first position is start."""
         end = start + x.shape[2]
-        checks.length(end, len(self.cosines))
-        cosines = self.cosines[start:end].astype(x.dtype)
-        sines = self.sines[start:end].astype(x.dtype)
+        cosines, sines = rotary.of_config(self.config)
+        checks.length(end, len(cosines))
+        cosines = cosines[start:end].astype(x.dtype)
+        sines = sines[start:end].astype(x.dtype)
         c = {"inputs": (cosines, sines)}
-        # [1] rotated [B * T K]: pairs turned by pos / base^(2i/d_k)  (R44)
+        # [1] rotated [B H T K]: pairs turned by pos / base^(2i/d_k)  (R44)
         rotated = c["rotated"] = self.rotate(x, cosines, sines)
         return rotated, c
 
@@ -79,9 +65,6 @@ class RotaryInterleaved(RotaryHalves):
         return both.reshape(*first.shape[:-1], -1)
 
 
-#: By the config's word and what the attention attends to; else there is none.
-ROTARIES = {
-    (f"rotary_{name}", kind): Rotary
-    for name, Rotary in (("halves", RotaryHalves),
-                         ("interleaved", RotaryInterleaved))
-    for kind in ("bidirectional", "causal")}
+#: By the config's word.
+ROTARIES = {"rotary_halves": RotaryHalves,
+            "rotary_interleaved": RotaryInterleaved}

@@ -10,25 +10,6 @@ import numpy as np
 from contract.buckets import buckets
 
 
-class NoRelative:
-    """Adds nothing to scores."""
-
-    def __init__(self, config):
-        pass
-
-    def forward(self, query, key, start):
-        """Nothing to add."""
-        return 0, {}
-
-    def backward(self, dscores, c):
-        """No gradients."""
-        return {}
-
-    def tied(self):
-        """The same for another layer."""
-        return self
-
-
 class RelativePositions:
     """Adds a row of a table, by the distance. Parameter: ``table`` [* H]."""
 
@@ -53,7 +34,10 @@ class RelativePositions:
         return position_bias, c
 
     def backward(self, dscores, c):
-        """From dscores [B H T S]: g. A row served all of its distances."""
+        """From dscores [B H T S]: g.
+
+        A row's gradient sums over every query and key in its bucket.
+        """
         (rows,) = c["inputs"]
         g = {"position_bias": dscores.sum(axis=0)}
         # [1'] table: position_bias = its rows
@@ -96,10 +80,8 @@ def tie_backward(g):
     """Add what every layer's g found of the table to the first one's."""
     first, *others = (layer["self_attention"]["relative"] for layer in g)
     for other in others:
-        for name in other.keys() & {"table"}:
-            first[name] += other.pop(name)
+        first["table"] += other.pop("table")
 
 
-#: By the config's word and what the attention attends to; else there is none.
-RELATIVES = {("relative", "bidirectional"): RelativePositions,
-             ("relative", "causal"): CausalRelative}
+#: By what an attention attends to.
+RELATIVES = {"bidirectional": RelativePositions, "causal": CausalRelative}
