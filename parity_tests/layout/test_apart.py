@@ -19,12 +19,12 @@ import importlib, sys
 import numpy as np
 from contract import weights
 from contract.batch import Batch
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 
 {before}
-config = TransformerConfig(
+config = PLAIN.replace(
     source_vocab=11, target_vocab=13, d_model=6, n_heads=3, d_ff=5,
     n_encoder_layers=1, n_decoder_layers=1, max_length=9)
 source, target = np.array([[3, 4, 0]]), np.array([[1, 5, 2, 7]])
