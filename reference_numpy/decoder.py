@@ -1,7 +1,7 @@
 """The decoder: N layers that also read the encoder's output (section 3.1).
 
     attended = LayerNorm(x + SelfAttention(x))
-    informed = LayerNorm(attended + CrossAttention(attended, memory))
+    informed = LayerNorm(attended + Attention(attended, memory))
     output   = LayerNorm(informed + FeedForward(informed))
 """
 
@@ -38,7 +38,7 @@ class DecoderLayer:
         c["attended"] = attended
         y, c["cross_attention"] = self.cross_attention.forward(
             attended, memory, memory_mask, None)
-        # [2] informed [B T D]: norm(attended + CrossAttention(attended, memory))
+        # [2] informed [B T D]: norm(attended + Attention(attended, memory))
         informed, c["cross_attention_residual"] = (
             self.cross_attention_residual.forward(attended, y))
         c["informed"] = informed

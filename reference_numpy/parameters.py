@@ -33,16 +33,21 @@ def paths(module):
     return {id(below): path for path, below in modules(module)}
 
 
+def held(module):
+    """The names of the arrays that a module itself holds, a list."""
+    return [leaf for leaf, value in vars(module).items()
+            if isinstance(value, np.ndarray)]
+
+
 def leaves(module):
     """Yield the Weight of every array that a module and all below it hold."""
     for path, owner in modules(module):
-        for leaf, value in vars(owner).items():
-            if isinstance(value, np.ndarray):
-                yield Weight(
-                    f"{path}.{leaf}" if path else leaf,
-                    functools.partial(getattr, owner, leaf),
-                    functools.partial(setattr, owner, leaf),
-                    np.asarray, np.asarray)
+        for leaf in held(owner):
+            yield Weight(
+                f"{path}.{leaf}" if path else leaf,
+                functools.partial(getattr, owner, leaf),
+                functools.partial(setattr, owner, leaf),
+                np.asarray, np.asarray)
 
 
 def flatten(cache):

@@ -66,7 +66,7 @@ class PreNormDecoderLayer(DecoderLayer):
             self.cross_attention_residual.before(attended))
         y, c["cross_attention"] = self.cross_attention.forward(
             y, memory, memory_mask, None)
-        # [2] informed [B T D]: attended + CrossAttention(norm(attended), memory)
+        # [2] informed [B T D]: attended + Attention(norm(attended), memory)
         informed, after = self.cross_attention_residual.forward(attended, y)
         c["cross_attention_residual"] |= after
         c["informed"] = informed

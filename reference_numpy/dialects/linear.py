@@ -1,4 +1,4 @@
-"""y = x W, where a linear map has no bias. The ports' own maps have a switch."""
+"""y = x W: a linear map without a bias, which ports make by a switch."""
 
 import numpy as np
 
