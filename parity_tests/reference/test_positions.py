@@ -44,10 +44,10 @@ def test_rows_of_other_systems(layout, divisor):
 def test_the_narrowest_table():
     """d/2 - 1 is 0 for a width of 2; Tensor2Tensor then divides by 1."""
     config = PLAIN.replace(d_model=2, n_heads=1, max_length=4,
-                               position_divisor="half_less_one")
+                           position_divisor="half_less_one")
     module = engine.build("positional_encoding", config, {})
     np.testing.assert_allclose(
-        module.table[3], [np.sin(3), np.cos(3)], rtol=0, atol=1e-16)
+        module.values()[3], [np.sin(3), np.cos(3)], rtol=0, atol=1e-16)
 
 
 def test_a_first_row():
