@@ -69,7 +69,7 @@ def component(engine, name, path, config=CONFIG, weights=None):
 def activations(engine):
     """Activations far from zero, each value by itself."""
     theirs = importlib.import_module(
-        f"{engine.__package__}.feed_forward").ACTIVATIONS
+        f"{engine.__package__}.dialects.feed_forward").ACTIVATIONS
     for word in CHOICES["activation"]:
         x = np.append(np.linspace(-9, 9, 12), (-20, 20))
         found = engine.to_numpy(theirs[word](engine.to_native(x, "cpu")))

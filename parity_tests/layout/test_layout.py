@@ -9,12 +9,14 @@ import re
 import numpy as np
 import pytest
 
-from contract.config import PRESETS
+from contract import components
+from contract.config import PAPER, PRESETS, TransformerConfig
 from contract.steps import AXES, assigned, read_steps
 from parity import ports
 from parity.check import cases
 from parity_tests.support.places import (
-    MIRRORED, PORTS, READ_SIDE_BY_SIDE, REFERENCE, ROOT, is_there)
+    CORE, MIRRORED, PORTS, READ_SIDE_BY_SIDE, REFERENCE, ROOT, is_there,
+    readable)
 
 #: Names that one framework forces, by port and file.
 FORCED = {
@@ -35,15 +37,10 @@ FORCED_FILES = {"keras": {"gradients.py"},
                 "mlx": {"exact.py", "gradients.py"}}
 
 #: Helpers of the hand-written backward pass, and what NumPy lacks.
-NUMPY_ONLY = {"sum_to", "normal_cdf", "sigmoid", "flatten"}
-
-#: The reference's methods that add their steps to a cache begun by another;
-#: the ports' tap them instead.
-CACHE_GIVEN = {"PreNorm.after", "PostNorm.after", "NoPositions.finish"}
+NUMPY_ONLY = {"softmax", "sum_to", "normal_cdf", "sigmoid", "flatten", "held"}
 
 #: What a call is called, and parameters that mean the same.
 CALLS = {"forward": "call", "__call__": "call", "call": "call"}
-SAME_PARAMETER = {"c": "owner"}
 
 #: Folder -> the folders of this project that it may import.
 MAY_IMPORT = {
@@ -77,11 +74,14 @@ def tree(path):
 
 
 def signature(function):
-    """Parameter names, without self and what is keyword-only in NNX."""
-    names = [a.arg for a in function.args.args if a.arg != "self"]
+    """Parameter names, without self and what is keyword-only in NNX.
+
+    Nor ``c``, to which the reference adds steps that ports tap.
+    """
+    names = [a.arg for a in function.args.args if a.arg not in ("self", "c")]
     if function.args.vararg:
         names.append("*" + function.args.vararg.arg)
-    return [SAME_PARAMETER.get(name, name) for name in names]
+    return names
 
 
 def public(path):
@@ -102,7 +102,7 @@ def public(path):
 
 @pytest.mark.parametrize("port", PORTS)
 def test_same_files(port):
-    there = {path.name for path in PORTS[port].glob("*.py")}
+    there = set(readable(PORTS[port]))
     assert there == set(MIRRORED) | FORCED_FILES.get(port, set())
 
 
@@ -122,10 +122,7 @@ def test_same_names_and_signatures(port, name):
                if not n.endswith((".backward", ".table", "_backward"))}
     assert not extra and not lacking
     for qualified in ours.keys() & theirs.keys():
-        expected = ours[qualified]
-        if expected and qualified in CACHE_GIVEN:
-            expected = [name for name in expected if name != "owner"]
-        assert theirs[qualified] == expected, qualified
+        assert theirs[qualified] == ours[qualified], qualified
 
 
 @pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
@@ -194,37 +191,22 @@ def dims_of_steps():
             for s in read_steps(REFERENCE / name) if not s.backward}
 
 
-#: Which class or function each component's own steps are marked in.
-OWNERS = {
-    "token_embedding": ("TokenEmbedding",),
-    "positional_encoding": ("PositionalEncoding",),
-    "single_head_attention": ("SingleHeadAttention",),
-    "multi_head_attention": ("MultiHeadAttention",
-                             "scaled_dot_product_attention"),
-    "feed_forward": ("FeedForward",),
-    "encoder_layer": ("EncoderLayer",),
-    "decoder_layer": ("DecoderLayer",),
-    "encoder": ("Encoder",),
-    "decoder": ("Decoder",),
-    "projection": ("Projection",),
-    "transformer": ("Transformer",),
-}
+def owners(case, config):
+    """The classes in which a component's own steps are marked."""
+    make, arguments = components.component(
+        "reference_numpy", case.component, config)
+    return [kind.__name__ for kind in type(make(*arguments)).__mro__]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_traced_shapes_are_what_the_markers_say(preset):
     """Within one case every letter stands for one size."""
+    from contract.weights import probe_weights
     from parity.check.run import EngineRunner
     config = cases.test_size(preset)
     known = {"D": config.d_model, "H": config.n_heads, "K": config.d_k,
              "F": config.d_ff, "V": config.target_vocab, "1": 1}
     dims = dims_of_steps()
-    norms = {"layer": "LayerNorm", "std": "StdLayerNorm",
-             "scalar_std": "StdLayerNorm"}
-    owners = {**OWNERS, "norm": (norms[config.norm],),
-              "residual": ({"pre": "PreNorm", "post": "PostNorm"}[
-                  config.residual],)}
-    from contract.weights import probe_weights
     runner = EngineRunner(ports.engine("numpy"), config, probe_weights(config),
                           "float64")
     seen = 0
@@ -236,7 +218,7 @@ def test_traced_shapes_are_what_the_markers_say(preset):
             if "." in name:
                 continue
             letters = next(dims[owner, name] for owner
-                           in owners[case.component] if (owner, name) in dims)
+                           in owners(case, config) if (owner, name) in dims)
             assert len(letters) == value.ndim, (case.name, name)
             for letter, size in zip(letters, value.shape):
                 assert sizes.setdefault(letter, size) == size, (
@@ -297,6 +279,44 @@ def test_no_default_arguments_in_mirrored_files(path):
         if isinstance(node, ast.FunctionDef):
             assert not node.args.defaults, f"{node.name} has a default"
             assert not any(node.args.kw_defaults), f"{node.name} has a default"
+
+
+#: What a core file may read of a dialect's field: how the loss smooths, of
+#: which three forms are one formula with other numbers.
+READ_IN_CORE = {"smoothing"}
+
+
+@pytest.mark.parametrize("name", CORE)
+@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                         ids=lambda folder: folder.name)
+def test_the_core_is_the_paper(folder, name):
+    """It knows neither dialects nor fields of a config that are theirs."""
+    others = set(TransformerConfig().as_dict()) - set(PAPER) - READ_IN_CORE
+    for node in ast.walk(tree(folder / f"{name}.py")):
+        if isinstance(node, ast.ImportFrom):
+            assert "dialects" not in node.module
+        if isinstance(node, ast.Attribute) and isinstance(
+                node.value, ast.Name | ast.Attribute):
+            of = getattr(node.value, "id", getattr(node.value, "attr", ""))
+            assert of != "config" or node.attr not in others, node.attr
+
+
+@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                         ids=lambda folder: folder.name)
+def test_parts_names_what_is_there(folder):
+    """Every class and function of its tables; and it imports none of them."""
+    found = 0
+    for node in ast.walk(tree(folder / "parts.py")):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            path = re.fullmatch(r"([a-z_.]+)\.(\w+)", node.value)
+            if path:
+                file = folder / f"{path[1].replace('.', '/')}.py"
+                assert path[2] in {each.name for each in tree(file).body
+                                   if hasattr(each, "name")}, node.value
+                found += 1
+        if isinstance(node, ast.ImportFrom):
+            assert node.module.split(".")[0] == "contract"
+    assert found > 40
 
 
 #: What a file calls, or gives a call, for speed alone.
