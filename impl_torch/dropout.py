@@ -1,4 +1,9 @@
-"""Dropout by named keys; F.dropout where a run asks for native masks."""
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    y = x / (1 - rate) where kept, else 0
+
+The kept values follow from named keys (R25), or from torch's own generator.
+"""
 
 import torch
 from torch import nn

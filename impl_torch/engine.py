@@ -12,20 +12,15 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_torch import random
+from impl_torch import parts, random
 from impl_torch.dropout import draw
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import decoder_mask, padding_mask
-from impl_torch.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_torch.masks import padding_mask
+from impl_torch.optimizer import clip_by_global_norm
 from impl_torch.parameters import leaves, modules, paths
-from impl_torch.sample import Sample
-from impl_torch.search import Beam, Greedy
 from impl_torch.train import Trainer
 
 NAME = "torch"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -96,20 +91,23 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = module.to(getattr(torch, dtype)).to_empty(device=device)
     for _, below in modules(module):
         below.home = device
-    native = {name: (parameter, convert)
-              for name, parameter, convert in leaves(module)}
-    check(weights, {name: convert(np.empty(parameter.shape, bool)).shape
-                    for name, (parameter, convert) in native.items()})
-    with torch.no_grad():
-        for name, (parameter, convert) in native.items():
-            parameter.copy_(to_native(convert(weights[name]), device))
+    check(weights, {
+        weight.name: weight.to_ours(np.empty(weight.get().shape, bool)).shape
+        for weight in leaves(module)})
+    for weight in leaves(module):
+        weight.set(to_native(weight.to_theirs(weights[weight.name]), device))
     return module
+
+
+def exported(module, tensors):
+    """Tensors in the places of weights, as arrays by canonical names."""
+    return {weight.name: np.array(weight.to_ours(to_numpy(tensor)), order="C")
+            for weight, tensor in zip(leaves(module), tensors)}
 
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: np.array(convert(to_numpy(parameter)), order="C")
-            for name, parameter, convert in leaves(module)}
+    return exported(module, [weight.get() for weight in leaves(module)])
 
 
 def call(module, *inputs, method="__call__", **keywords):
@@ -131,8 +129,9 @@ def run_residual(residual, x, y):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
     with torch.no_grad(), tracing(paths(residual)) as trace:
         x, y = (to_native(value, residual.home) for value in (x, y))
-        residual.before(x)
-        residual.after(x, y)
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -165,14 +164,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
         loss = cross_entropy(
             output, to_native(labels, model.home), model.config.pad_id,
             model.config.label_smoothing, model.config.smoothing)
-    weights = {name: (parameter, convert)
-               for name, parameter, convert in leaves(model)}
-    grads = torch.autograd.grad(loss, [
-        *(parameter for parameter, _ in weights.values()),
-        *trace.values.values()])
+    weights = [weight.get() for weight in leaves(model)]
+    grads = torch.autograd.grad(loss, [*weights, *trace.values.values()])
     return to_numpy(loss), {
-        **{name: convert(to_numpy(gradient))
-           for (name, (_, convert)), gradient in zip(weights.items(), grads)},
+        **exported(model, grads[:len(weights)]),
         **{name: to_numpy(gradient) for name, gradient
            in zip(trace.values, grads[len(weights):])}}
 
@@ -205,18 +200,18 @@ def train_step(trainer, sources, targets):
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": np.array(convert(to_numpy(array)), order="C")
-            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), array in zip(leaves(trainer.model), arrays)}
+    return {f"{kind}.{name}": array
+            for kind, tensors in (("m", trainer.m), ("v", trainer.v))
+            for name, array in exported(trainer.model, tensors).items()}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
-    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for (name, _, convert), tensor in zip(leaves(trainer.model), arrays):
-            tensor.copy_(to_native(
-                convert(moments[f"{kind}.{name}"]), trainer.model.home))
+    for kind, tensors in (("m", trainer.m), ("v", trainer.v)):
+        for weight, tensor in zip(leaves(trainer.model), tensors):
+            tensor.copy_(to_native(weight.to_theirs(
+                moments[f"{kind}.{weight.name}"]), trainer.model.home))
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -231,7 +226,7 @@ def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
     with torch.no_grad(), on(model.home):
-        tokens, scores = SEARCHES[settings.method](
+        tokens, scores = parts.search(model.config, settings)(
             model, to_native(source, model.home), settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
@@ -242,7 +237,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
     with on(device):
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+            "target_mask": to_numpy(
+                parts.part(parts.DECODER_MASKS, begun)(target, pad_id)),
         }
 
 

@@ -1,4 +1,10 @@
-"""Rotary positions; the tables stay float64 whatever the model is (R7)."""
+"""Rotary positions: queries and keys turned by where they stand.
+
+    (a, b) -> (a cos θ - b sin θ, a sin θ + b cos θ),  θ = pos / base^(2i / d_k)
+
+Each pair of features turns by an angle of its own (Su et al. 2021). The tables
+are float64, and rounded to the input's dtype where they are used (R7).
+"""
 
 import torch
 from torch import nn
@@ -7,22 +13,12 @@ from contract import checks, rotary
 from contract.trace import tap
 
 
-class NoRotary(nn.Module):
-    """Hands on queries and keys as they are."""
-
-    def __init__(self, config):
-        super().__init__()
-
-    def forward(self, x, start):
-        """Return x [B H T K] as it is."""
-        return x
-
-
 class RotaryHalves(nn.Module):
     """Features i and i + d_k/2 are a pair (R44). It has no parameters."""
 
     def __init__(self, config):
         super().__init__()
+        # torch: kept, since a compiled pass would not cache NumPy's answer
         self.cosines, self.sines = map(
             torch.from_numpy, rotary.of_config(config))
 
@@ -46,7 +42,7 @@ class RotaryHalves(nn.Module):
         checks.length(end, len(self.cosines))
         cosines = self.cosines[start:end].to(x)
         sines = self.sines[start:end].to(x)
-        # [1] rotated [B * T K]: pairs turned by pos / base^(2i/d_k)  (R44)
+        # [1] rotated [B H T K]: pairs turned by pos / base^(2i/d_k)  (R44)
         rotated = tap(self, "rotated", self.rotate(x, cosines, sines))
         return rotated
 
@@ -64,9 +60,6 @@ class RotaryInterleaved(RotaryHalves):
         return both.reshape(*first.shape[:-1], -1)
 
 
-#: By the config's word and what the attention attends to; else there is none.
-ROTARIES = {
-    (f"rotary_{name}", kind): Rotary
-    for name, Rotary in (("halves", RotaryHalves),
-                         ("interleaved", RotaryInterleaved))
-    for kind in ("bidirectional", "causal")}
+#: By the config's word.
+ROTARIES = {"rotary_halves": RotaryHalves,
+            "rotary_interleaved": RotaryInterleaved}
