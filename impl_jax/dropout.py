@@ -1,4 +1,4 @@
-"""Dropout by named keys; jax.random's where a run asks for native masks."""
+"""Dropout (section 5.4) by named keys, or by JAX's own generator."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def draw(key, places, rate, native):
 class Dropout(nnx.Module):
     """Zero each value with probability ``rate``. It has no parameters."""
 
-    def __init__(self, rate):
+    def __init__(self, rate, *, rngs):
         self.rate = rate
 
     def __call__(self, x):

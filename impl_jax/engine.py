@@ -2,8 +2,6 @@
 
 import collections
 import contextlib
-import inspect
-import types
 
 import flax
 import jax
@@ -18,20 +16,14 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_jax import random
+from impl_jax import parts, random
 from impl_jax.dropout import draw
 from impl_jax.loss import cross_entropy
-from impl_jax.masks import decoder_mask, padding_mask
-from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_jax.masks import padding_mask
 from impl_jax.parameters import leaves, modules, paths
-from impl_jax.sample import Sample
-from impl_jax.search import Beam, Greedy
 from impl_jax.train import Trainer
 
 NAME = "jax"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -71,35 +63,27 @@ def to_numpy(array):
 
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
-    kind, arguments = components.component(__package__, component, config)
-    key = jax.random.key(0)  # for all: the weights that it draws are replaced
-    rngs = types.SimpleNamespace(params=lambda: key)
-
-    def make():
-        if "rngs" in inspect.signature(kind.__init__).parameters:
-            return kind(*arguments, rngs=rngs)
-        return kind(*arguments)
-
-    module = nnx.eval_shape(make)
+    make, arguments = components.component(__package__, component, config)
+    # nnx: what is drawn here would be replaced; only shapes are computed
+    module = nnx.eval_shape(
+        lambda: make(*arguments, rngs=nnx.Rngs(0)))
     for _, below in modules(module):
         below.home = device
-    native = dict(leaves(module))
-    check(weights, {name: parameter.shape
-                    for name, parameter in native.items()})
-    for name, parameter in native.items():
+    check(weights, {
+        weight.name: weight.get().shape for weight in leaves(module)})
+    for weight in leaves(module):
         array = to_native(
-            weights[name].astype(dtype, copy=False), device)
+            weights[weight.name].astype(dtype, copy=False), device)
         if array.dtype != dtype:
             raise RuntimeError(f"JAX made {dtype} {array.dtype}; call "
                                "set_precision before anything else")
-        parameter.set_value(array)
+        weight.set(array)
     return module
 
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: to_numpy(parameter[...])
-            for name, parameter in leaves(module)}
+    return {weight.name: to_numpy(weight.get()) for weight in leaves(module)}
 
 
 def record(module, call, *inputs):
@@ -147,8 +131,9 @@ def run_residual(residual, x, y, compiled=False):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
 
     def call(residual, x, y):
-        residual.before(x)
-        residual.after(x, y)
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
 
     return recorded(residual, call, (x, y), compiled)[1]
 
@@ -180,10 +165,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     check_inputs(model.config, *inputs)
     *inputs, labels = (to_native(a, model.home) for a in (*inputs, labels))
     keep = drawn(model, source, target, key)
-    graph, state = nnx.split(model)
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
 
-    def loss_of(state, zeros):
-        traced = nnx.merge(graph, state)
+    def loss_of(weights, zeros):
+        traced = nnx.merge(graph, weights, rest)
         where = paths(traced)
         with (tracing(where, lambda name, value: value + zeros[name]),
               dropping(where, keep)):
@@ -194,10 +179,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 
     zeros = jax.tree.map(
         jnp.zeros_like, dict(record(model, type(model).__call__, *inputs)[1]))
-    loss, (by_state, by_step) = jax.value_and_grad(
-        loss_of, argnums=(0, 1))(state, zeros)
+    loss, (by_weight, by_step) = jax.value_and_grad(
+        loss_of, argnums=(0, 1))(weights, zeros)
     return to_numpy(loss), {
-        **export(nnx.merge(graph, by_state)),
+        **export(nnx.merge(graph, by_weight, rest)),
         **{name: to_numpy(by_step[name]) for name in zeros}}
 
 
@@ -222,18 +207,18 @@ def train_step(trainer, sources, targets):
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": to_numpy(array)
+    return {f"{kind}.{weight.name}": to_numpy(array)
             for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for (name, _), array in zip(leaves(trainer.model), arrays)}
+            for weight, array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for i, (name, _) in enumerate(leaves(trainer.model)):
+        for i, weight in enumerate(leaves(trainer.model)):
             arrays[i] = to_native(
-                moments[f"{kind}.{name}"], trainer.model.home)
+                moments[f"{kind}.{weight.name}"], trainer.model.home)
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -247,7 +232,7 @@ def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
     with jax.enable_x64(True):  # scores are float64, the model's dtype or not
-        tokens, scores = SEARCHES[settings.method](
+        tokens, scores = parts.search(model.config, settings)(
             model, to_native(source, model.home), settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
@@ -257,7 +242,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
     source, target = to_native(source, device), to_native(target, device)
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),
-        "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+        "target_mask": to_numpy(parts.part(parts.DECODER_MASKS, begun)(
+            target, pad_id)),
     }
 
 

@@ -10,14 +10,10 @@ from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from contract.weights import no_weights
 from impl_jax import engine
-from impl_jax.attention import MultiHeadAttention
-from impl_jax.fast import attention
+from impl_jax.fast.attention import FAST
 from impl_jax.fast.search import SEARCHES
 from impl_jax.fast.train import Trainer
 from impl_jax.parameters import modules
-
-#: The fast kind of each module that has one; they hold the same.
-FAST = {MultiHeadAttention: attention.MultiHeadAttention}
 
 #: What described a Transformer when it was built, by its config.
 PLANS = {}

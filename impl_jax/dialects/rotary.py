@@ -7,21 +7,10 @@ from contract import checks, rotary
 from contract.trace import tap
 
 
-class NoRotary(nnx.Module):
-    """Hands on queries and keys as they are."""
-
-    def __init__(self, config):
-        pass
-
-    def __call__(self, x, start):
-        """Return x [B H T K] as it is."""
-        return x
-
-
 class RotaryHalves(nnx.Module):
     """Features i and i + d_k/2 are a pair (R44). It has no parameters."""
 
-    def __init__(self, config):
+    def __init__(self, config, *, rngs):
         # nnx: an array kept here would be state, and float32 without x64
         self.config = config
 
@@ -45,7 +34,7 @@ class RotaryHalves(nnx.Module):
         checks.length(end, len(tables[0]))
         cosines, sines = (
             jnp.asarray(table[start:end].astype(x.dtype)) for table in tables)
-        # [1] rotated [B * T K]: pairs turned by pos / base^(2i/d_k)  (R44)
+        # [1] rotated [B H T K]: pairs turned by pos / base^(2i/d_k)  (R44)
         rotated = tap(self, "rotated", self.rotate(x, cosines, sines))
         return rotated
 
@@ -63,9 +52,6 @@ class RotaryInterleaved(RotaryHalves):
         return both.reshape(*first.shape[:-1], -1)
 
 
-#: By the config's word and what the attention attends to; else there is none.
+#: By the config's word.
 ROTARIES = {
-    (f"rotary_{name}", kind): Rotary
-    for name, Rotary in (("halves", RotaryHalves),
-                         ("interleaved", RotaryInterleaved))
-    for kind in ("bidirectional", "causal")}
+    "rotary_halves": RotaryHalves, "rotary_interleaved": RotaryInterleaved}

@@ -1,43 +1,33 @@
-"""Relative positions, on nnx.Embed."""
+"""Relative positions: a number for each score, by how far apart the two are.
+
+Distances fall into buckets, and each bucket has a number for each head, which
+is learned and added to the score (Raffel et al. 2020, section 2.1). One table
+serves all layers of a stack.
+"""
 
 import jax.numpy as jnp
 from flax import nnx
 
 from contract.buckets import buckets
 from contract.trace import tap
-from impl_jax.embedding import as_stored
-
-
-class NoRelative(nnx.Module):
-    """Adds nothing to scores."""
-
-    def __init__(self, config, *, rngs):
-        pass
-
-    def __call__(self, query, key, start):
-        """Nothing to add."""
-        return 0
-
-    def tied(self):
-        """The same for another layer."""
-        return self
+from impl_jax.linear import Table
 
 
 class RelativePositions(nnx.Module):
-    """Adds a row of a table, by the distance."""
+    """Adds a row of a table, by the distance. Parameter: ``table`` [* H]."""
 
     causal = False
 
     def __init__(self, config, *, rngs):
         self.count = config.relative_buckets
         self.greatest = config.relative_distance
-        self.table = nnx.Embed(
-            config.relative_buckets, config.n_heads,
-            promote_dtype=as_stored,  # nnx: else loaded float64 turns float32
-            rngs=rngs)
+        self.table = Table(config.relative_buckets, config.n_heads, rngs=rngs)
 
     def __call__(self, query, key, start):
-        """What to add to the scores of query [B H T K] and key [B H S K]."""
+        """What to add to the scores of query [B H T K] and key [B H S K].
+
+        The first query is at position start, the first key at 0.
+        """
         rows = buckets(query.shape[2], key.shape[2], start, self.count,
                        self.greatest, self.causal)
         # [1] position_bias [H T S]: the table's row of each distance  (R45)
@@ -71,6 +61,5 @@ def tie(layers):
         layer.self_attention.relative = first.self_attention.relative.tied()
 
 
-#: By the config's word and what the attention attends to; else there is none.
-RELATIVES = {("relative", "bidirectional"): RelativePositions,
-             ("relative", "causal"): CausalRelative}
+#: By what an attention attends to.
+RELATIVES = {"bidirectional": RelativePositions, "causal": CausalRelative}
