@@ -156,11 +156,13 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
     Returns:
         Every array after every step: norm, learning rate, m, v and weight.
     """
-    optimizer = engine.OPTIMIZERS[training.optimizer](training, d_model)
+    optimizer = ports.module_of(engine.NAME, "parts").optimizer(
+        training, d_model)
+    clip = ports.module_of(engine.NAME, "optimizer").clip_by_global_norm
     weights = [engine.to_native(weight, device) for weight in weights]
     moments, steps = [(weight * 0, weight * 0) for weight in weights], {}
     for step, arrays in enumerate(gradients, start=1):
-        clipped, norm = engine.clip_by_global_norm(
+        clipped, norm = clip(
             [engine.to_native(g, device) for g in arrays], training.clip_norm)
         settings = optimizer.settings(step)
         steps[f"norm, step {step}"] = engine.to_numpy(norm)

@@ -72,5 +72,5 @@ def searching(engine, old, new):
     assert text.count(old) == 1, (path, old)
     module = types.ModuleType(original.__name__)
     exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
-    return mock.patch.dict(engine.SEARCHES,
-                           {"greedy": module.Greedy, "beam": module.Beam})
+    return mock.patch.multiple(
+        original, Greedy=module.Greedy, Beam=module.Beam)
