@@ -1,48 +1,40 @@
-"""Relative positions, on keras.layers.Embedding."""
+"""Relative positions: a number for each score, by how far apart the two are.
 
-import keras
+Distances fall into buckets, and each bucket has a number for each head, which
+is learned and added to the score (Raffel et al. 2020, section 2.1). One table
+serves all layers of a stack.
+"""
+
 from keras import ops
 
 from contract.buckets import buckets
 from contract.trace import tap
+from impl_keras.whole import Layer, rows_of
 
 
-class NoRelative(keras.layers.Layer):
-    """Adds nothing to scores."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.built = True  # keras: nothing of its own to build
-
-    def call(self, query, key, start):
-        """Nothing to add."""
-        return 0
-
-    def tied(self):
-        """The same for another layer."""
-        return self
-
-
-class RelativePositions(keras.layers.Layer):
-    """Adds a row of a table, by the distance."""
+class RelativePositions(Layer):
+    """Adds a row of a table, by the distance. Parameter: ``table`` [* H]."""
 
     causal = False
 
     def __init__(self, config):
         super().__init__()
-        self.built = True  # keras: nothing of its own to build
         self.count = config.relative_buckets
         self.greatest = config.relative_distance
-        self.table = keras.layers.Embedding(
-            config.relative_buckets, config.n_heads)
+        self.table = self.add_weight(
+            (config.relative_buckets, config.n_heads),
+            rows_of(config.n_heads), name="table")
 
     def call(self, query, key, start):
-        """What to add to the scores of query [B H T K] and key [B H S K]."""
+        """What to add to the scores of query [B H T K] and key [B H S K].
+
+        The first query is at position start, the first key at 0.
+        """
         rows = buckets(query.shape[2], key.shape[2], start, self.count,
                        self.greatest, self.causal)
         # [1] position_bias [H T S]: the table's row of each distance  (R45)
         position_bias = tap(self, "position_bias", ops.moveaxis(
-            self.table(rows), -1, 0))
+            ops.take(self.table, rows, axis=0), -1, 0))
         return position_bias
 
     def tied(self):
@@ -60,19 +52,24 @@ class TiedRelative(RelativePositions):
     """Relative positions that read another layer's table (R45)."""
 
     def __init__(self, relative):
-        keras.layers.Layer.__init__(self)  # keras: no table of its own
-        self.built = True  # keras: nothing of its own to build
+        Layer.__init__(self)  # keras: no table of its own
         self.count, self.greatest = relative.count, relative.greatest
-        self.causal, self.table = relative.causal, relative.table
+        self.causal, self.relative = relative.causal, relative
+
+    @property
+    def table(self):
+        """The first layer's table, [* H]."""
+        return self.relative.table
 
 
 def tie(layers):
     """Let the self-attentions of a stack read the first one's table."""
     first, *others = layers
     for layer in others:
+        # keras: else it would keep what is replaced among the weights
+        del layer.self_attention.relative.table
         layer.self_attention.relative = first.self_attention.relative.tied()
 
 
-#: By the config's word and what the attention attends to; else there is none.
-RELATIVES = {("relative", "bidirectional"): RelativePositions,
-             ("relative", "causal"): CausalRelative}
+#: By what an attention attends to.
+RELATIVES = {"bidirectional": RelativePositions, "causal": CausalRelative}
