@@ -17,10 +17,10 @@ from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_jax import parts, random
-from impl_jax.dropout import draw
+from impl_jax.dropout import Dropout, draw, evaluating
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import padding_mask
-from impl_jax.parameters import leaves, modules, paths
+from impl_jax.parameters import home, leaves, modules, paths
 from impl_jax.train import Trainer
 
 NAME = "jax"
@@ -61,14 +61,20 @@ def to_numpy(array):
     return np.asarray(array)
 
 
-def build(component, config, weights, dtype="float64", device="cpu"):
-    """Make a component and load its weights; see the reference's engine."""
+def build(component, config, weights, dtype="float64", device="cpu", seed=0):
+    """Make a component and load its weights; see the reference's engine.
+
+    It is in evaluation mode; from ``seed`` follows what it drops in training.
+    """
     make, arguments = components.component(__package__, component, config)
     # nnx: what is drawn here would be replaced; only shapes are computed
     module = nnx.eval_shape(
         lambda: make(*arguments, rngs=nnx.Rngs(0)))
+    stream = nnx.Rngs(seed).dropout
     for _, below in modules(module):
         below.home = device
+        if isinstance(below, Dropout):
+            below.rngs, below.deterministic = stream.fork(), True
     check(weights, {
         weight.name: weight.get().shape for weight in leaves(module)})
     for weight in leaves(module):
@@ -107,8 +113,10 @@ def record_compiled(module, call, *inputs):
 
 def recorded(module, call, inputs, compiled):
     """What a call on arrays returns, eager or compiled, and its steps."""
-    returned, steps = (record_compiled if compiled else record)(
-        module, call, *(to_native(value, module.home) for value in inputs))
+    inputs = [to_native(value, home(module)) for value in inputs]
+    with evaluating(module):
+        returned, steps = (record_compiled if compiled else record)(
+            module, call, *inputs)
     return returned, {name: to_numpy(value) for name, value in steps.items()}
 
 
@@ -143,7 +151,7 @@ def drawn(model, source, target, key):
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
-    return draw(to_native(key, model.home), shapes,
+    return draw(to_native(key, home(model)), shapes,
                 model.config.dropout, False)
 
 
@@ -163,8 +171,14 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    *inputs, labels = (to_native(a, model.home) for a in (*inputs, labels))
-    keep = drawn(model, source, target, key)
+    *inputs, labels = (to_native(a, home(model)) for a in (*inputs, labels))
+    with evaluating(model):
+        return found_gradients(
+            model, inputs, labels, drawn(model, source, target, key))
+
+
+def found_gradients(model, inputs, labels, keep):
+    """What ``gradients`` returns, of native arrays and what dropout keeps."""
     graph, weights, rest = nnx.split(model, nnx.Param, ...)
 
     def loss_of(weights, zeros):
@@ -200,7 +214,7 @@ def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
     loss, norm, learning_rate = trainer.train_step(*(
-        to_native(ids, trainer.model.home) for ids in (sources, targets)))
+        to_native(ids, home(trainer.model)) for ids in (sources, targets)))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(learning_rate)}
 
@@ -218,22 +232,24 @@ def resume(trainer, step, moments):
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
         for i, weight in enumerate(leaves(trainer.model)):
             arrays[i] = to_native(
-                moments[f"{kind}.{weight.name}"], trainer.model.home)
+                moments[f"{kind}.{weight.name}"], home(trainer.model))
 
 
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+    with evaluating(model):
+        return to_numpy(model(*(to_native(x, home(model)) for x in inputs)))
 
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with jax.enable_x64(True):  # scores are float64, the model's dtype or not
+    # Scores are float64, the model's dtype or not.
+    with evaluating(model), jax.enable_x64(True):
         tokens, scores = parts.search(model.config, settings)(
-            model, to_native(source, model.home), settings, rows).run()
+            model, to_native(source, home(model)), settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
 

@@ -16,8 +16,8 @@ class LayerNorm(nnx.Module):
 
     def __init__(self, d_model, eps, *, rngs):
         self.eps = eps
-        self.scale = nnx.Param(jnp.ones(d_model))
-        self.bias = nnx.Param(jnp.zeros(d_model))
+        self.scale = nnx.Param(jnp.ones(d_model, jnp.float32))
+        self.bias = nnx.Param(jnp.zeros(d_model, jnp.float32))
 
     def centre(self, x):
         """x [B T D] less its mean over D."""

@@ -7,13 +7,14 @@
 from flax import nnx
 
 from contract.trace import tap
-from impl_jax import parts
+from impl_jax import parts, public
 
 
 class Transformer(nnx.Module):
     """Figure 1 of Vaswani et al. 2017: two sides, two stacks, one output."""
 
     def __init__(self, config, *, rngs):
+        public.check_class(self, config)
         self.config = config
         self.source_embedding = parts.source_embedding(config, rngs=rngs)
         self.source_positions = parts.source_positions(config, rngs=rngs)
@@ -57,9 +58,22 @@ class Transformer(nnx.Module):
         output = tap(self, "output", self.projection(decoded))
         return output
 
-    def __call__(self, source, target, source_mask, target_mask):
-        """Score every next target token: [B T V]."""
+    def __call__(self, source, target, source_mask=None, target_mask=None):
+        """Score every next target token: [B T V]. Masks follow from ids.
+
+        Args:
+            source: int [B S].
+            target: int [B T].
+            source_mask: bool [B 1 1 S] or [B S]; True may be read.
+            target_mask: bool [B 1 T T].
+        """
+        source_mask, target_mask = public.given_masks(
+            self, source, target, source_mask, target_mask)
         memory = self.encode(source, source_mask)
         decoded = self.decode(
             target, memory, source_mask, target_mask, None)
         return self.project(decoded)
+
+    def generate(self, source, **settings):
+        """Find the targets of source [B S]; see public.generate."""
+        return public.generate(self, source, settings)

@@ -48,7 +48,7 @@ class RMSNorm(nnx.Module):
 
     def __init__(self, d_model, eps, *, rngs):
         self.eps = eps
-        self.scale = nnx.Param(jnp.ones(d_model))
+        self.scale = nnx.Param(jnp.ones(d_model, jnp.float32))
 
     def power(self, x):
         """Σ x² / D of x [B T D]: [B T 1]."""

@@ -11,6 +11,7 @@ from contract import checks
 from contract.sinusoids import ROUNDINGS, TABLES
 from contract.trace import tap
 from impl_jax import parts
+from impl_jax.linear import uniform_rows
 from impl_jax.positional import PositionalEncoding
 
 
@@ -92,8 +93,8 @@ class LearnedPositions(DialectPositions):
 
     def __init__(self, config, max_length, *, rngs):
         super().__init__(config, max_length, rngs=rngs)
-        self.table = nnx.Param(jnp.zeros(
-            (self.first + max_length, config.d_model)))
+        self.table = nnx.Param(uniform_rows(
+            rngs.params(), (self.first + max_length, config.d_model)))
 
     def positions(self, x, tokens, start):
         """Rows of the table for x [B T D], from start on."""

@@ -39,7 +39,8 @@ class BiasedTiedProjection(TiedProjection):
 
     def __init__(self, embedding, *, rngs):
         super().__init__(embedding, rngs=rngs)
-        self.bias = nnx.Param(jnp.zeros(embedding.table.num_embeddings))
+        self.bias = nnx.Param(jnp.zeros(
+            embedding.table.num_embeddings, jnp.float32))
 
     def __call__(self, x):
         """Map x [B T D] to logits."""

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from impl_jax.parameters import home
 from impl_jax.projection import TiedProjection
 
 #: Tokens of a search from which on a copy of the table pays.
@@ -106,7 +107,7 @@ def laid_out(model, tokens):
         The model, or itself where nothing pays, and XLA's options for it.
     """
     tied = isinstance(model.projection, TiedProjection)
-    if tokens < LONG or model.home != "cpu":
+    if tokens < LONG or home(model) != "cpu":
         return model, ()
     layers = nnx.List(
         with_parts(layer, self_attention=joined(layer.self_attention))

@@ -17,7 +17,7 @@ from impl_jax import engine, random, train
 from impl_jax.engine import drawn, to_native, to_numpy
 from impl_jax.loss import cross_entropy
 from impl_jax.optimizer import clip_by_global_norm
-from impl_jax.parameters import leaves, paths
+from impl_jax.parameters import home, leaves, paths
 
 #: Our names of tiers -> JAX's names of products.
 PRODUCTS = {"tf32": "tensorfloat32", "bfloat16x3": "BF16_BF16_F32_X3"}
@@ -118,8 +118,8 @@ class MixedEngine:
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
         loss, gradients = self.loss_and_gradients(
-            model, [to_native(value, model.home) for value in inputs],
-            to_native(labels, model.home),
+            model, [to_native(value, home(model)) for value in inputs],
+            to_native(labels, home(model)),
             drawn(model, source, target, key), scale)
         return to_numpy(loss), {
             weight.name: np.ascontiguousarray(to_numpy(gradient))

@@ -8,6 +8,7 @@ from flax import nnx
 from contract import onnx_session
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
+from impl_jax.parameters import home
 from impl_jax.targets import onnx
 
 
@@ -83,7 +84,7 @@ def predictor(model, mode, inputs):
     def outputs(weights, *inputs):
         return nnx.merge(graph, tree.unflatten(weights), rest)(*inputs)
 
-    inputs = [to_native(value, model.home) for value in inputs]
+    inputs = [to_native(value, home(model)) for value in inputs]
     run = MODES[mode](outputs, (weights, *inputs))
 
     def predict():
@@ -108,7 +109,7 @@ def differentiator(model, mode, inputs):
         return cross_entropy(output, labels, config.pad_id,
                              config.label_smoothing, config.smoothing)
 
-    inputs = [to_native(value, model.home) for value in inputs]
+    inputs = [to_native(value, home(model)) for value in inputs]
     run = MODES[mode](jax.value_and_grad(loss_of), (weights, *inputs))
 
     def differentiate():

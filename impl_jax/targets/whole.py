@@ -13,7 +13,7 @@ from contract.batch import check_inputs
 from contract.trace import tracing
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
-from impl_jax.parameters import paths
+from impl_jax.parameters import home, paths
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -38,7 +38,7 @@ def answers(model, *inputs):
     """
     check_inputs(model.config, *inputs[:-1])
     graph, weights, rest = nnx.split(model, nnx.Param, ...)
-    *inputs, labels = (to_native(value, model.home) for value in inputs)
+    *inputs, labels = (to_native(value, home(model)) for value in inputs)
     (loss, steps), gradients = _answers(graph, weights, rest, inputs, labels)
     return ({name: to_numpy(value) for name, value in steps.items()},
             to_numpy(loss), export(nnx.merge(graph, gradients, rest)))
