@@ -9,16 +9,19 @@ from contract.config import CHOICES
 from contract.weights import no_weights
 from impl_torch import engine
 from impl_torch.attention import MultiHeadAttention
-from impl_torch.engine import drawn, on, to_native, to_numpy
+from impl_torch.dialects.attention import (
+    DialectAttention, RelativeAttention, RotaryAttention)
+from impl_torch.dialects.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias)
+from impl_torch.engine import drawn, exported, on, to_native, to_numpy
 from impl_torch.fast import (
     attention, embedding, feed_forward, layer_norm, linear)
 from impl_torch.fast.search import Beam, Greedy, Sample
 from impl_torch.fast.train import Trainer, gradients_of
 from impl_torch.feed_forward import FeedForward
 from impl_torch.layer_norm import LayerNorm
-from impl_torch.parameters import PARAMETERS, leaves, modules
-from impl_torch.projection import (
-    BiasedTiedProjection, Projection, ProjectionWithoutBias, TiedProjection)
+from impl_torch.parameters import modules
+from impl_torch.projection import TiedProjection
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
@@ -29,11 +32,12 @@ FAST = {
     TiedProjection: linear.TiedProjection,
     BiasedTiedProjection: linear.BiasedTiedProjection,
     MultiHeadAttention: attention.MultiHeadAttention,
+    DialectAttention: attention.DialectAttention,
+    RotaryAttention: attention.RotaryAttention,
+    RelativeAttention: attention.RelativeAttention,
     FeedForward: feed_forward.FeedForward,
     LayerNorm: layer_norm.LayerNorm,
 }
-PARAMETERS |= {
-    FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
 READABLE = {fast: kind for kind, fast in FAST.items()}
 
@@ -149,9 +153,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
         loss, by_weight = gradients_of(
             model, [to_native(value, model.home) for value in inputs],
             to_native(labels, model.home), drawn(model, source, target, key))
-    return to_numpy(loss), {
-        name: convert(to_numpy(gradient)) for (name, _, convert), gradient
-        in zip(leaves(model), by_weight)}
+    return to_numpy(loss), exported(model, by_weight)
 
 
 def trainer(model, training):

@@ -13,7 +13,7 @@ from contract.dropping import dropping
 from contract.loss_scale import LossScale
 from contract.scaled_steps import SHARED, scaled_step
 from impl_torch import engine, random, train
-from impl_torch.engine import drawn, on, to_native, to_numpy
+from impl_torch.engine import drawn, exported, on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.optimizer import clip_by_global_norm
 from impl_torch.parameters import leaves, paths
@@ -91,7 +91,7 @@ class MixedEngine:
             loss = cross_entropy(output.float(), labels, config.pad_id,
                                  config.label_smoothing, config.smoothing)
         gradients = torch.autograd.grad(
-            loss * scale, [weight for _, weight, _ in leaves(model)])
+            loss * scale, [weight.get() for weight in leaves(model)])
         return loss.detach(), [gradient / scale for gradient in gradients]
 
     def gradients(self, model, source, target, source_mask, target_mask,
@@ -108,9 +108,7 @@ class MixedEngine:
                 model, [to_native(value, model.home) for value in inputs],
                 to_native(labels, model.home),
                 drawn(model, source, target, key), scale)
-        return to_numpy(loss), {
-            name: convert(to_numpy(gradient)) for (name, _, convert), gradient
-            in zip(leaves(model), gradients)}
+        return to_numpy(loss), exported(model, gradients)
 
     def trainer(self, model, training):
         """A MixedTrainer of a Transformer, at step 0."""
@@ -140,8 +138,8 @@ class MixedTrainer(train.Trainer):
         """Move every weight."""
         self.step += 1
         settings = self.optimizer.settings(self.step)
-        for i, (_, parameter, _) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                parameter.detach(), gradients[i], self.m[i], self.v[i],
+                old.get().detach(), gradients[i], self.m[i], self.v[i],
                 *settings)
-            parameter.data.copy_(weight)
+            old.set(weight)

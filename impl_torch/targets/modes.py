@@ -7,6 +7,7 @@ import torch
 from torch._dynamo import utils as dynamo
 
 from contract import onnx_session
+from impl_torch import engine
 from impl_torch.engine import on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.parameters import leaves
@@ -175,13 +176,10 @@ def differentiator(model, mode, inputs):
     run = MODES[mode](loss_of, inputs)
 
     def differentiate():
-        weights = list(leaves(model))
+        weights = [weight.get() for weight in leaves(model)]
         with torch.enable_grad(), on(model.home):
             loss = run(*inputs)
-        gradients = torch.autograd.grad(
-            loss, [weight for _, weight, _ in weights])
-        return to_numpy(loss), {
-            name: convert(to_numpy(gradient))
-            for (name, _, convert), gradient in zip(weights, gradients)}
+        gradients = torch.autograd.grad(loss, weights)
+        return to_numpy(loss), engine.exported(model, gradients)
 
     return differentiate, lambda: ran(mode, run)
