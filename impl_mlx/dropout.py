@@ -1,4 +1,9 @@
-"""Dropout by named keys; mx.random's where a run asks for native masks."""
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    y = x / (1 - rate) where kept, else 0
+
+The kept values follow from named keys (R25), or from MLX's own generator.
+"""
 
 import mlx.core as mx
 import mlx.nn as nn

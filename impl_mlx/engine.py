@@ -12,21 +12,16 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_mlx import random
+from impl_mlx import parts, random
 from impl_mlx.dropout import draw
 from impl_mlx.gradients import standing_in, weights_of
 from impl_mlx.loss import cross_entropy
-from impl_mlx.masks import decoder_mask, padding_mask
-from impl_mlx.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_mlx.masks import padding_mask
+from impl_mlx.optimizer import clip_by_global_norm
 from impl_mlx.parameters import leaves, modules, paths
-from impl_mlx.sample import Sample
-from impl_mlx.search import Beam, Greedy
 from impl_mlx.train import Trainer
 
 NAME = "mlx"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -74,21 +69,19 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = make(*arguments)  # mlx: lazy, so that it draws no first values
     for _, below in modules(module):
         below.home = device
-    native = {name: (owner, attribute, convert)
-              for name, owner, attribute, convert in leaves(module)}
     check(weights, {
-        name: convert(np.empty(getattr(owner, attribute).shape, bool)).shape
-        for name, (owner, attribute, convert) in native.items()})
-    for name, (owner, attribute, convert) in native.items():
-        setattr(owner, attribute, to_native(convert(
-            weights[name].astype(dtype, copy=False)), device))
+        weight.name: weight.to_ours(np.empty(weight.get().shape, bool)).shape
+        for weight in leaves(module)})
+    for weight in leaves(module):
+        weight.set(to_native(weight.to_theirs(
+            weights[weight.name].astype(dtype, copy=False)), device))
     return module
 
 
 def exported(module, arrays):
     """Arrays in the places of weights, under their canonical names."""
-    return {name: np.array(convert(to_numpy(array)), order="C")
-            for (name, _, _, convert), array in zip(leaves(module), arrays)}
+    return {weight.name: np.array(weight.to_ours(to_numpy(array)), order="C")
+            for weight, array in zip(leaves(module), arrays)}
 
 
 def export(module):
@@ -114,8 +107,9 @@ def run_residual(residual, x, y):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
     with on(residual.home), tracing(paths(residual)) as trace:
         x, y = (to_native(value, residual.home) for value in (x, y))
-        residual.before(x)
-        residual.after(x, y)
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
         return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -202,9 +196,9 @@ def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for i, (name, _, _, convert) in enumerate(leaves(trainer.model)):
-            arrays[i] = to_native(
-                convert(moments[f"{kind}.{name}"]), trainer.model.home)
+        for i, weight in enumerate(leaves(trainer.model)):
+            arrays[i] = to_native(weight.to_theirs(
+                moments[f"{kind}.{weight.name}"]), trainer.model.home)
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -219,7 +213,7 @@ def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
     with on(model.home):
-        tokens, scores = SEARCHES[settings.method](
+        tokens, scores = parts.search(model.config, settings)(
             model, to_native(source, model.home), settings, rows).run()
         return {"tokens": to_numpy(tokens.astype(mx.int64)),  # mlx: or int32
                 "scores": to_numpy(scores)}
@@ -231,7 +225,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
         source, target = to_native(source, device), to_native(target, device)
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+            "target_mask": to_numpy(
+                parts.part(parts.DECODER_MASKS, begun)(target, pad_id)),
         }
 
 

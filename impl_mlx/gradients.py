@@ -9,14 +9,13 @@ from impl_mlx.parameters import leaves
 
 def weights_of(model):
     """The arrays of a model's weights, in the order of ``leaves``."""
-    return [getattr(owner, attribute)
-            for _, owner, attribute, _ in leaves(model)]
+    return [weight.get() for weight in leaves(model)]
 
 
 def set_weights(model, weights):
     """Put arrays into the places of a model's weights."""
-    for (_, owner, attribute, _), weight in zip(leaves(model), weights):
-        setattr(owner, attribute, weight)
+    for old, weight in zip(leaves(model), weights):
+        old.set(weight)
 
 
 @contextlib.contextmanager

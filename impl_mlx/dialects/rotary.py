@@ -1,4 +1,10 @@
-"""Rotary positions; the tables are NumPy's, in float64 (R7)."""
+"""Rotary positions: queries and keys turned by where they stand.
+
+    (a, b) -> (a cos θ - b sin θ, a sin θ + b cos θ),  θ = pos / base^(2i / d_k)
+
+Each pair of features turns by an angle of its own (Su et al. 2021). The tables
+are float64, and rounded to the input's dtype where they are used (R7).
+"""
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -7,24 +13,12 @@ from contract import checks, rotary
 from contract.trace import tap
 
 
-class NoRotary(nn.Module):
-    """Hands on queries and keys as they are."""
-
-    def __init__(self, config):
-        super().__init__()
-
-    def __call__(self, x, start):
-        """Return x [B H T K] as it is."""
-        return x
-
-
 class RotaryHalves(nn.Module):
     """Features i and i + d_k/2 are a pair (R44). It has no parameters."""
 
     def __init__(self, config):
         super().__init__()
-        # mlx: arrays of its own kept here would be parameters
-        self.cosines, self.sines = rotary.of_config(config)
+        self.config = config
 
     def pairs(self, x):
         """The first and the second feature of every pair: [B H T K/2]."""
@@ -43,10 +37,12 @@ class RotaryHalves(nn.Module):
     def __call__(self, x, start):
         """Turn x [B H T K], whose first position is start."""
         end = start + x.shape[2]
-        checks.length(end, len(self.cosines))
-        cosines = mx.array(self.cosines[start:end], x.dtype)
-        sines = mx.array(self.sines[start:end], x.dtype)
-        # [1] rotated [B * T K]: pairs turned by pos / base^(2i/d_k)  (R44)
+        # mlx: NumPy's, since an array that a module keeps is a parameter
+        cosines, sines = rotary.of_config(self.config)
+        checks.length(end, len(cosines))
+        cosines = mx.array(cosines[start:end], x.dtype)
+        sines = mx.array(sines[start:end], x.dtype)
+        # [1] rotated [B H T K]: pairs turned by pos / base^(2i/d_k)  (R44)
         rotated = tap(self, "rotated", self.rotate(x, cosines, sines))
         return rotated
 
@@ -64,9 +60,6 @@ class RotaryInterleaved(RotaryHalves):
         return both.reshape(*first.shape[:-1], -1)
 
 
-#: By the config's word and what the attention attends to; else there is none.
-ROTARIES = {
-    (f"rotary_{name}", kind): Rotary
-    for name, Rotary in (("halves", RotaryHalves),
-                         ("interleaved", RotaryInterleaved))
-    for kind in ("bidirectional", "causal")}
+#: By the config's word.
+ROTARIES = {"rotary_halves": RotaryHalves,
+            "rotary_interleaved": RotaryInterleaved}

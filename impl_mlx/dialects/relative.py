@@ -1,4 +1,9 @@
-"""Relative positions, on nn.Embedding."""
+"""Relative positions: a number for each score, by how far apart the two are.
+
+Distances fall into buckets, and each bucket has a number for each head, which
+is learned and added to the score (Raffel et al. 2020, section 2.1). One table
+serves all layers of a stack.
+"""
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -7,23 +12,8 @@ from contract.buckets import buckets
 from contract.trace import tap
 
 
-class NoRelative(nn.Module):
-    """Adds nothing to scores."""
-
-    def __init__(self, config):
-        super().__init__()
-
-    def __call__(self, query, key, start):
-        """Nothing to add."""
-        return 0
-
-    def tied(self):
-        """The same for another layer."""
-        return self
-
-
 class RelativePositions(nn.Module):
-    """Adds a row of a table, by the distance."""
+    """Adds a row of a table, by the distance. Parameter: ``table`` [* H]."""
 
     causal = False
 
@@ -70,6 +60,5 @@ def tie(layers):
         layer.self_attention.relative = first.self_attention.relative.tied()
 
 
-#: By the config's word and what the attention attends to; else there is none.
-RELATIVES = {("relative", "bidirectional"): RelativePositions,
-             ("relative", "causal"): CausalRelative}
+#: By what an attention attends to.
+RELATIVES = {"bidirectional": RelativePositions, "causal": CausalRelative}
