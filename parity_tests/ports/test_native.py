@@ -17,7 +17,7 @@ from parity_tests.support.native import (
     ATTENTION, BATCH, CONFIG, D, EMPTY, HEADS, MEMORY, NARROW, OTHERS,
     PROJECTIONS, WEIGHTS, X, equal, gap, jax_only, keras_only,
     load_torch_attention, on_tensorflow, reference, torch_mask, torch_only)
-from reference_numpy.feed_forward import ACTIVATIONS
+from reference_numpy.dialects.feed_forward import ACTIVATIONS
 
 
 # Activations
