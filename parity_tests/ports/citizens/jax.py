@@ -16,6 +16,9 @@ from impl_jax.layer_norm import LayerNorm
 
 NAME, PACKAGE, FRAMEWORK = "jax", "impl_jax", "import jax, flax.nnx"
 
+#: Who computes in float64 enables it, before anything else.
+jax.config.update("jax_enable_x64", True)
+
 
 def new(config, seed=0):
     """A new model by NNX's own random numbers."""
@@ -101,12 +104,12 @@ def compiled(model):
     def call(source, target):
         return nnx.merge(graph, state)(source, target)
 
-    def by_export(source, target):
-        lengths = jax.export.symbolic_shape("b, s, t")
-        shapes = [jax.ShapeDtypeStruct((lengths[0], length), jnp.int32)
-                  for length in lengths[1:]]
+    def by_export(*inputs):
+        (rows,) = jax.export.symbolic_shape("rows")
+        shapes = [jax.ShapeDtypeStruct((rows, x.shape[1]), x.dtype)
+                  for x in inputs]
         return jax.export.deserialize(jax.export.export(jax.jit(call))(
-            *shapes).serialize()).call(source, target)
+            *shapes).serialize()).call(*inputs)
 
     def by_rows(source, target):
         return jax.vmap(lambda *row: call(*(x[None] for x in row))[0])(
@@ -115,7 +118,7 @@ def compiled(model):
     remat = nnx.jit(nnx.remat(lambda model, *inputs: model(*inputs)))
     ways = {"nnx.jit": lambda *inputs: nnx.jit(
                 lambda model, *inputs: model(*inputs))(model, *inputs),
-            "jax.jit": jax.jit(call), "export of any length": by_export,
+            "jax.jit": jax.jit(call), "export of any number of rows": by_export,
             "vmap": by_rows, "remat": lambda *inputs: remat(model, *inputs)}
     return {way: lambda source, target, function=function: numpy(
         function(ids(source), ids(target))) for way, function in ways.items()}
