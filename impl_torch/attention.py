@@ -14,6 +14,7 @@ from torch import nn
 from contract import checks
 from contract.trace import tap
 from impl_torch.dropout import Dropout
+from impl_torch.linear import Linear
 
 
 def softmax(x):
@@ -39,10 +40,10 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.d_k, self.divisor = config.d_k, math.sqrt(config.d_k)
-        self.query = nn.Linear(config.d_model, config.d_model)
-        self.key = nn.Linear(config.d_model, config.d_model)
-        self.value = nn.Linear(config.d_model, config.d_model)
-        self.output = nn.Linear(config.d_model, config.d_model)
+        self.query = Linear(config.d_model, config.d_model)
+        self.key = Linear(config.d_model, config.d_model)
+        self.value = Linear(config.d_model, config.d_model)
+        self.output = Linear(config.d_model, config.d_model)
         self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):

@@ -10,6 +10,7 @@ import math
 from torch import nn
 
 from contract.trace import tap
+from impl_torch.linear import Table
 
 
 class TokenEmbedding(nn.Module):
@@ -18,7 +19,7 @@ class TokenEmbedding(nn.Module):
     def __init__(self, config, vocab):
         super().__init__()
         self.factor = math.sqrt(config.d_model)
-        self.table = nn.Embedding(vocab, config.d_model)
+        self.table = Table(vocab, config.d_model)
 
     def forward(self, tokens):
         """Look up tokens, int [B T]."""

@@ -41,3 +41,13 @@ def leaves(module):
                 ".".join(part for part in (path, leaf) if part),
                 functools.partial(getattr, owner, attribute),
                 parameter.data.copy_, convert, convert)
+
+
+def home(module):
+    """The kind of device that a module's weights lie on, such as "cpu".
+
+    Of a module without weights the one that it was built on.
+    """
+    for parameter in module.parameters():
+        return parameter.device.type
+    return getattr(module, "home", "cpu")

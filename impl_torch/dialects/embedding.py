@@ -4,6 +4,7 @@ from torch import nn
 
 from contract.trace import tap
 from impl_torch.embedding import TokenEmbedding
+from impl_torch.linear import Table
 
 
 class DialectEmbedding(TokenEmbedding):
@@ -15,7 +16,7 @@ class DialectEmbedding(TokenEmbedding):
             self.factor = 1
         # The row that gets no gradient from look-ups; None: each does (R9).
         unlearned = None if config.padding_learns else config.pad_id
-        self.table = nn.Embedding(vocab, config.d_model, padding_idx=unlearned)
+        self.table = Table(vocab, config.d_model, padding_idx=unlearned)
 
     def forward(self, tokens):
         """Look up tokens, int [B T]."""
@@ -33,7 +34,7 @@ class TypedEmbedding(DialectEmbedding):
     def __init__(self, config, vocab):
         super().__init__(config, vocab)
         self.vocab = vocab
-        self.types = nn.Embedding(config.token_types, config.d_model)
+        self.types = Table(config.token_types, config.d_model)
 
     def forward(self, tokens):
         """Look up tokens, int [B T]: i + n · V is token i of type n."""

@@ -14,6 +14,7 @@ from torch import nn
 from contract.trace import tap
 from impl_torch.dropout import Dropout
 from impl_torch.feed_forward import FeedForward
+from impl_torch.linear import Linear
 
 
 def relu(x):
@@ -47,8 +48,8 @@ class DialectFeedForward(FeedForward):
     def __init__(self, config):
         super().__init__(config)
         biased = config.feed_forward_bias
-        self.inner = nn.Linear(config.d_model, config.d_ff, bias=biased)
-        self.outer = nn.Linear(config.d_ff, config.d_model, bias=biased)
+        self.inner = Linear(config.d_model, config.d_ff, bias=biased)
+        self.outer = Linear(config.d_ff, config.d_model, bias=biased)
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, x):
@@ -66,9 +67,9 @@ class GatedFeedForward(nn.Module):
     def __init__(self, config):
         super().__init__()
         biased = config.feed_forward_bias
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=biased)
-        self.inner = nn.Linear(config.d_model, config.d_ff, bias=biased)
-        self.outer = nn.Linear(config.d_ff, config.d_model, bias=biased)
+        self.gate = Linear(config.d_model, config.d_ff, bias=biased)
+        self.inner = Linear(config.d_model, config.d_ff, bias=biased)
+        self.outer = Linear(config.d_ff, config.d_model, bias=biased)
         self.activation = ACTIVATIONS[config.activation]
         self.gated_dropout = Dropout(config.dropout)
 

@@ -9,6 +9,7 @@ from torch import nn
 from contract.trace import tap
 from impl_torch import parts
 from impl_torch.dialects.feed_forward import ACTIVATIONS
+from impl_torch.linear import Linear
 
 
 class TransformHead(nn.Module):
@@ -16,7 +17,7 @@ class TransformHead(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_model)
+        self.inner = Linear(config.d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = parts.norm(config, config.norm_eps)
 

@@ -11,6 +11,7 @@ from contract.sinusoids import ROUNDINGS, TABLES
 from contract.trace import tap
 from impl_torch import parts
 from impl_torch.dropout import Dropout
+from impl_torch.linear import uniform_rows
 from impl_torch.positional import PositionalEncoding
 
 
@@ -89,8 +90,9 @@ class LearnedPositions(DialectPositions):
 
     def __init__(self, config, max_length):
         super().__init__(config, max_length)
-        self.table = nn.Parameter(torch.zeros(
+        self.table = nn.Parameter(torch.empty(
             self.first + max_length, self.d_model))
+        uniform_rows(self.table)
 
     def positions(self, x, tokens, start):
         """Rows of the table for x [B T D], from start on."""

@@ -4,10 +4,11 @@ import torch
 from torch import nn
 
 from contract.trace import tap
+from impl_torch.linear import Linear
 from impl_torch.projection import TiedProjection
 
 
-class Projection(nn.Linear):
+class Projection(Linear):
     """x W + b, with the kernel stored as [V D]."""
 
     def __init__(self, d_model, vocab):
@@ -20,7 +21,7 @@ class Projection(nn.Linear):
         return logits
 
 
-class ProjectionWithoutBias(nn.Linear):
+class ProjectionWithoutBias(Linear):
     """x W, with the kernel stored as [V D]."""
 
     def __init__(self, d_model, vocab):

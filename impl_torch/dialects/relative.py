@@ -10,6 +10,7 @@ from torch import nn
 
 from contract.buckets import buckets
 from contract.trace import tap
+from impl_torch.linear import Table
 
 
 class RelativePositions(nn.Module):
@@ -21,7 +22,7 @@ class RelativePositions(nn.Module):
         super().__init__()
         self.count = config.relative_buckets
         self.greatest = config.relative_distance
-        self.table = nn.Embedding(config.relative_buckets, config.n_heads)
+        self.table = Table(config.relative_buckets, config.n_heads)
 
     def forward(self, query, key, start):
         """What to add to the scores of query [B H T K] and key [B H S K]."""

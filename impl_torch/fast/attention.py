@@ -83,8 +83,10 @@ class MultiHeadAttention(attention.MultiHeadAttention):
 
     def attend(self, query, key, value, mask, start):
         """The context [B H T K], in one call where that can be."""
+        dropout = self.weights_dropout
         if (not self.fits or self.softmax is not attention.masked_softmax
-                or dropping.kept(self.weights_dropout) is not None):
+                or dropping.kept(dropout) is not None
+                or (dropout.training and dropout.rate)):
             return super().attend(query, key, value, mask, start)
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
         return attend(query, key, value, mask, False, self.divisor)

@@ -9,11 +9,11 @@ With AVX2 it takes 1.1 to 1.5 of it, unless weights are laid out for it
 import platform
 
 import torch
-from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from contract.trace import tap
+from impl_torch import linear as plain
 from impl_torch import projection
 from impl_torch.dialects import projection as dialects
 
@@ -76,8 +76,8 @@ class OneDNN(torch.autograd.Function):
         return dx, dweight, dbias
 
 
-class Linear(nn.Linear):
-    """See torch.nn.Linear."""
+class Linear(plain.Linear):
+    """See impl_torch.linear."""
 
     def forward(self, x):
         """Map x [... in] to [... out]."""

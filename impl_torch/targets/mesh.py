@@ -31,7 +31,7 @@ from impl_torch import engine, parts, random, train
 from impl_torch.engine import drawn, exported, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.masks import padding_mask
-from impl_torch.parameters import leaves, modules, paths
+from impl_torch.parameters import home, leaves, modules, paths
 
 NAME = "torch"
 
@@ -233,7 +233,7 @@ class MeshEngine:
         check_inputs(model.config, *inputs)
         with self.reading(model):
             return self.together(self.run(model, *self.rows(
-                *(to_native(value, model.home) for value in inputs))))
+                *(to_native(value, home(model)) for value in inputs))))
 
     def together(self, rows):
         """All ranks' rows of a tensor, as an array."""
@@ -246,7 +246,7 @@ class MeshEngine:
         """Find targets of sources; no rank keeps keys and values."""
         rows = check_search(model.config, source, settings, rows)
         settings = settings.replace(cached=False)
-        (source,) = self.rows(to_native(source, model.home))
+        (source,) = self.rows(to_native(source, home(model)))
         self.rows_read = len(source)
         with self.reading(model):
             tokens, scores = engine.SEARCHES[settings.method](
@@ -290,8 +290,8 @@ class MeshEngine:
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
         loss, gradients = self.loss_and_gradients(
-            model, [to_native(value, model.home) for value in inputs],
-            to_native(labels, model.home), drawn(model, source, target, key))
+            model, [to_native(value, home(model)) for value in inputs],
+            to_native(labels, home(model)), drawn(model, source, target, key))
         return to_numpy(loss), exported(model, map(whole, gradients))
 
     def export(self, model):
@@ -307,7 +307,7 @@ class MeshEngine:
         """Make one step on A batches; see the reference's engine."""
         check_pairs(trainer.model.config, sources, targets)
         loss, norm, learning_rate = trainer.train_step(
-            *(to_native(ids, trainer.model.home)
+            *(to_native(ids, home(trainer.model))
               for ids in (sources, targets)))
         return {"loss": to_numpy(loss), "norm": to_numpy(norm),
                 "rate": np.asarray(learning_rate)}

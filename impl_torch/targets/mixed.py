@@ -16,7 +16,7 @@ from impl_torch import engine, random, train
 from impl_torch.engine import drawn, exported, on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.optimizer import clip_by_global_norm
-from impl_torch.parameters import leaves, paths
+from impl_torch.parameters import home, leaves, paths
 
 
 def kind(device):
@@ -67,7 +67,7 @@ class MixedEngine:
     def cast(self, model):
         """Have what follows compute in the tier."""
         if self.short:
-            return torch.autocast(model.home, getattr(torch, self.short))
+            return torch.autocast(home(model), getattr(torch, self.short))
         return products(self.tier)
 
     def run(self, model, *inputs):
@@ -103,10 +103,10 @@ class MixedEngine:
         """
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
-        with on(model.home):
+        with on(home(model)):
             loss, gradients = self.loss_and_gradients(
-                model, [to_native(value, model.home) for value in inputs],
-                to_native(labels, model.home),
+                model, [to_native(value, home(model)) for value in inputs],
+                to_native(labels, home(model)),
                 drawn(model, source, target, key), scale)
         return to_numpy(loss), exported(model, gradients)
 
@@ -122,7 +122,7 @@ class MixedEngine:
         """
         check_pairs(trainer.model.config, sources, targets)
         check_one_batch(sources)
-        with on(trainer.model.home):
+        with on(home(trainer.model)):
             return scaled_step(trainer, self, random, clip_by_global_norm,
                                *sources, *targets)
 
