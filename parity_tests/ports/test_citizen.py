@@ -37,7 +37,7 @@ NEAR = 2e-5
 @pytest.fixture(params=NAMES)
 def citizen(request):
     """What is asked of a port, or a skip where its framework is missing."""
-    engine = ports.load(request.param)
+    engine = ports.engine(request.param)
     if isinstance(engine, NotChecked):
         pytest.skip(f"{request.param} is not checked: {engine.reason}")
     return importlib.import_module(
@@ -107,7 +107,7 @@ def test_a_constructor_draws_the_papers_weights(citizen):
 
 
 def test_a_first_loss_is_as_it_should_be(citizen):
-    """Constructed by the framework's own numbers: within 5 %."""
+    """By the framework's own numbers; the means of eight seeds, by 5 %."""
     ids, engine_ = batch(rows=64), engine(citizen)
     labels = np.roll(ids.target, -1, axis=1)
 
@@ -117,9 +117,13 @@ def test_a_first_loss_is_as_it_should_be(citizen):
         return float(reference.loss(
             reference.predict(model, *ids), labels, CONFIG.pad_id,
             CONFIG.label_smoothing, CONFIG.smoothing))
-    wanted = loss(contract.weights.initial_weights(CONFIG, 0))
-    found = loss({name: array.astype(np.float64) for name, array
-                  in engine_.export(citizen.new(CONFIG)).items()})
+    wanted = np.mean([
+        loss(contract.weights.initial_weights(CONFIG, seed))
+        for seed in range(8)])
+    found = np.mean([loss({
+        name: array.astype(np.float64) for name, array
+        in engine_.export(citizen.new(CONFIG, seed)).items()})
+        for seed in range(8)])
     assert abs(found / wanted - 1) < 0.05
 
 
@@ -174,7 +178,7 @@ def test_shipped_models_load_by_name(citizen):
 
 @pytest.mark.parametrize("other", NAMES)
 def test_a_saved_model_loads_in_every_port(citizen, other, tmp_path):
-    if isinstance(ports.load(other), NotChecked):
+    if isinstance(ports.engine(other), NotChecked):
         pytest.skip(f"{other} is not checked: it is not installed")
     model = package(citizen).create(CONFIG, seed=2, dtype="float32")
     package(citizen).save(model, tmp_path / "model.safetensors")
@@ -265,9 +269,10 @@ def test_generate(citizen):
         "transformer", CONFIG, engine(citizen).export(model))
     for words in ({"beam": 1, "max_tokens": 6}, {"beam": 3, "max_tokens": 6},
                   {"method": "sample", "seed": 4, "max_tokens": 6}):
-        method = words.get("method", "beam" if words["beam"] > 1 else "greedy")
+        beam = words.get("beam", 1)
+        method = words.get("method", "beam" if beam > 1 else "greedy")
         wanted = reference.generate(own, source, GenerationConfig(
-            **{**words, "method": method}))["tokens"]
+            **{**words, "method": method}))["tokens"][:, 0]
         found = citizen.numpy(model.generate(citizen.ids(source), **words))
         np.testing.assert_array_equal(found, wanted)
 
@@ -318,7 +323,7 @@ def test_masks_that_mean_something_else(citizen, name, how):
 def test_a_config_of_another_class(citizen):
     """One stack is another model: it is named, and how it is made."""
     with pytest.raises(InputError, match="create"):
-        citizen.new(CONFIG.replace(stacks="decoder"))
+        citizen.new(CONFIG.replace(stacks="decoder", tied="output"))
 
 
 def test_a_dtype_or_device_that_is_not_there(citizen):
