@@ -38,7 +38,8 @@ class EngineRunner:
             return self._build(case.component, case.config or self.config,
                                cases.weights_of(case, self.weights))
         if not self._parts:
-            self._parts = dict(self.engine.modules(self.model))
+            self._parts = dict(ports.module_of(
+                self.engine.NAME, "parameters").modules(self.model))
         return self._parts[case.path]
 
     def _build(self, component, config, weights):

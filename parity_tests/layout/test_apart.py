@@ -40,7 +40,7 @@ for form in "", "fast.":
     engine.masks(source, target, 0)
     engine.loss(np.zeros((1, 4, 13)), target, 0, 0.1, "kl")
     engine.run_residual(
-        dict(engine.modules(model))["encoder.layers.0.feed_forward_residual"],
+        model.encoder.layers[0].feed_forward_residual,
         *np.ones((2, 1, 2, 6)))
     engine.generate(model, source, GenerationConfig(
         bos_id=1, eos_id=2, max_tokens=2, method="sample"))
