@@ -358,8 +358,9 @@ EQUIVALENT = (
 
 
 def entry_of(port, mutant):
-    """The Equivalent of a mutant, or None."""
+    """The Equivalent of a mutant, or None; its file may be a dialect's."""
+    name = mutant.file.rpartition("/")[2]
     return next((entry for entry in EQUIVALENT if port in entry.ports
-                 and entry.file == mutant.file and entry.text == mutant.text
+                 and entry.file == name and entry.text == mutant.text
                  and not set(entry.edits).isdisjoint((ANY, *mutant.edits))),
                 None)

@@ -4,26 +4,7 @@ from parity import ports
 from parity.mutation import keras_proofs, proofs
 from parity.mutation.entries import ANY, KERAS, entries
 
-#: Files whose layers tell Keras that they are built.
-LAYERS = ("attention.py", "decoder.py", "dropout.py", "embedding.py",
-          "encoder.py", "feed_forward.py", "head.py", "layer_norm.py",
-          "one_stack.py", "projection.py", "relative.py", "residual.py",
-          "rotary.py")
-
-
-def lines(file):
-    """The lines of a file of Keras' port, without their indentation."""
-    text = (ports.folder("keras") / file).read_text(encoding="utf-8")
-    return {line.strip() for line in text.splitlines()}
-
-
 HOUSEKEEPING = (
-    *(entry for file in LAYERS for entry in entries(
-        KERAS, file, "Keras sets it itself at a layer's first call, with a "
-        "warning where it holds layers.", keras_proofs.built_by_the_first_call,
-        ("self.built = True  # keras: nothing of its own to build", ANY),
-        ("self.built = True  # keras: nothing is left to build", ANY))
-      if entry.text in lines(file)),
     *entries(
         KERAS, "dropout.py", "Keras warns of masks of its own kind, which no "
         "layer here makes.", keras_proofs.no_masks_of_keras,
