@@ -36,9 +36,9 @@ print("frameworks:", ", ".join(engines))
 #     y = x · s          dx = dy · s            ds = dy · x
 #     y = x W            dx = dy Wᵀ             dW = xᵀ dy
 #
-# One look at the shapes tells the third: dW must be [in out], and of x
-# [rows in] and dy [rows out] there is one product that gives it. The sum over
-# rows is right as well: each row met the same W, and all their wishes add up.
+# The shapes alone settle the third: dW must be [in out], and of x [rows in] and
+# dy [rows out] there is one product that gives it. The sum over rows is right as
+# well: each row met the same W, and their contributions add up.
 
 # %%
 draw = np.random.default_rng(8)

@@ -47,8 +47,8 @@ class Search:
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N].
 
-        float64 [R V]. Every token is read that is written, a bos id that is
-        padding's too; the causal mask hides the others.
+        float64 [R V]. All written tokens are attended to, even a bos whose id
+        is pad_id; the causal mask hides the others.
         """
         read, last = tokens[:, :-1], slice(written - 1, written)
         mask = np.tile(causal_mask(read.shape[1]), (len(read), 1, 1, 1))

@@ -17,7 +17,7 @@ EQUIVALENT = (
     *ELSEWHERE,
     *HOUSEKEEPING,
     *entries(
-        ALL, "attention.py", "Queries and keys have one width, d_k.",
+        ALL, "single_head.py", "Queries and keys have one width, d_k.",
         proofs.one_width,
         ('scores = tap(self, "scores", raw_scores / '
          'math.sqrt(query.shape[-1]))', "query → key")),
