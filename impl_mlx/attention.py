@@ -15,6 +15,7 @@ from contract import checks
 from contract.trace import tap
 from impl_mlx.dropout import Dropout
 from impl_mlx.exact import exp
+from impl_mlx.linear import Linear
 
 
 def softmax(x):
@@ -42,10 +43,10 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.d_k, self.divisor = config.d_k, math.sqrt(config.d_k)
-        self.query = nn.Linear(config.d_model, config.d_model)
-        self.key = nn.Linear(config.d_model, config.d_model)
-        self.value = nn.Linear(config.d_model, config.d_model)
-        self.output = nn.Linear(config.d_model, config.d_model)
+        self.query = Linear(config.d_model, config.d_model)
+        self.key = Linear(config.d_model, config.d_model)
+        self.value = Linear(config.d_model, config.d_model)
+        self.output = Linear(config.d_model, config.d_model)
         self.weights_dropout = Dropout(config.dropout)
 
     def split(self, x):

@@ -10,6 +10,7 @@ import math
 import mlx.nn as nn
 
 from contract.trace import tap
+from impl_mlx.linear import Table
 
 
 class TokenEmbedding(nn.Module):
@@ -18,7 +19,7 @@ class TokenEmbedding(nn.Module):
     def __init__(self, config, vocab):
         super().__init__()
         self.factor = math.sqrt(config.d_model)
-        self.table = nn.Embedding(vocab, config.d_model)
+        self.table = Table(vocab, config.d_model)
 
     def __call__(self, tokens):
         """Look up tokens, int [B T]."""
@@ -32,4 +33,10 @@ class TiedEmbedding(TokenEmbedding):
 
     def __init__(self, embedding):
         nn.Module.__init__(self)  # mlx: no table of its own
-        self.factor, self.table = embedding.factor, embedding.table
+        # mlx: what begins with _ is no parameter, so it has one path alone
+        self.factor, self._embedding = embedding.factor, embedding
+
+    @property
+    def table(self):
+        """The other embedding's table."""
+        return self._embedding.table

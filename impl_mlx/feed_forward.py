@@ -10,6 +10,7 @@ import mlx.nn as nn
 
 from contract.trace import tap
 from impl_mlx.dropout import Dropout
+from impl_mlx.linear import Linear
 
 
 class FeedForward(nn.Module):
@@ -17,8 +18,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_ff)
-        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.inner = Linear(config.d_model, config.d_ff)
+        self.outer = Linear(config.d_ff, config.d_model)
         self.activated_dropout = Dropout(config.dropout)
 
     def hidden(self, x):

@@ -32,8 +32,7 @@ def standing_in(model, weights):
 def value_and_gradients(model, function):
     """What function() returns, a scalar, and its gradient by every weight.
 
-    nn.value_and_grad goes by paths, and gives a weight that is tied one
-    gradient for each path.
+    As nn.value_and_grad, but in the order of ``leaves``.
     """
     def of_weights(weights):
         with standing_in(model, weights):

@@ -63,3 +63,8 @@ def leaves(module):
                     functools.partial(getattr, owner, attribute),
                     functools.partial(setattr, owner, attribute),
                     convert, convert)
+
+
+def home(module):
+    """The device that a module computes on; MLX's arrays have none."""
+    return getattr(module, "home", "cpu")

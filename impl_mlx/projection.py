@@ -25,10 +25,11 @@ class TiedProjection(nn.Module):
 
     def __init__(self, embedding):
         super().__init__()
-        self.embedding = embedding
+        # mlx: what begins with _ is no parameter, so it has one path alone
+        self._embedding = embedding
 
     def __call__(self, x):
         """Map x [B T D] to logits."""
         # [1] logits [B T V]: x Eᵀ  (§3.4, R13)
-        logits = tap(self, "logits", x @ self.embedding.table.weight.mT)
+        logits = tap(self, "logits", x @ self._embedding.table.weight.mT)
         return logits

@@ -11,6 +11,7 @@ import mlx.nn as nn
 
 from contract.trace import tap
 from impl_mlx.attention import softmax
+from impl_mlx.linear import Linear
 
 
 class SingleHeadAttention(nn.Module):
@@ -18,9 +19,9 @@ class SingleHeadAttention(nn.Module):
 
     def __init__(self, d_model):
         super().__init__()
-        self.query = nn.Linear(d_model, d_model, bias=False)
-        self.key = nn.Linear(d_model, d_model, bias=False)
-        self.value = nn.Linear(d_model, d_model, bias=False)
+        self.query = Linear(d_model, d_model, bias=False)
+        self.key = Linear(d_model, d_model, bias=False)
+        self.value = Linear(d_model, d_model, bias=False)
 
     def __call__(self, x):
         """Let x [T D] attend to itself."""

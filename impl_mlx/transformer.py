@@ -8,13 +8,14 @@
 import mlx.nn as nn
 
 from contract.trace import tap
-from impl_mlx import parts
+from impl_mlx import parts, public
 
 
 class Transformer(nn.Module):
     """Vaswani et al. 2017, figure 1: two sides, two stacks and an output."""
 
     def __init__(self, config):
+        public.check_class(self, config)
         super().__init__()
         self.config = config
         self.source_embedding = parts.source_embedding(config)
@@ -58,9 +59,22 @@ class Transformer(nn.Module):
         output = tap(self, "output", self.projection(decoded))
         return output
 
-    def __call__(self, source, target, source_mask, target_mask):
-        """Score every next target token: [B T V]."""
+    def __call__(self, source, target, source_mask=None, target_mask=None):
+        """Score every next target token: [B T V]. Masks follow from ids.
+
+        Args:
+            source: int [B S].
+            target: int [B T].
+            source_mask: bool [B 1 1 S] or [B S]; True may be read.
+            target_mask: bool [B 1 T T].
+        """
+        source_mask, target_mask = public.given_masks(
+            self, source, target, source_mask, target_mask)
         memory = self.encode(source, source_mask)
         decoded = self.decode(
             target, memory, source_mask, target_mask, None)
         return self.project(decoded)
+
+    def generate(self, source, **settings):
+        """Find the targets of source [B S]; see public.generate."""
+        return public.generate(self, source, settings)

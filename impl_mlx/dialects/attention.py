@@ -5,12 +5,12 @@ position. T5 does not divide scores, and adds a number to them by distance.
 """
 
 import mlx.core as mx
-import mlx.nn as nn
 
 from contract.schema import BIASED
 from impl_mlx.attention import MultiHeadAttention, masked_softmax
 from impl_mlx.dialects.relative import RELATIVES
 from impl_mlx.dialects.rotary import ROTARIES
+from impl_mlx.linear import Linear
 
 
 def in_float32(x):
@@ -49,10 +49,10 @@ class DialectAttention(MultiHeadAttention):
         d, inside = config.d_model, config.n_heads * config.d_k
         grouped = config.kv_heads * config.d_k
         biased = BIASED[config.attention_bias]
-        self.query = nn.Linear(d, inside, bias="query" in biased)
-        self.key = nn.Linear(d, grouped, bias="key" in biased)
-        self.value = nn.Linear(d, grouped, bias="value" in biased)
-        self.output = nn.Linear(inside, d, bias="output" in biased)
+        self.query = Linear(d, inside, bias="query" in biased)
+        self.key = Linear(d, grouped, bias="key" in biased)
+        self.value = Linear(d, grouped, bias="value" in biased)
+        self.output = Linear(inside, d, bias="output" in biased)
         self.times = config.n_heads // config.kv_heads
         if config.attention_scale == "none":
             self.divisor = 1  # T5 draws smaller kernels instead (R42)

@@ -5,9 +5,10 @@ import mlx.nn as nn
 
 from contract.trace import tap
 from impl_mlx.embedding import TokenEmbedding
+from impl_mlx.linear import Table
 
 
-class Table(nn.Embedding):
+class UnlearnedTable(Table):
     """Rows of a table, of which one may learn nothing where it is read."""
 
     def __init__(self, vocab, d_model, unlearned):
@@ -32,7 +33,8 @@ class DialectEmbedding(TokenEmbedding):
             self.factor = 1
         # The row that gets no gradient from look-ups; None: each does (R9).
         unlearned = None if config.padding_learns else config.pad_id
-        self.table = Table(vocab, config.d_model, unlearned)
+        self.table = UnlearnedTable(
+            vocab, config.d_model, unlearned)
 
     def __call__(self, tokens):
         """Look up tokens, int [B T]."""
@@ -50,7 +52,7 @@ class TypedEmbedding(DialectEmbedding):
     def __init__(self, config, vocab):
         super().__init__(config, vocab)
         self.vocab = vocab
-        self.types = nn.Embedding(config.token_types, config.d_model)
+        self.types = Table(config.token_types, config.d_model)
 
     def __call__(self, tokens):
         """Look up tokens, int [B T]: i + n · V is token i of type n."""
@@ -66,4 +68,10 @@ class TiedDialectEmbedding(DialectEmbedding):
 
     def __init__(self, embedding):
         nn.Module.__init__(self)  # mlx: no table of its own
-        self.factor, self.table = embedding.factor, embedding.table
+        # mlx: what begins with _ is no parameter, so it has one path alone
+        self.factor, self._embedding = embedding.factor, embedding
+
+    @property
+    def table(self):
+        """The other embedding's table."""
+        return self._embedding.table

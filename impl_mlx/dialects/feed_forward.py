@@ -15,6 +15,7 @@ from contract.trace import tap
 from impl_mlx.dropout import Dropout
 from impl_mlx.exact import erfc, sigmoid
 from impl_mlx.feed_forward import FeedForward
+from impl_mlx.linear import Linear
 
 
 def relu(x):
@@ -48,8 +49,8 @@ class DialectFeedForward(FeedForward):
     def __init__(self, config):
         super().__init__(config)
         biased = config.feed_forward_bias
-        self.inner = nn.Linear(config.d_model, config.d_ff, bias=biased)
-        self.outer = nn.Linear(config.d_ff, config.d_model, bias=biased)
+        self.inner = Linear(config.d_model, config.d_ff, bias=biased)
+        self.outer = Linear(config.d_ff, config.d_model, bias=biased)
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, x):
@@ -67,9 +68,9 @@ class GatedFeedForward(nn.Module):
     def __init__(self, config):
         super().__init__()
         biased = config.feed_forward_bias
-        self.gate = nn.Linear(config.d_model, config.d_ff, bias=biased)
-        self.inner = nn.Linear(config.d_model, config.d_ff, bias=biased)
-        self.outer = nn.Linear(config.d_ff, config.d_model, bias=biased)
+        self.gate = Linear(config.d_model, config.d_ff, bias=biased)
+        self.inner = Linear(config.d_model, config.d_ff, bias=biased)
+        self.outer = Linear(config.d_ff, config.d_model, bias=biased)
         self.activation = ACTIVATIONS[config.activation]
         self.gated_dropout = Dropout(config.dropout)
 

@@ -9,6 +9,7 @@ import mlx.nn as nn
 from contract.trace import tap
 from impl_mlx import parts
 from impl_mlx.dialects.feed_forward import ACTIVATIONS
+from impl_mlx.linear import Linear
 
 
 class TransformHead(nn.Module):
@@ -16,7 +17,7 @@ class TransformHead(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.inner = nn.Linear(config.d_model, config.d_model)
+        self.inner = Linear(config.d_model, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
         self.norm = parts.norm(config, config.norm_eps)
 

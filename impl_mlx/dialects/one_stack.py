@@ -8,7 +8,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 from contract.trace import tap
-from impl_mlx import parts
+from impl_mlx import parts, public
 from impl_mlx.dialects.output import Output
 from impl_mlx.dialects.stacks import CausalStack
 from impl_mlx.dialects.transformer import DialectTransformer
@@ -29,8 +29,11 @@ class EncoderModel(Output, nn.Module):
     embed_source = DialectTransformer.embed_source
     encode = DialectTransformer.encode
 
-    def __call__(self, source, target, source_mask, target_mask):
+    def __call__(
+            self, source, target=None, source_mask=None, target_mask=None):
         """Score the tokens that source [B S] may have: [B S V]."""
+        source_mask, _ = public.given_masks(
+            self, source, None, source_mask, None)
         memory = self.encode(source, source_mask)
         return self.project(memory)
 
@@ -47,6 +50,7 @@ class DecoderModel(Output, nn.Module):
         self.end(config, self.target_embedding)
 
     embed_target = DialectTransformer.embed_target
+    generate = DialectTransformer.generate
 
     def read(self, tokens, mask, caches):
         """Tokens [B T] to vectors [B T D]; mask and caches as a Decoder's."""
@@ -84,7 +88,9 @@ class DecoderModel(Output, nn.Module):
                 memory[:, i:i + 1], seen & (place <= i), caches)
         return decoded
 
-    def __call__(self, source, target, source_mask, target_mask):
+    def __call__(self, source, target, source_mask=None, target_mask=None):
         """Score every next token of target [B T]: [B T V]."""
+        _, target_mask = public.given_masks(
+            self, None, target, None, target_mask)
         decoded = self.read(target, target_mask, None)
         return self.project(decoded)

@@ -9,6 +9,7 @@ from contract import checks
 from contract.sinusoids import ROUNDINGS, TABLES
 from contract.trace import tap
 from impl_mlx import parts
+from impl_mlx.linear import uniform_rows
 from impl_mlx.positional import PositionalEncoding
 
 
@@ -91,7 +92,7 @@ class LearnedPositions(DialectPositions):
 
     def __init__(self, config, max_length):
         super().__init__(config, max_length)
-        self.table = mx.zeros((self.first + max_length, self.d_model))
+        self.table = uniform_rows(self.first + max_length, self.d_model)
 
     def positions(self, x, tokens, start):
         """Rows of the table for x [B T D], from start on."""

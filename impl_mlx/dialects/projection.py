@@ -1,13 +1,13 @@
 """Projections of other systems: a matrix of their own, or a bias."""
 
 import mlx.core as mx
-import mlx.nn as nn
 
 from contract.trace import tap
+from impl_mlx.linear import Linear
 from impl_mlx.projection import TiedProjection
 
 
-class Projection(nn.Linear):
+class Projection(Linear):
     """x W + b, with the kernel stored as [V D]."""
 
     def __init__(self, d_model, vocab):
@@ -20,7 +20,7 @@ class Projection(nn.Linear):
         return logits
 
 
-class ProjectionWithoutBias(nn.Linear):
+class ProjectionWithoutBias(Linear):
     """x W, with the kernel stored as [V D]."""
 
     def __init__(self, d_model, vocab):
@@ -42,7 +42,7 @@ class BiasedTiedProjection(TiedProjection):
 
     def __call__(self, x):
         """Map x [B T D] to logits."""
-        product = x @ self.embedding.table.weight.mT
+        product = x @ self._embedding.table.weight.mT
         # [1] logits [B T V]: x Eᵀ + b  (R50)
         logits = tap(self, "logits", product + self.bias)
         return logits

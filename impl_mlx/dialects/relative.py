@@ -10,6 +10,7 @@ import mlx.nn as nn
 
 from contract.buckets import buckets
 from contract.trace import tap
+from impl_mlx.linear import Table
 
 
 class RelativePositions(nn.Module):
@@ -21,7 +22,7 @@ class RelativePositions(nn.Module):
         super().__init__()
         self.count = config.relative_buckets
         self.greatest = config.relative_distance
-        self.table = nn.Embedding(config.relative_buckets, config.n_heads)
+        self.table = Table(config.relative_buckets, config.n_heads)
 
     def __call__(self, query, key, start):
         """What to add to the scores of query [B H T K] and key [B H S K]."""
@@ -50,7 +51,13 @@ class TiedRelative(RelativePositions):
     def __init__(self, relative):
         nn.Module.__init__(self)  # mlx: no table of its own
         self.count, self.greatest = relative.count, relative.greatest
-        self.causal, self.table = relative.causal, relative.table
+        # mlx: what begins with _ is no parameter, so it has one path alone
+        self.causal, self._relative = relative.causal, relative
+
+    @property
+    def table(self):
+        """The first layer's table."""
+        return self._relative.table
 
 
 def tie(layers):
