@@ -51,6 +51,14 @@ class Dropout(nnx.Dropout):
         return left
 
 
+def reseed(module, seed):
+    """Let what a module drops in training follow from a seed."""
+    stream = nnx.Rngs(seed).dropout
+    for _, below in modules(module):
+        if isinstance(below, Dropout):
+            below.rngs = stream.fork()
+
+
 @contextlib.contextmanager
 def evaluating(module):
     """Drop nothing within a ``with`` block that no run asks for."""

@@ -17,7 +17,7 @@ from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
 from impl_jax import parts, random
-from impl_jax.dropout import Dropout, draw, evaluating
+from impl_jax.dropout import draw, evaluating, reseed
 from impl_jax.loss import cross_entropy
 from impl_jax.masks import padding_mask
 from impl_jax.parameters import home, leaves, modules, paths
@@ -61,20 +61,18 @@ def to_numpy(array):
     return np.asarray(array)
 
 
-def build(component, config, weights, dtype="float64", device="cpu", seed=0):
+def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine.
 
-    It is in evaluation mode; from ``seed`` follows what it drops in training.
+    It is in evaluation mode.
     """
     make, arguments = components.component(__package__, component, config)
     # nnx: what is drawn here would be replaced; only shapes are computed
-    module = nnx.eval_shape(
-        lambda: make(*arguments, rngs=nnx.Rngs(0)))
-    stream = nnx.Rngs(seed).dropout
+    module = nnx.eval_shape(lambda: make(*arguments, rngs=nnx.Rngs(0)))
     for _, below in modules(module):
         below.home = device
-        if isinstance(below, Dropout):
-            below.rngs, below.deterministic = stream.fork(), True
+    reseed(module, 0)
+    module.eval()
     check(weights, {
         weight.name: weight.get().shape for weight in leaves(module)})
     for weight in leaves(module):

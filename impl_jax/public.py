@@ -17,7 +17,7 @@ from contract.generation import GenerationConfig
 from contract.schema import schema
 from contract.weights import FLOATS
 from impl_jax import parts
-from impl_jax.dropout import evaluating
+from impl_jax.dropout import evaluating, reseed
 from impl_jax.masks import padding_mask
 
 
@@ -32,7 +32,8 @@ def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
         InputError: there is no such dtype or device.
     """
     model = _made(config, contract.weights.initial_weights(config, seed),
-                  dtype, device, seed)
+                  dtype, device)
+    reseed(model, seed)
     model.train()
     return model
 
@@ -62,10 +63,10 @@ def load(name: str | pathlib.Path, dtype: str | None = None,
             "save wrote.") from None
     contract.weights.check(weights, schema(config), str(path))
     return _made(config, weights,
-                 dtype or next(iter(weights.values())).dtype.name, device, 0)
+                 dtype or next(iter(weights.values())).dtype.name, device)
 
 
-def _made(config, weights, dtype, device, seed):
+def _made(config, weights, dtype, device):
     from impl_jax import engine  # it imports the models, and they this
     if one_of(dtype, FLOATS, "dtype") == "float64" and (
             not jax.config.jax_enable_x64):
@@ -74,7 +75,7 @@ def _made(config, weights, dtype, device, seed):
             'jax.config.update("jax_enable_x64", True) first.')
     return engine.build(
         "transformer", config, weights, dtype,
-        one_of(device, engine.devices(), "device"), seed)
+        one_of(device, engine.devices(), "device"))
 
 
 def save(model: nnx.Module, path: str | pathlib.Path) -> None:

@@ -10,11 +10,14 @@ from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from contract.weights import no_weights
 from impl_jax import engine
-from impl_jax.fast.attention import FAST
+from impl_jax.fast import attention, layers
 from impl_jax.fast.search import SEARCHES
 from impl_jax.fast.train import Trainer
 from impl_jax.dropout import evaluating
 from impl_jax.parameters import home, modules
+
+#: The fast kind of each module that has one; they hold the same.
+FAST = attention.FAST | layers.FAST
 
 #: What described a Transformer when it was built, by its config.
 PLANS = {}
@@ -65,9 +68,9 @@ def searches(model, settings):
     return fast_forms.compiles(model.config, settings) and as_built(model)
 
 
-def build(component, config, weights, dtype="float64", device="cpu", seed=0):
+def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component of fast modules; see the readable engine."""
-    module = engine.build(component, config, weights, dtype, device, seed)
+    module = engine.build(component, config, weights, dtype, device)
     for _, below in modules(module):
         below.__class__ = FAST.get(type(below), type(below))
     if component == "transformer":

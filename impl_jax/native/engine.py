@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from flax import nnx
 
+from contract import chosen
 from contract.batch import check_inputs, check_search
 from contract.errors import InputError
 from contract.leaves import Weight
@@ -16,25 +17,6 @@ from impl_jax import engine, parts
 from impl_jax.loss import cross_entropy
 from impl_jax.native.model import Transformer
 from impl_jax.parameters import modules
-
-#: What the paper's model has, of each field that changes a part.
-SAID = {
-    "norm": ("layer",), "residual": ("post",), "final_norm": (False,),
-    "positions": ("interleaved",), "position_divisor": ("half",),
-    "position_start": (0,), "position_rounding": ("none",),
-    "position_padding": (False,), "padding_learns": (True,),
-    "embedding_scale": ("root",), "embedding_norm": (False,),
-    "activation": ("relu",), "gated": (False,), "feed_forward_bias": (True,),
-    "n_kv_heads": (None,), "d_head": (None,), "attention_bias": ("all",),
-    "attention_scale": ("root",), "softmax_rounding": ("none",),
-    "output": ("logits",), "output_transform": (False,),
-    "output_scale": ("none",), "output_bias": (None,), "token_types": (0,),
-    "begin": ("token",), "stacks": ("both",)}
-
-#: Why a word cannot be said, where the reason is the layer's own.
-WHY = {
-    "norm": "nnx.LayerNorm has ε inside the root and divides the variance by "
-            "D, with a scale and a bias for each feature"}
 
 #: Our names of the parts of each stack's layers -> this form's.
 LAYERS = {
@@ -58,14 +40,33 @@ def __getattr__(name):
     return getattr(engine, name)
 
 
-def unsaid(config):
-    """What of a config this form cannot say, as a sentence; "" if it can."""
-    for field, words in SAID.items():
-        if (word := getattr(config, field)) not in words:
-            why = WHY.get(field, "this form is the paper's model alone")
-            return (f"the native form has no {field} {word!r}: {why}; choose "
-                    "the readable form.")
-    return ""
+def refuse(config):
+    """Raise InputError where NNX's own layers are another model's."""
+    usual = "usual"
+    for said, why in (
+            (config.norm_form == "layer",
+             "nnx.LayerNorm divides by √(variance + ε), and has a scale and a "
+             "bias for each feature"),
+            (config.residual == "post" and not config.final_norm,
+             "its layers normalise their sums, and stacks nothing besides"),
+            (chosen.attention(config, "causal") == usual,
+             "its attention has as many keys as queries, all biases, and "
+             "scores over √d_k alone"),
+            (chosen.feed_forward(config) == usual,
+             "its feed-forward network is the paper's"),
+            (chosen.source_embedding(config) == chosen.embedding(config)
+             == usual, "its embeddings are the paper's"),
+            (chosen.positions(config) == usual,
+             "its positions are the paper's"),
+            ((config.stacks, config.begin, config.output, config.output_scale,
+              config.output_transform) == (
+                  "both", "token", "logits", "none", False)
+             and config.has_output_bias != config.output_tied,
+             "it has both stacks, begins with a token and ends in logits")):
+        if not said:
+            raise InputError(
+                f"the native form cannot be this model: {why}; choose another "
+                "form.")
 
 
 def names(config):
@@ -107,7 +108,7 @@ def turned(owner, leaf, shape, d_model):
     return np.asarray, np.asarray
 
 
-def build(component, config, weights, dtype="float64", device="cpu", seed=0):
+def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a Transformer and load its weights, in evaluation mode.
 
     Raises:
@@ -117,10 +118,9 @@ def build(component, config, weights, dtype="float64", device="cpu", seed=0):
         raise InputError(
             f"the native form has no {component} of its own; choose the "
             "readable form.")
-    if why := unsaid(config):
-        raise InputError(why)
+    refuse(config)
     # nnx: weights would be drawn in vain, but dropout needs its numbers
-    model = Transformer(config, dtype=dtype, rngs=nnx.Rngs(seed))
+    model = Transformer(config, dtype=dtype, rngs=nnx.Rngs(0))
     model.home = device
     found = {weight.name: weight for weight in leaves(model)}
     check(weights, {name: weight.to_ours(np.asarray(weight.get())).shape
