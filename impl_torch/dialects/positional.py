@@ -90,7 +90,7 @@ class LearnedPositions(DialectPositions):
 
     def __init__(self, config, max_length):
         super().__init__(config, max_length)
-        self.table = nn.Parameter(torch.empty(
+        self.table = nn.Parameter(torch.zeros(
             self.first + max_length, self.d_model))
         uniform_rows(self.table)
 
