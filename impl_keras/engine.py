@@ -27,7 +27,7 @@ from impl_keras.whole import parts_in
 NAME = "keras"
 
 #: Our names of devices -> Keras' names.
-DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}
+DEVICES = {"cpu": "cpu", "cuda": "gpu:0"}
 
 
 def versions():
@@ -141,6 +141,11 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     make, arguments = components.component(__package__, component, config)
     with on(device), parts_in(dtype):
         module = make(*arguments)
+    return filled(module, weights, device)
+
+
+def filled(module, weights, device):
+    """A layer that has taken weights; it stays on a device."""
     for _, layer in modules(module):
         layer.home = device
     native = list(leaves(module))

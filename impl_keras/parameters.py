@@ -27,6 +27,8 @@ KEPT = {
     keras.layers.Dense: _DENSE,
     keras.layers.EinsumDense: _DENSE,
     keras.layers.Embedding: {"": ("embeddings", np.asarray)},
+    keras.layers.LayerNormalization: {
+        "scale": ("gamma", np.asarray), "bias": ("beta", np.asarray)},
     keras.layers.MultiHeadAttention: {
         "query.kernel": ("query_dense.kernel", _join_last),
         "query.bias": ("query_dense.bias", np.ravel),
@@ -47,6 +49,9 @@ def modules(module):
         yield path, owner
         # keras: on torch a layer is an nn.Module, keeping layers in _modules.
         attributes = vars(owner) | vars(owner).get("_modules", {})
+        # keras: a functional model knows its layers by their names alone.
+        attributes = {layer.name: layer for layer in getattr(
+            owner, "operations", ())} | attributes
         for name, value in attributes.items():
             if name[0] == "_":
                 continue
@@ -76,20 +81,22 @@ def _shaped_as(variable, array):
 
 
 def _held(owner):
-    """Yield (leaf, variable, what turns its array into ours) of one layer."""
-    for kind, kept in KEPT.items():
-        if isinstance(owner, kind):
-            for leaf, (attribute, to_ours) in kept.items():
-                yield leaf, operator.attrgetter(attribute)(owner), to_ours
-    for name, value in vars(owner).items():
-        if name[0] != "_" and isinstance(value, keras.Variable):
-            yield name, value, np.asarray
+    """{leaf: (a variable, what turns its array into ours)} of one layer."""
+    held = {
+        leaf: (operator.attrgetter(attribute)(owner), to_ours)
+        for kind, kept in KEPT.items() if isinstance(owner, kind)
+        for leaf, (attribute, to_ours) in kept.items()}
+    known = {id(variable) for variable, _ in held.values()}
+    own = {name: (value, np.asarray) for name, value in vars(owner).items()
+           if name[0] != "_" and isinstance(value, keras.Variable)
+           and id(value) not in known}
+    return held | own
 
 
 def leaves(module):
     """Yield the Weight of every array that a layer and all below it hold."""
     for path, owner in modules(module):
-        for leaf, variable, to_ours in _held(owner):
+        for leaf, (variable, to_ours) in _held(owner).items():
             if variable is not None:
                 name = ".".join(part for part in (path, leaf) if part)
                 yield Weight(

@@ -1,6 +1,7 @@
 """What users call: models are made, loaded, saved, and write targets."""
 
 import pathlib
+from typing import Any
 
 import keras
 import numpy as np
@@ -75,8 +76,8 @@ def save(model: keras.Model, path: str | pathlib.Path) -> None:
         path, engine.export(model), config=model.config.as_dict())
 
 
-def generate(model, source, settings):
-    """Find the targets of sources.
+def generate(model: keras.Model, source: Any, settings: dict) -> Any:
+    """Find the targets of sources, without dropout.
 
     Args:
         source: int [B S].
@@ -95,8 +96,10 @@ def generate(model, source, settings):
     source = ops.convert_to_tensor(source)
     rows = check_search(
         model.config, ops.convert_to_numpy(source), settings, None)
-    tokens, _ = parts.search(model.config, settings)(
-        model, source, settings, rows).run()
+    from impl_keras import engine
+    with engine.on(engine.home(model)):
+        tokens, _ = parts.search(model.config, settings)(
+            model, source, settings, rows).run()
     return tokens[:, 0]
 
 

@@ -82,6 +82,12 @@ class Transformer(Model):
             target, memory, source_mask, target_mask, None)
         return self.project(decoded)
 
+    def compute_output_spec(self, source, target=None, *masks, **others):
+        """What call returns for ids of any sizes, as Keras' functions ask."""
+        _, target = public.pair(source, target)
+        return keras.KerasTensor(
+            (*target.shape, self.config.target_vocab), self.compute_dtype)
+
     def generate(self, source, **settings):
-        """Find the targets of source [B S]; see public.generate."""
+        """Each source's best target, int [B N]; see public.generate."""
         return public.generate(self, source, settings)

@@ -22,6 +22,9 @@ from impl_keras.whole import Model, parts_in
 class EncoderModel(Output, Model):
     """An encoder and a projection: a score for every source token."""
 
+    embed_source = DialectTransformer.embed_source
+    encode = DialectTransformer.encode
+
     def __init__(self, config, **kwargs):
         super().__init__(config, **kwargs)
         public.check_class(self, config)
@@ -33,9 +36,6 @@ class EncoderModel(Output, Model):
             self.projection = parts.projection(
                 config, self.source_embedding)
 
-    embed_source = DialectTransformer.embed_source
-    encode = DialectTransformer.encode
-
     def call(self, source, target=None, source_mask=None, target_mask=None):
         """Score the tokens that source [B S] may have: [B S V]."""
         source, target = public.pair(source, target)
@@ -44,10 +44,20 @@ class EncoderModel(Output, Model):
         memory = self.encode(source, source_mask)
         return self.project(memory)
 
+    def compute_output_spec(self, source, target=None, *masks, **others):
+        """What call returns for ids of any sizes, as Keras' functions ask."""
+        source, _ = public.pair(source, target)
+        return keras.KerasTensor(
+            (*source.shape, self.config.target_vocab), self.compute_dtype)
+
 
 @keras.saving.register_keras_serializable("impl_keras")
 class DecoderModel(Output, Model):
     """A decoder and a projection: a score for every next token."""
+
+    compute_output_spec = DialectTransformer.compute_output_spec
+    embed_target = DialectTransformer.embed_target
+    generate = DialectTransformer.generate
 
     def __init__(self, config, **kwargs):
         super().__init__(config, **kwargs)
@@ -59,9 +69,6 @@ class DecoderModel(Output, Model):
             self.end(config)
             self.projection = parts.projection(
                 config, self.target_embedding)
-
-    embed_target = DialectTransformer.embed_target
-    generate = DialectTransformer.generate
 
     def read(self, tokens, mask, caches):
         """Tokens [B T] to vectors [B T D]; mask and caches as a Decoder's."""
