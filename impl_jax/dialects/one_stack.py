@@ -20,15 +20,15 @@ from impl_jax.masks import causal_mask
 class EncoderModel(Output, nnx.Module):
     """An encoder and a projection: a score for every source token."""
 
+    embed_source = DialectTransformer.embed_source
+    encode = DialectTransformer.encode
+
     def __init__(self, config, *, rngs):
         self.config = config
         self.source_embedding = parts.source_embedding(config, rngs=rngs)
         self.source_positions = parts.source_positions(config, rngs=rngs)
         self.encoder = parts.encoder(config, rngs=rngs)
         self.end(config, self.source_embedding, rngs=rngs)
-
-    embed_source = DialectTransformer.embed_source
-    encode = DialectTransformer.encode
 
     def __call__(
             self, source, target=None, source_mask=None, target_mask=None):
@@ -42,6 +42,9 @@ class EncoderModel(Output, nnx.Module):
 class DecoderModel(Output, nnx.Module):
     """A decoder and a projection: a score for every next token."""
 
+    embed_target = DialectTransformer.embed_target
+    generate = DialectTransformer.generate
+
     def __init__(self, config, *, rngs):
         self.config = config
         self.target_embedding = parts.target_embedding(
@@ -49,9 +52,6 @@ class DecoderModel(Output, nnx.Module):
         self.target_positions = parts.target_positions(config, rngs=rngs)
         self.decoder = CausalStack(config, rngs=rngs)
         self.end(config, self.target_embedding, rngs=rngs)
-
-    embed_target = DialectTransformer.embed_target
-    generate = DialectTransformer.generate
 
     def read(self, tokens, mask, caches):
         """Tokens [B T] to vectors [B T D]; mask and caches as a Decoder's."""

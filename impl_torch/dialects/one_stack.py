@@ -19,6 +19,9 @@ from impl_torch.masks import causal_mask
 class EncoderModel(Output, nn.Module):
     """An encoder and a projection: a score for every source token."""
 
+    embed_source = DialectTransformer.embed_source
+    encode = DialectTransformer.encode
+
     def __init__(self, config):
         super().__init__()
         self.config = config
@@ -26,9 +29,6 @@ class EncoderModel(Output, nn.Module):
         self.source_positions = parts.source_positions(config)
         self.encoder = parts.encoder(config)
         self.end(config, self.source_embedding)
-
-    embed_source = DialectTransformer.embed_source
-    encode = DialectTransformer.encode
 
     def forward(
             self, source, target=None, source_mask=None, target_mask=None):
@@ -42,6 +42,10 @@ class EncoderModel(Output, nn.Module):
 class DecoderModel(Output, nn.Module):
     """A decoder and a projection: a score for every next token."""
 
+    decoder_mask = staticmethod(prompt_mask)
+    embed_target = DialectTransformer.embed_target
+    generate = DialectTransformer.generate
+
     def __init__(self, config):
         super().__init__()
         self.config = config
@@ -49,10 +53,6 @@ class DecoderModel(Output, nn.Module):
         self.target_positions = parts.target_positions(config)
         self.decoder = CausalStack(config)
         self.end(config, self.target_embedding)
-
-    decoder_mask = staticmethod(prompt_mask)
-    embed_target = DialectTransformer.embed_target
-    generate = DialectTransformer.generate
 
     def read(self, tokens, mask, caches):
         """Tokens [B T] to vectors [B T D]; mask and caches as a Decoder's."""

@@ -18,16 +18,16 @@ from reference_numpy.masks import causal_mask
 class EncoderModel(Output):
     """An encoder and a projection: a score for every source token."""
 
+    embed_source = DialectTransformer.embed_source
+    encode = DialectTransformer.encode
+    encode_backward = DialectTransformer.encode_backward
+
     def __init__(self, config):
         self.config = config
         self.source_embedding = parts.source_embedding(config)
         self.source_positions = parts.source_positions(config)
         self.encoder = parts.encoder(config)
         self.end(config, self.source_embedding)
-
-    embed_source = DialectTransformer.embed_source
-    encode = DialectTransformer.encode
-    encode_backward = DialectTransformer.encode_backward
 
     def forward(self, source, target, source_mask, target_mask):
         """Score the tokens that source [B S] may have: [B S V]."""
@@ -47,15 +47,15 @@ class EncoderModel(Output):
 class DecoderModel(Output):
     """A decoder and a projection: a score for every next token."""
 
+    embed_target = DialectTransformer.embed_target
+    embed_target_backward = DialectTransformer.embed_target_backward
+
     def __init__(self, config):
         self.config = config
         self.target_embedding = parts.target_embedding(config, None)
         self.target_positions = parts.target_positions(config)
         self.decoder = CausalStack(config)
         self.end(config, self.target_embedding)
-
-    embed_target = DialectTransformer.embed_target
-    embed_target_backward = DialectTransformer.embed_target_backward
 
     def read(self, tokens, mask, caches):
         """Tokens [B T] to vectors [B T D]; mask and caches as a Decoder's."""
