@@ -2,7 +2,8 @@
 
     Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V                      (eq. 1)
 
-What other systems change is in dialects/attention.py.
+parity_tests/ports/test_native.py checks it against NNX's own. What other
+systems change is in dialects/attention.py.
 """
 
 import math
@@ -18,7 +19,9 @@ from impl_jax.linear import Linear
 
 
 def masked_softmax(scores, mask):
-    """Softmax over the keys that ``mask`` allows; all other weights are 0 (R2).
+    """Softmax over the keys that ``mask`` allows; every other weight is 0.
+
+    In a row that is masked as a whole all weights are 0 (R2).
     """
     lowest = jnp.finfo(scores.dtype).min
     weights = jax.nn.softmax(jnp.where(mask, scores, lowest), axis=-1)
@@ -45,11 +48,11 @@ class MultiHeadAttention(nnx.Module):
         return x.reshape(*x.shape[:2], -1, self.d_k).swapaxes(1, 2)
 
     def merge(self, x):
-        """Concatenate the heads: [B H T K] to [B T H·K]."""
+        """Concatenate the heads: [B H T K] to [B T D]."""
         return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)
 
     def project(self, x, memory, start):
-        """Query, key and value of each head; start is x's first position."""
+        """Query, key and value of each head; x's first position is start."""
         # [1] query [B H T K]: x W_Q + b_Q, split into heads  (§3.2.2, R14)
         query = tap(self, "query", self.split(self.query(x)))
         # [2] key [B H S K]: memory W_K + b_K, split into heads  (§3.2.2)

@@ -1,8 +1,8 @@
-"""The decoder (section 3.1): N layers, each of three sub-layers.
+"""The decoder: N layers that also read the encoder's output (section 3.1).
 
-    attended = norm(x + SelfAttention(x))
-    informed = norm(attended + Attention(attended, memory))
-    output   = norm(informed + FeedForward(informed))
+    attended = LayerNorm(x + SelfAttention(x))
+    informed = LayerNorm(attended + CrossAttention(attended, memory))
+    output   = LayerNorm(informed + FeedForward(informed))
 """
 
 from flax import nnx
@@ -12,7 +12,7 @@ from impl_jax import parts
 
 
 class DecoderLayer(nnx.Module):
-    """Masked self-attention, cross-attention, feed-forward: norm(x + f(x))."""
+    """Masked self-attention, cross-attention, feed-forward."""
 
     def __init__(self, config, *, rngs):
         self.self_attention = parts.attention(config, "causal", rngs=rngs)
@@ -46,7 +46,7 @@ class Decoder(nnx.Module):
             for _ in range(config.n_decoder_layers))
 
     def through(self, x, memory, memory_mask, mask, caches):
-        """x [B T D] behind the last layer, reading memory [B S D]."""
+        """x [B T D] behind the last layer; masks as in a layer."""
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             x = layer(x, memory, memory_mask, mask, cache)

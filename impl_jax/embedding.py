@@ -1,8 +1,8 @@
-"""Token embedding (section 3.4): a row of a table for each token.
+"""Token embedding: a row of a table for each token (section 3.4).
 
     embedded = E[token] · √d_model
 
-What other systems change is in dialects/embedding.py.
+Padding has a row like any other token; masks, not a zero row, hide it (R9).
 """
 
 import math
@@ -14,7 +14,7 @@ from impl_jax.linear import Table
 
 
 class TokenEmbedding(nnx.Module):
-    """Rows of ``table`` [V D], times √d_model."""
+    """Rows of a table, times √d_model. Parameter: ``table`` [V D]."""
 
     def __init__(self, config, vocab, *, rngs):
         self.factor = math.sqrt(config.d_model)

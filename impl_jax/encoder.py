@@ -1,7 +1,7 @@
-"""The encoder (section 3.1): N layers, each of two sub-layers.
+"""The encoder: N layers of self-attention and feed-forward (section 3.1).
 
-    attended = norm(x + SelfAttention(x))
-    output   = norm(attended + FeedForward(attended))
+    attended = LayerNorm(x + SelfAttention(x))
+    output   = LayerNorm(attended + FeedForward(attended))
 """
 
 from flax import nnx
@@ -11,8 +11,7 @@ from impl_jax import parts
 
 
 class EncoderLayer(nnx.Module):
-    """Self-attention, then feed-forward, each in a residual: norm(x + f(x)).
-    """
+    """Self-attention, then feed-forward, each in a residual connection."""
 
     def __init__(self, config, *, rngs):
         self.self_attention = parts.attention(

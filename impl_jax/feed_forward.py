@@ -1,8 +1,8 @@
-"""The feed-forward network (section 3.3).
+"""The feed-forward network, the same at every position (section 3.3).
 
     FFN(x) = max(0, x W₁ + b₁) W₂ + b₂                               (eq. 2)
 
-What other systems change is in dialects/feed_forward.py.
+Other activations and gates are in dialects/feed_forward.py.
 """
 
 import jax
@@ -14,7 +14,7 @@ from impl_jax.linear import Linear
 
 
 class FeedForward(nnx.Module):
-    """Two linear maps, and what is negative between them set to 0."""
+    """Two linear maps with max(0, x) between."""
 
     def __init__(self, config, *, rngs):
         d, f = config.d_model, config.d_ff
@@ -23,7 +23,7 @@ class FeedForward(nnx.Module):
         self.activated_dropout = Dropout(config.dropout, rngs=rngs)
 
     def hidden(self, x):
-        """The inner layer: max(0, x W₁ + b₁), [B T F]."""
+        """What is between the two maps, [B T F]."""
         # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
         inner = tap(self, "inner", self.inner(x))
         # [2] activated [B T F]: max(0, inner)  (eq. 2)

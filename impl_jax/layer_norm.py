@@ -1,8 +1,10 @@
-"""Layer normalisation (Ba et al. 2016).
+"""Layer normalisation over the last axis, D features (Ba et al. 2016).
 
     LayerNorm(x) = (x - mean) / √(variance + ε) · scale + bias
 
-What other systems have instead is in dialects/norms.py.
+``variance`` divides by D (biased; R3). nnx.LayerNorm is the same without
+its fast variance, as parity_tests/ports/test_native.py checks.
+Other norms are in dialects/norms.py.
 """
 
 import jax.numpy as jnp
@@ -28,7 +30,7 @@ class LayerNorm(nnx.Module):
         return centered
 
     def normalise(self, centered):
-        """Divided by the standard deviation over D."""
+        """Over the standard deviation: variance 1 over D."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = tap(self, "variance", jnp.mean(
             centered * centered, axis=-1, keepdims=True))

@@ -1,9 +1,10 @@
-"""Positions (section 3.5): sines and cosines, added to embeddings.
+"""Positions: what tells the model where a token stands (section 3.5).
 
     PE[pos, 2i]     = sin(pos / 10000^(2i / d_model))
     PE[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))
 
-What other systems add instead is in dialects/positional.py.
+The table is float64, and rounded to the input's dtype where it is added (R7).
+Other positions are in dialects/positional.py.
 """
 
 import functools
@@ -19,7 +20,7 @@ from impl_jax.dropout import Dropout
 
 @functools.cache
 def position_table(length, d_model):
-    """Sine on even features, cosine on odd ones: float64 [T D] (R6, R7)."""
+    """Sine on even features, cosine on odd ones (R6): float64 [T D]."""
     pos, i = np.arange(length)[:, None], np.arange(d_model // 2)
     angles = pos / 10000.0 ** (2 * i / d_model)
     both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
@@ -27,7 +28,7 @@ def position_table(length, d_model):
 
 
 class PositionalEncoding(nnx.Module):
-    """Adds a row of the table to each embedding, then drops (§5.4)."""
+    """Adds a row of the table to each embedding; then dropout (§5.4)."""
 
     def __init__(self, config, max_length, *, rngs):
         self.d_model, self.max_length = config.d_model, max_length

@@ -1,8 +1,8 @@
-"""The projection (section 3.4): a score of every token, for each vector.
+"""The projection: from vectors back to a score for every token (§3.4).
 
     logits = x Eᵀ
 
-E is the table of the embedding. Other projections are in
+E is the table of the embeddings. Where it is another matrix, or has a bias:
 dialects/projection.py.
 """
 

@@ -2,7 +2,7 @@
 
     LayerNorm(x + Sublayer(x))
 
-Pre-norm, as most later systems have it, is in dialects/residual.py.
+Most later models normalise the sub-layer's input: dialects/residual.py.
 """
 
 from flax import nnx

@@ -1,4 +1,8 @@
-"""Training: from a batch of pairs to new weights (section 5)."""
+"""Training: from a batch of pairs to new weights (section 5).
+
+The decoder reads a target without its last token and predicts it without its
+first, all positions at once (teacher forcing).
+"""
 
 import jax
 import jax.numpy as jnp

@@ -1,7 +1,8 @@
 """The Transformer: source tokens in, a score for every target token out.
 
-    memory = Encoder(embedded source)
-    logits = Decoder(embedded target, memory) Eᵀ
+    memory  = Encoder(positions + embedding of the source)
+    decoded = Decoder(positions + embedding of the target, memory)
+    logits  = decoded Eᵀ
 """
 
 from flax import nnx
@@ -11,7 +12,7 @@ from impl_jax import parts, public
 
 
 class Transformer(nnx.Module):
-    """Figure 1 of Vaswani et al. 2017: two sides, two stacks, one output."""
+    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output."""
 
     def __init__(self, config, *, rngs):
         public.check_class(self, config)
@@ -31,8 +32,7 @@ class Transformer(nnx.Module):
         return self.source_positions(self.source_embedding(source), source, 0)
 
     def embed_target(self, target, start):
-        """Target tokens [B T], the first at start, as the decoder reads them.
-        """
+        """Target tokens [B T], from position start, to the decoder's input."""
         return self.target_positions(
             self.target_embedding(target), target, start)
 

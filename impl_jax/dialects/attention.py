@@ -81,7 +81,10 @@ class RotaryAttention(DialectAttention):
 
 
 class RelativeAttention(DialectAttention):
-    """A number added to each score, by distance (R45)."""
+    """A number added to each score, by distance (R45).
+
+    Parameters: those of ``relative``, besides.
+    """
 
     def __init__(self, config, kind, *, rngs):
         super().__init__(config, kind, rngs=rngs)

@@ -41,7 +41,10 @@ class DialectEmbedding(TokenEmbedding):
 
 
 class TypedEmbedding(DialectEmbedding):
-    """Embeddings of tokens that have types, such as BERT's two segments."""
+    """Embeddings of tokens that have types, such as BERT's two segments.
+
+    Parameters: ``table`` [V D] and ``types`` [n D].
+    """
 
     def __init__(self, config, vocab, *, rngs):
         super().__init__(config, vocab, rngs=rngs)

@@ -1,6 +1,9 @@
-"""Feed-forward networks of other activations, without biases, or gated.
+"""Feed-forward networks of other systems: activations, gates, no biases.
 
-    GatedFeedForward    (activation(x W_g + b_g) · (x W₁ + b₁)) W₂ + b₂
+    FFN(x) = f(x W₁ + b₁) W₂ + b₂
+    FFN(x) = (f(x W_g + b_g) · (x W₁ + b₁)) W₂ + b₂
+
+The second is gated, as T5 1.1 and Llama have it (R38).
 """
 
 import math
@@ -40,7 +43,7 @@ ACTIVATIONS = {
 
 
 class DialectFeedForward(FeedForward):
-    """Another activation than max(0, x), or no biases."""
+    """Another activation, or no biases (R39)."""
 
     def __init__(self, config, *, rngs):
         super().__init__(config, rngs=rngs)
@@ -50,7 +53,7 @@ class DialectFeedForward(FeedForward):
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, x):
-        """The inner layer: activation(x W₁ + b₁), [B T F]."""
+        """What is between the two maps, [B T F]."""
         # [1] inner [B T F]: x W₁ + b₁
         inner = tap(self, "inner", self.inner(x))
         # [2] activated [B T F]: activation(inner)  (R17, R37)

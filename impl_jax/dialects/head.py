@@ -1,4 +1,8 @@
-"""The head: what vectors pass before the projection."""
+"""The head: what vectors pass before the projection.
+
+The paper has none. BERT's is a linear map of its own, the feed-forward's
+activation and a norm (R57). The projection follows, tied, with a bias (R50).
+"""
 
 from flax import nnx
 

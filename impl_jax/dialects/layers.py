@@ -25,7 +25,7 @@ class PreNormDecoderLayer(DecoderLayer):
     """A decoder layer whose residual connections normalise first (R11)."""
 
     def __call__(self, x, memory, memory_mask, mask, cache):
-        """Map x [B T D], or one token with a cache, reading memory [B S D]."""
+        """Map x [B T D], reading memory [B S D]; masks as in the paper's."""
         y = self.self_attention_residual.before(x)
         y = self.self_attention(y, y, mask, cache)
         # [1] attended [B T D]: x + SelfAttention(norm(x))

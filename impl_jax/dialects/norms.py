@@ -51,7 +51,7 @@ class RMSNorm(nnx.Module):
         self.scale = nnx.Param(jnp.ones(d_model, jnp.float32))
 
     def power(self, x):
-        """Σ x² / D of x [B T D]: [B T 1]."""
+        """The mean of squares of x [B T D] over D: [B T 1]."""
         return jnp.mean(x * x, axis=-1, keepdims=True)
 
     def __call__(self, x):
@@ -70,5 +70,5 @@ class Float32RMSNorm(RMSNorm):
     """RMSNorm whose mean square is rounded to float32 (R41)."""
 
     def power(self, x):
-        """Σ x² / D, rounded."""
+        """The mean of squares, rounded."""
         return rounded_to_float32(super().power(x))

@@ -1,9 +1,7 @@
 """Models of one stack: an encoder alone, as BERT; a decoder alone, as GPT-2.
 
-A decoder that has no source has no cross-attention either: its layers are an
-encoder's under a causal mask. Both models are called as a Transformer is, and
-leave aside what is of the other stack (R53). In a search the source of a
-decoder is its prompt, which the target continues.
+Both are called as a Transformer is, and leave aside what is of the other stack
+(R53). In a search the source of a decoder is its prompt.
 """
 
 import jax.numpy as jnp

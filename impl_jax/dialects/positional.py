@@ -118,9 +118,9 @@ class UnpaddedPositions(LearnedPositions):
 
 
 class NoPositions(DialectPositions):
-    """Adds nothing to embeddings: attention may know of positions instead."""
+    """Adds nothing: attention may know of positions instead."""
 
     def __call__(self, x, tokens, start):
-        """Hand on x [B T D], the embeddings of tokens, int [B T]."""
+        """Hand on x [B T D], normalised if the config says so; dropout."""
         checks.length(start + x.shape[1], self.max_length)
         return self.finish(x)

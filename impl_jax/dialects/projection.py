@@ -1,4 +1,4 @@
-"""Projections with their own kernel, or a bias beside the embedding's table."""
+"""Projections of other systems: a matrix of their own, or a bias."""
 
 import jax.numpy as jnp
 from flax import nnx

@@ -1,4 +1,10 @@
-"""Rotary positions; the tables are NumPy's, in float64 (R7)."""
+"""Rotary positions: queries and keys turned by where they stand.
+
+    (a, b) -> (a cos θ - b sin θ, a sin θ + b cos θ),  θ = pos / base^(2i / d_k)
+
+Each pair of features turns by an angle of its own (Su et al. 2021). The tables
+are float64, and rounded to the input's dtype where they are used (R7).
+"""
 
 import jax.numpy as jnp
 from flax import nnx

@@ -53,7 +53,7 @@ class DialectDecoder(DialectStack, Decoder):
         self.complete(config, rngs=rngs)
 
     def __call__(self, x, memory, memory_mask, mask, caches):
-        """Map x [B T D], reading memory [B S D]; see the paper's."""
+        """Map x [B T D], reading memory [B S D]; masks as in a layer."""
         x = self.through(x, memory, memory_mask, mask, caches)
         # [1] output [B T D]: x, or norm(x) if config.final_norm  (R11)
         output = tap(self, "output", self.finish(x))

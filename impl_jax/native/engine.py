@@ -138,11 +138,16 @@ def export(model):
             for weight in leaves(model)}
 
 
+def evaluating(model):
+    """The model in evaluation mode; it itself keeps its own."""
+    return nnx.view(model, deterministic=True)
+
+
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return engine.to_numpy(model(*(
+    return engine.to_numpy(evaluating(model)(*(
         engine.to_native(x, model.home) for x in inputs)))
 
 
@@ -158,7 +163,7 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     check_inputs(model.config, *inputs)
     *inputs, labels = (
         engine.to_native(x, model.home) for x in (*inputs, labels))
-    graph, weights, rest = nnx.split(model, nnx.Param, ...)
+    graph, weights, rest = nnx.split(evaluating(model), nnx.Param, ...)
     config = model.config
 
     def loss_of(weights):
@@ -176,6 +181,7 @@ def generate(model, source, settings, rows=None):
     settings = settings.replace(cached=False)
     with jax.enable_x64(True):  # scores are float64
         tokens, scores = parts.search(model.config, settings)(
-            model, engine.to_native(source, model.home), settings, rows).run()
+            evaluating(model), engine.to_native(source, model.home), settings,
+            rows).run()
         return {"tokens": engine.to_numpy(tokens),
                 "scores": engine.to_numpy(scores)}
