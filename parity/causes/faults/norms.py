@@ -176,9 +176,9 @@ CAUSES = (
           "is a field of its config, and its scale and bias are weights"),
     Cause("final norm's ε is d_model", "norm",
           "The width is passed as ε, the second argument.", put=all_of(*(
-              after_init(file, cls, lambda stack: _final_eps(stack, 48.0))
-              for file, cls in (("encoder", "Encoder"),
-                                ("decoder", "Decoder")))),
+              after_init("dialects.stacks", cls,
+                         lambda stack: _final_eps(stack, 48.0))
+              for cls in ("DialectEncoder", "DialectDecoder")))),
           preset="lesson", case="encoder", step="output",
           not_explained="it is told as the ε that it is"),
 )
