@@ -178,7 +178,7 @@ CAUSES = (
           "The width is passed as ε, the second argument.", put=all_of(*(
               after_init("dialects.stacks", cls,
                          lambda stack: _final_eps(stack, 48.0))
-              for cls in ("DialectEncoder", "DialectDecoder")))),
+              for cls in ("DialectEncoder", "DialectDecoder"))),
           preset="lesson", case="encoder", step="output",
           not_explained="it is told as the ε that it is"),
 )
