@@ -47,9 +47,14 @@ OTHERS = (
     ({"stacks": "decoder", "tied": "none", "output_bias": False,
       "positions": "rotary_halves"},
      "a decoder alone, with rotary positions in halves"),
-    ({"positions": "rotary_interleaved"},
-     "a model with rotary positions in pairs side by side"),
-    ({"positions": "relative"}, "a model with relative positions"),
+    ({"stacks": "decoder", "tied": "none", "residual": "pre",
+      "final_norm": True, "positions": "rotary_interleaved"},
+     "a pre-norm decoder alone, with rotary positions in pairs side by side"),
+    ({"positions": "relative", "activation": "gelu"},
+     "a model with relative positions and GELU"),
+    ({"positions": "halves"}, "a model with sines first, then cosines"),
+    ({"positions": "learned", "position_padding": True},
+     "a model with learned positions that do not count padding"),
 )
 
 #: One layer shows them; the first, whose norms stand elsewhere, needs both.
