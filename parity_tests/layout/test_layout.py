@@ -35,13 +35,13 @@ FORCED = {
     # torch's table itself knows a row that learns nothing
     ("keras", "dialects/embedding.py"): {"DialectEmbedding.rows"},
     ("jax", "dialects/embedding.py"): {"UnlearnedTable", "UnlearnedTable.call"},
-    ("mlx", "dialects/embedding.py"): {"Table", "Table.call"},
+    ("mlx", "dialects/embedding.py"): {"UnlearnedTable", "UnlearnedTable.call"},
     # what the loss of fast/ multiplies by the table itself
     ("torch", "dialects/output.py"): {"Output.projected"},
     ("mlx", "dialects/output.py"): {"Output.projected"},
     ("torch", "parameters.py"): {"home", "leaf_of"},
     ("jax", "parameters.py"): {"home"},
-    ("mlx", "parameters.py"): {"leaf_of"},
+    ("mlx", "parameters.py"): {"home", "leaf_of"},
 }
 
 #: Names that a framework's users expect of a model, by file.
@@ -70,7 +70,8 @@ OTHERWISE = {("keras", "dropout.py"): {"Dropout.call"},
 FORCED_FILES = {"keras": {"gradients.py", "public.py", "whole.py"},
                 "torch": {"linear.py", "public.py"},
                 "jax": {"linear.py", "public.py"},
-                "mlx": {"exact.py", "gradients.py"}}
+                "mlx": {"exact.py", "gradients.py", "linear.py",
+                        "public.py"}}
 
 #: Helpers of the hand-written backward pass, and what NumPy lacks.
 NUMPY_ONLY = {"softmax", "sum_to", "normal_cdf", "sigmoid", "flatten", "held"}
