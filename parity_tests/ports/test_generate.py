@@ -390,12 +390,12 @@ IMPLEMENTATIONS = "numpy", *ports.known_ports()
 
 FAULTS = {
     "the cache is not reordered": (
-        {name: ("cache.reorder(parents)", "pass") for name in IMPLEMENTATIONS},
+        {name: ("kept.reorder(parents)", "pass") for name in IMPLEMENTATIONS},
         "beam 4, paper", "tokens, cached",
         "only with the cache: keys and values are not those of the "
         "hypothesis"),
     "a beam grows after its end": (
-        {name: ("ends = self.ends(token)", "ends = (token == -1)")
+        {name: ("return self.ends(token) |", "return (token == -1) |")
          for name in IMPLEMENTATIONS},
         "beam 4, paper", "tokens, uncached",
         "a target goes on after its end"),
