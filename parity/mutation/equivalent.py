@@ -107,15 +107,17 @@ EQUIVALENT = (
     *entries(
         TORCH, "engine.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
-        ("with (torch.no_grad(), on(module.home),", "torch.no_grad(), → "),
-        ("with torch.no_grad(), tracing(paths(residual)) as trace:",
+        ("with (torch.no_grad(), evaluating(module), on(home(module)),",
          "torch.no_grad(), → "),
-        ("with torch.no_grad(), on(model.home):", "torch.no_grad(), → ")),
+        ("with (torch.no_grad(), evaluating(residual),",
+         "torch.no_grad(), → "),
+        ("with torch.no_grad(), evaluating(model), on(home(model)):",
+         "torch.no_grad(), → ")),
     *entries(
         TORCH, "train.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
         ("return loss.detach(), gradients", ".detach() → "),
-        ("parameter.detach(), gradients[i], self.m[i], self.v[i],",
+        ("old.get().detach(), gradients[i], self.m[i], self.v[i],",
          ".detach() → ")),
     *entries(
         TORCH, "engine.py", "It is asked for where it already is.",
