@@ -3,9 +3,18 @@
     before   x = layer_N(… layer_1(x))
     after    x = scan(layer, x, [weights_1, …, weights_N])
 
-Written out, a program of N layers takes N times as long to compile. Weights
-stay as they are, an array a layer; a step stacks them, and its gradients are
-parts of the stack's. Nothing within a loop is seen as a step.
+Weights stay as they are, an array a layer; a step stacks them, and its
+gradients are parts of the stack's. Seconds of a processor, of a training
+step in float32 (D 256, F 1024, B 16, S and T 64, two stacks of N layers):
+
+     N   first step, compiled     each other step
+     2    5.6 ->  7.0             0.50 -> 0.54
+     6   11.2 -> 11.9             1.41 -> 1.58
+    24   76.4 -> 41.0             5.52 -> 6.23
+
+So half a minute of compiling costs an eighth of each step: at 24 layers it pays
+for runs of up to 50 steps, or where a program is too large to compile. Nothing
+within a loop is seen as a step.
 """
 
 import jax
@@ -19,7 +28,7 @@ from impl_jax.dropout import Dropout
 from impl_jax.parameters import modules, paths
 
 #: From so many layers on a program's time to compile is worth a loop.
-MANY = 12
+MANY = 24
 
 
 def alike(layers):
