@@ -1,6 +1,6 @@
 """Edits that change nothing here, and would on a device or with a backend."""
 
-from parity.mutation import keras_proofs, proofs
+from parity.mutation import proofs
 from parity.mutation.entries import (
     ALL, ANY, JAX, KERAS, NO_BACKEND, NO_DEVICE, TORCH, entries)
 
