@@ -37,8 +37,8 @@ print("frameworks:", ", ".join(engines))
 #     y = x W            dx = dy Wᵀ             dW = xᵀ dy
 #
 # The shapes alone settle the third: dW must be [in out], and of x [rows in] and
-# dy [rows out] there is one product that gives it. The sum over rows is right as
-# well: each row met the same W, and their contributions add up.
+# dy [rows out] there is one product that gives it. The sum over rows is right
+# as well: each row met the same W, and their contributions add up.
 
 # %%
 draw = np.random.default_rng(8)
