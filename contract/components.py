@@ -1,35 +1,29 @@
-"""How each component is made from a config; the same in all four.
+"""How each component is made from a config; the same in all five.
 
-A component is named by its file, its class (or the table in which the config
-chooses the class), and the class's arguments.
+A component is made by a function of ``parts.py``, which chooses the class, or
+by the class itself where there is no choice.
 """
 
 import importlib
 
-#: Component -> file, class or (table, fields of the config), and arguments.
+#: Component -> the file and name of what makes it, and its arguments.
 COMPONENTS = {
-    "token_embedding": ("embedding", "TokenEmbedding",
-                        lambda c: (c, c.source_vocab)),
-    "positional_encoding": (
-        "positional", ("ENCODINGS", "position_padding", "positions"),
-        lambda c: (c, c.max_length)),
-    "norm": ("layer_norm", ("NORMS", "norm_form"),
-             lambda c: (c.d_model, c.norm_eps)),
-    "single_head_attention": ("attention", "SingleHeadAttention",
-                              lambda c: (c.d_model,)),
-    "multi_head_attention": ("attention", "MultiHeadAttention",
-                             lambda c: (c, "bidirectional")),
-    "feed_forward": ("feed_forward", ("FEED_FORWARDS", "gated"),
-                     lambda c: (c,)),
-    "residual": ("residual", ("RESIDUALS", "residual"), lambda c: (c,)),
-    "encoder_layer": ("encoder", "EncoderLayer", lambda c: (c,)),
-    "decoder_layer": ("decoder", "DecoderLayer", lambda c: (c,)),
-    "encoder": ("encoder", "Encoder", lambda c: (c,)),
-    "decoder": ("decoder", "Decoder", lambda c: (c,)),
-    "head": ("head", ("HEADS", "output_transform"), lambda c: (c,)),
-    "projection": ("projection", ("PROJECTIONS", "has_output_bias"),
-                   lambda c: (c.d_model, c.target_vocab)),
-    "transformer": ("one_stack", ("MODELS", "stacks"), lambda c: (c,)),
+    "token_embedding": ("parts.embedding", lambda c: (c, c.source_vocab)),
+    "positional_encoding": ("parts.target_positions", lambda c: (c,)),
+    "norm": ("parts.norm", lambda c: (c, c.norm_eps)),
+    "single_head_attention": (
+        "single_head.SingleHeadAttention", lambda c: (c.d_model,)),
+    "multi_head_attention": (
+        "parts.attention", lambda c: (c, "bidirectional")),
+    "feed_forward": ("parts.feed_forward", lambda c: (c,)),
+    "residual": ("parts.residual", lambda c: (c,)),
+    "encoder_layer": ("parts.encoder_layer", lambda c: (c,)),
+    "decoder_layer": ("parts.decoder_layer", lambda c: (c,)),
+    "encoder": ("parts.encoder", lambda c: (c,)),
+    "decoder": ("parts.decoder", lambda c: (c,)),
+    "head": ("dialects.head.TransformHead", lambda c: (c,)),
+    "projection": ("parts.untied_projection", lambda c: (c,)),
+    "transformer": ("parts.model", lambda c: (c,)),
 }
 
 #: What a component's call, or a model's method, takes besides arrays where a
@@ -43,8 +37,14 @@ WHOLE: dict = {
 }
 
 
+def named(package, path):
+    """What a package has at a path, such as "dialects.norms.RMSNorm"."""
+    file, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(f"{package}.{file}"), name)
+
+
 def component(package, name, config):
-    """The class of a component, and the arguments that make one.
+    """What makes a component, and the arguments that it is given.
 
     Args:
         package: the folder of an implementation, such as "impl_torch".
@@ -52,15 +52,7 @@ def component(package, name, config):
         config: a TransformerConfig.
 
     Returns:
-        The class, as the config chooses it, and a tuple.
+        A class, or a function of parts.py, and a tuple.
     """
-    file, choice, arguments = COMPONENTS[name]
-    module = importlib.import_module(f"{package}.{file}")
-    if isinstance(choice, str):
-        kind = getattr(module, choice)
-    else:
-        table, *fields = choice
-        kind = getattr(module, table)
-        for field in fields:
-            kind = kind[getattr(config, field)]
-    return kind, arguments(config)
+    path, arguments = COMPONENTS[name]
+    return named(package, path), arguments(config)

@@ -17,7 +17,7 @@ from contract.errors import InputError
 
 
 class NotAsBuilt(UserWarning):
-    """What a fast form leaves to the readable one."""
+    """A model was edited after build, so the readable form computes."""
 
 
 #: What counts by its value, and what holds other things.

@@ -1,9 +1,9 @@
 """Step markers: the numbered comments that name every value of the model.
 
 A marker stands above the statement it names and reads the same in the
-reference and in the three ports::
+reference and in every port::
 
-    # [4] scores [B H T S]: Q K^T / sqrt(d_k)  (eq. 1)
+    # [4] scores [B H T S]: Q Kᵀ / √d_k  (eq. 1, R12)
 
 The reference's backward pass marks its steps ``# [4'] names: text``.
 """

@@ -1,4 +1,6 @@
-"""Dropout by named keys; jax.random's where a run asks for native masks."""
+"""Dropout (section 5.4) by named keys, or by JAX's own generator."""
+
+import contextlib
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +8,7 @@ from flax import nnx
 
 from contract import dropping
 from impl_jax import random
+from impl_jax.parameters import modules
 
 
 def kept(key, shape, rate):
@@ -28,17 +31,43 @@ def draw(key, places, rate, native):
             for i, (name, shape) in enumerate(places.items())}
 
 
-class Dropout(nnx.Module):
-    """Zero each value with probability ``rate``. It has no parameters."""
+class Dropout(nnx.Dropout):
+    """Zero each value with probability ``rate``. It has no weights.
 
-    def __init__(self, rate):
-        self.rate = rate
+    A run of the harness says what is kept. Outside of one it is NNX's own,
+    which train() and eval() turn on and off.
+    """
+
+    def __init__(self, rate, *, rngs):
+        super().__init__(rate, rngs=rngs)
 
     def __call__(self, x):
-        """Drop values of x, of any shape, while a run is open."""
+        """Drop values of x, of any shape, in a run or in training mode."""
         mask = dropping.kept(self)
         if mask is None:
-            return x
+            return super().__call__(x)
         # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
         left = jnp.where(mask, x / (1 - self.rate), 0)
         return left
+
+
+def reseed(module, seed):
+    """Let what a module drops in training follow from a seed."""
+    stream = nnx.Rngs(seed).dropout
+    for _, below in modules(module):
+        if isinstance(below, Dropout):
+            below.rngs = stream.fork()
+
+
+@contextlib.contextmanager
+def evaluating(module):
+    """Drop nothing within a ``with`` block that no run asks for."""
+    training = [below for _, below in modules(module)
+                if isinstance(below, Dropout) and not below.deterministic]
+    for below in training:
+        below.deterministic = True
+    try:
+        yield
+    finally:
+        for below in training:
+            below.deterministic = False

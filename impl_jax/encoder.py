@@ -1,57 +1,52 @@
-"""The encoder: N layers of self-attention and feed-forward (section 3.1)."""
+"""The encoder: N layers of self-attention and feed-forward (section 3.1).
+
+    attended = LayerNorm(x + SelfAttention(x))
+    output   = LayerNorm(attended + FeedForward(attended))
+"""
 
 from flax import nnx
 
 from contract.trace import tap
-from impl_jax.attention import MultiHeadAttention
-from impl_jax.feed_forward import FEED_FORWARDS
-from impl_jax.layer_norm import NORMS, NoNorm
-from impl_jax.relative import tie
-from impl_jax.residual import RESIDUALS
+from impl_jax import parts
 
 
 class EncoderLayer(nnx.Module):
-    """Self-attention, then feed-forward, each within a residual."""
+    """Self-attention, then feed-forward, each in a residual connection."""
 
     def __init__(self, config, *, rngs):
-        Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(
+        self.self_attention = parts.attention(
             config, "bidirectional", rngs=rngs)
-        self.self_attention_residual = Residual(config)
-        self.feed_forward = FEED_FORWARDS[config.gated](config, rngs=rngs)
-        self.feed_forward_residual = Residual(config)
+        self.self_attention_residual = parts.residual(config, rngs=rngs)
+        self.feed_forward = parts.feed_forward(config, rngs=rngs)
+        self.feed_forward_residual = parts.residual(config, rngs=rngs)
 
     def __call__(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""
-        y = self.self_attention_residual.before(x)
-        y = self.self_attention(y, y, mask, None)
-        # [1] attended [B S D]: x and its self-attention, in a residual
-        attended = tap(
-            self, "attended", self.self_attention_residual.after(x, y))
-        y = self.feed_forward_residual.before(attended)
-        y = self.feed_forward(y)
-        # [2] output [B S D]: attended and its feed-forward, in a residual
-        output = tap(
-            self, "output", self.feed_forward_residual.after(attended, y))
+        y = self.self_attention(x, x, mask, None)
+        # [1] attended [B S D]: norm(x + SelfAttention(x))  (§3.1)
+        attended = tap(self, "attended", self.self_attention_residual(x, y))
+        y = self.feed_forward(attended)
+        # [2] output [B S D]: norm(attended + FeedForward(attended))  (§3.1)
+        output = tap(self, "output", self.feed_forward_residual(attended, y))
         return output
 
 
 class Encoder(nnx.Module):
-    """N encoder layers and, where the config asks for it, a final norm."""
+    """N encoder layers."""
 
     def __init__(self, config, *, rngs):
         self.layers = nnx.List(
-            EncoderLayer(config, rngs=rngs)
+            parts.encoder_layer(config, rngs=rngs)
             for _ in range(config.n_encoder_layers))
-        tie(self.layers)
-        self.norm = (
-            NORMS[config.norm_form](config.d_model, config.final_norm_eps)
-            if config.final_norm else NoNorm())
+
+    def through(self, x, mask):
+        """x [B S D] behind the last layer; mask is [B 1 1 S]."""
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
 
     def __call__(self, x, mask):
         """Map x [B S D], attending where mask [B 1 1 S] allows."""
-        for layer in self.layers:
-            x = layer(x, mask)
-        # [1] output [B S D]: the last layer's output, normalised if R11 says so
-        output = tap(self, "output", self.norm(x))
+        # [1] output [B S D]: layer_N(… layer_1(x))  (§3.1)
+        output = tap(self, "output", self.through(x, mask))
         return output

@@ -2,8 +2,6 @@
 
 import collections
 import contextlib
-import inspect
-import types
 
 import flax
 import jax
@@ -18,20 +16,14 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_jax import random
-from impl_jax.dropout import draw
+from impl_jax import parts, random
+from impl_jax.dropout import draw, evaluating, reseed
 from impl_jax.loss import cross_entropy
-from impl_jax.masks import decoder_mask, padding_mask
-from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
-from impl_jax.parameters import leaves, modules, paths
-from impl_jax.sample import Sample
-from impl_jax.search import Beam, Greedy
+from impl_jax.masks import padding_mask
+from impl_jax.parameters import home, leaves, modules, paths
 from impl_jax.train import Trainer
 
 NAME = "jax"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -70,36 +62,32 @@ def to_numpy(array):
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
-    """Make a component and load its weights; see the reference's engine."""
-    kind, arguments = components.component(__package__, component, config)
-    key = jax.random.key(0)  # for all: the weights that it draws are replaced
-    rngs = types.SimpleNamespace(params=lambda: key)
+    """Make a component and load its weights; see the reference's engine.
 
-    def make():
-        if "rngs" in inspect.signature(kind.__init__).parameters:
-            return kind(*arguments, rngs=rngs)
-        return kind(*arguments)
-
-    module = nnx.eval_shape(make)
+    It is in evaluation mode.
+    """
+    make, arguments = components.component(__package__, component, config)
+    # nnx: what is drawn here would be replaced; only shapes are computed
+    module = nnx.eval_shape(lambda: make(*arguments, rngs=nnx.Rngs(0)))
     for _, below in modules(module):
         below.home = device
-    native = dict(leaves(module))
-    check(weights, {name: parameter.shape
-                    for name, parameter in native.items()})
-    for name, parameter in native.items():
+    reseed(module, 0)
+    module.eval()
+    check(weights, {
+        weight.name: weight.get().shape for weight in leaves(module)})
+    for weight in leaves(module):
         array = to_native(
-            weights[name].astype(dtype, copy=False), device)
+            weights[weight.name].astype(dtype, copy=False), device)
         if array.dtype != dtype:
             raise RuntimeError(f"JAX made {dtype} {array.dtype}; call "
                                "set_precision before anything else")
-        parameter.set_value(array)
+        weight.set(array)
     return module
 
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: to_numpy(parameter[...])
-            for name, parameter in leaves(module)}
+    return {weight.name: to_numpy(weight.get()) for weight in leaves(module)}
 
 
 def record(module, call, *inputs):
@@ -123,8 +111,10 @@ def record_compiled(module, call, *inputs):
 
 def recorded(module, call, inputs, compiled):
     """What a call on arrays returns, eager or compiled, and its steps."""
-    returned, steps = (record_compiled if compiled else record)(
-        module, call, *(to_native(value, module.home) for value in inputs))
+    inputs = [to_native(value, home(module)) for value in inputs]
+    with evaluating(module):
+        returned, steps = (record_compiled if compiled else record)(
+            module, call, *inputs)
     return returned, {name: to_numpy(value) for name, value in steps.items()}
 
 
@@ -147,8 +137,9 @@ def run_residual(residual, x, y, compiled=False):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
 
     def call(residual, x, y):
-        residual.before(x)
-        residual.after(x, y)
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
 
     return recorded(residual, call, (x, y), compiled)[1]
 
@@ -158,7 +149,7 @@ def drawn(model, source, target, key):
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
-    return draw(to_native(key, model.home), shapes,
+    return draw(to_native(key, home(model)), shapes,
                 model.config.dropout, False)
 
 
@@ -178,12 +169,18 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    *inputs, labels = (to_native(a, model.home) for a in (*inputs, labels))
-    keep = drawn(model, source, target, key)
-    graph, state = nnx.split(model)
+    *inputs, labels = (to_native(a, home(model)) for a in (*inputs, labels))
+    with evaluating(model):
+        return found_gradients(
+            model, inputs, labels, drawn(model, source, target, key))
 
-    def loss_of(state, zeros):
-        traced = nnx.merge(graph, state)
+
+def found_gradients(model, inputs, labels, keep):
+    """What ``gradients`` returns, of native arrays and what dropout keeps."""
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
+
+    def loss_of(weights, zeros):
+        traced = nnx.merge(graph, weights, rest)
         where = paths(traced)
         with (tracing(where, lambda name, value: value + zeros[name]),
               dropping(where, keep)):
@@ -194,10 +191,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
 
     zeros = jax.tree.map(
         jnp.zeros_like, dict(record(model, type(model).__call__, *inputs)[1]))
-    loss, (by_state, by_step) = jax.value_and_grad(
-        loss_of, argnums=(0, 1))(state, zeros)
+    loss, (by_weight, by_step) = jax.value_and_grad(
+        loss_of, argnums=(0, 1))(weights, zeros)
     return to_numpy(loss), {
-        **export(nnx.merge(graph, by_state)),
+        **export(nnx.merge(graph, by_weight, rest)),
         **{name: to_numpy(by_step[name]) for name in zeros}}
 
 
@@ -215,40 +212,42 @@ def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
     loss, norm, learning_rate = trainer.train_step(*(
-        to_native(ids, trainer.model.home) for ids in (sources, targets)))
+        to_native(ids, home(trainer.model)) for ids in (sources, targets)))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(learning_rate)}
 
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": to_numpy(array)
+    return {f"{kind}.{weight.name}": to_numpy(array)
             for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for (name, _), array in zip(leaves(trainer.model), arrays)}
+            for weight, array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for i, (name, _) in enumerate(leaves(trainer.model)):
+        for i, weight in enumerate(leaves(trainer.model)):
             arrays[i] = to_native(
-                moments[f"{kind}.{name}"], trainer.model.home)
+                moments[f"{kind}.{weight.name}"], home(trainer.model))
 
 
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+    with evaluating(model):
+        return to_numpy(model(*(to_native(x, home(model)) for x in inputs)))
 
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with jax.enable_x64(True):  # scores are float64, the model's dtype or not
-        tokens, scores = SEARCHES[settings.method](
-            model, to_native(source, model.home), settings, rows).run()
+    # Scores are float64, the model's dtype or not.
+    with evaluating(model), jax.enable_x64(True):
+        tokens, scores = parts.search(model.config, settings)(
+            model, to_native(source, home(model)), settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
 
@@ -257,7 +256,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
     source, target = to_native(source, device), to_native(target, device)
     return {
         "source_mask": to_numpy(padding_mask(source, pad_id)),
-        "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+        "target_mask": to_numpy(parts.part(parts.DECODER_MASKS, begun)(
+            target, pad_id)),
     }
 
 

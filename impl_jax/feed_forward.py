@@ -1,88 +1,39 @@
-"""The feed-forward network, on nnx.Linear (section 3.3)."""
+"""The feed-forward network, the same at every position (section 3.3).
 
-import math
+    FFN(x) = max(0, x W₁ + b₁) W₂ + b₂                               (eq. 2)
+
+Other activations and gates are in dialects/feed_forward.py.
+"""
 
 import jax
 from flax import nnx
 
 from contract.trace import tap
 from impl_jax.dropout import Dropout
-
-
-def relu(x):
-    """max(0, x)."""
-    return jax.nn.relu(x)
-
-
-def gelu(x):
-    """x Φ(x) by erfc (R17); jax.nn.gelu is tanh by default."""
-    return x * (jax.scipy.special.erfc(-x / math.sqrt(2)) / 2)
-
-
-def gelu_tanh(x):
-    """x σ(2u), u = √(2/π) (x + 0.044715 x³): GELU by tanh (R37)."""
-    return x * jax.nn.sigmoid(
-        math.sqrt(8 / math.pi) * (x + 0.044715 * x * x * x))
-
-
-def silu(x):
-    """x σ(x) (R37)."""
-    return x * jax.nn.sigmoid(x)
-
-
-ACTIVATIONS = {
-    "relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}
+from impl_jax.linear import Linear
 
 
 class FeedForward(nnx.Module):
-    """Two linear maps with an activation between."""
+    """Two linear maps with max(0, x) between."""
 
     def __init__(self, config, *, rngs):
-        self.inner = nnx.Linear(config.d_model, config.d_ff,
-                                use_bias=config.feed_forward_bias, rngs=rngs)
-        self.outer = nnx.Linear(config.d_ff, config.d_model,
-                                use_bias=config.feed_forward_bias, rngs=rngs)
-        self.activation = ACTIVATIONS[config.activation]
-        self.activated_dropout = Dropout(config.dropout)
+        d, f = config.d_model, config.d_ff
+        self.inner = Linear(d, f, use_bias=True, rngs=rngs)
+        self.outer = Linear(f, d, use_bias=True, rngs=rngs)
+        self.activated_dropout = Dropout(config.dropout, rngs=rngs)
+
+    def hidden(self, x):
+        """What is between the two maps, [B T F]."""
+        # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
+        inner = tap(self, "inner", self.inner(x))
+        # [2] activated [B T F]: max(0, inner)  (eq. 2)
+        activated = tap(self, "activated", jax.nn.relu(inner))
+        return activated
 
     def __call__(self, x):
         """Map x [B T D] position by position."""
-        # [1] inner [B T F]: x W₁ + b₁  (eq. 2)
-        inner = tap(self, "inner", self.inner(x))
-        # [2] activated [B T F]: max(0, inner), or as R37 names  (eq. 2, R17)
-        activated = tap(self, "activated", self.activation(inner))
+        activated = self.hidden(x)
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
         output = tap(self, "output", self.outer(
             self.activated_dropout(activated)))
         return output
-
-
-class GatedFeedForward(nnx.Module):
-    """Shazeer 2020: an inner vector times an activated gate (R38)."""
-
-    def __init__(self, config, *, rngs):
-        self.gate = nnx.Linear(config.d_model, config.d_ff,
-                               use_bias=config.feed_forward_bias, rngs=rngs)
-        self.inner = nnx.Linear(config.d_model, config.d_ff,
-                                use_bias=config.feed_forward_bias, rngs=rngs)
-        self.outer = nnx.Linear(config.d_ff, config.d_model,
-                                use_bias=config.feed_forward_bias, rngs=rngs)
-        self.activation = ACTIVATIONS[config.activation]
-        self.gated_dropout = Dropout(config.dropout)
-
-    def __call__(self, x):
-        """Map x [B T D] position by position."""
-        # [1] gate [B T F]: x W_g + b_g  (R38)
-        gate = tap(self, "gate", self.gate(x))
-        # [2] inner [B T F]: x W₁ + b₁
-        inner = tap(self, "inner", self.inner(x))
-        # [3] activated [B T F]: max(0, gate), or as R37 names
-        activated = tap(self, "activated", self.activation(gate))
-        # [4] gated [B T F]: activated · inner, each by each  (R38)
-        gated = tap(self, "gated", activated * inner)
-        # [5] output [B T D]: gated W₂ + b₂
-        output = tap(self, "output", self.outer(self.gated_dropout(gated)))
-        return output
-
-
-FEED_FORWARDS = {False: FeedForward, True: GatedFeedForward}

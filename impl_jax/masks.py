@@ -14,11 +14,11 @@ def causal_mask(length):
     return (position[None, :] <= position[:, None])[None, None]
 
 
-def decoder_mask(tokens, pad_id, begun):
+def decoder_mask(tokens, pad_id):
     """What a target reads of itself: tokens [B T] to bool [B 1 T T].
 
-    No later token and no padding, but always the first of a target that is
-    ``begun``: some systems begin it with padding's id (R52).
+    No later token and no padding; but the first token always, since some
+    systems begin a target with padding's id (R52).
     """
-    begin = (jnp.arange(tokens.shape[1]) == 0) & begun
-    return (padding_mask(tokens, pad_id) | begin) & causal_mask(tokens.shape[1])
+    first = jnp.arange(tokens.shape[1]) == 0
+    return (padding_mask(tokens, pad_id) | first) & causal_mask(tokens.shape[1])

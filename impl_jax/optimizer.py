@@ -1,20 +1,22 @@
-"""The optimizer (section 5.3); optax.adam is the same, to its powers of β."""
+"""The optimizer: Adam, its learning rate, and clipping (section 5.3).
+
+    m = β₁ m + (1 - β₁) g             m̂ = m / (1 - β₁ᵗ)
+    v = β₂ v + (1 - β₂) g²            v̂ = v / (1 - β₂ᵗ)
+    w = w - learning rate · m̂ / (√v̂ + ε)
+
+optax.adam is the same, to its powers of β. Other training runs:
+dialects/optimizer.py.
+"""
 
 import jax.numpy as jnp
 
-
-def constant(training, d_model, step):
-    """The same learning rate at every step."""
-    return training.learning_rate
+from impl_jax import parts
 
 
 def inverse_sqrt(training, d_model, step):
     """Equation 3: up in a line while warming up, then down as 1/√step."""
     return training.learning_rate * d_model**-0.5 * min(
         step**-0.5, step * training.warmup_steps**-1.5)
-
-
-SCHEDULES = {"constant": constant, "inverse_sqrt": inverse_sqrt}
 
 
 def clip_by_global_norm(gradients, limit):
@@ -32,12 +34,11 @@ class Adam:
     def __init__(self, training, d_model):
         self.training, self.d_model = training, d_model
         self.beta1, self.beta2 = training.beta1, training.beta2
-        self.eps = training.eps
+        self.eps, self.schedule = training.eps, parts.schedule(training)
 
     def settings(self, step):
         """(learning rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats."""
-        learning_rate = SCHEDULES[self.training.schedule](
-            self.training, self.d_model, step)
+        learning_rate = self.schedule(self.training, self.d_model, step)
         return learning_rate, 1 - self.beta1**step, 1 - self.beta2**step
 
     def update(self, weight, gradient, m, v, learning_rate,
@@ -52,18 +53,3 @@ class Adam:
         # [4] weight [*]: weight - learning rate · direction
         weight = weight - learning_rate * direction
         return weight, m, v
-
-
-class AdamW(Adam):
-    """Adam that first shrinks each weight."""
-
-    def update(self, weight, gradient, m, v, learning_rate,
-               correction1, correction2):
-        """One step of one weight: the new weight, m and v."""
-        # [1] decayed [*]: weight · (1 - learning rate · λ)
-        decayed = weight * (1 - learning_rate * self.training.weight_decay)
-        return super().update(
-            decayed, gradient, m, v, learning_rate, correction1, correction2)
-
-
-OPTIMIZERS = {"adam": Adam, "adamw": AdamW}

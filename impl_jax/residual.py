@@ -1,47 +1,27 @@
-"""Residual connections, with the norm inside or after (section 3.1)."""
+"""The residual connection around each sub-layer (section 3.1).
+
+    LayerNorm(x + Sublayer(x))
+
+Most later models normalise the sub-layer's input: dialects/residual.py.
+"""
 
 from flax import nnx
 
 from contract.trace import tap
+from impl_jax import parts
 from impl_jax.dropout import Dropout
-from impl_jax.layer_norm import NORMS
 
 
-class PreNorm(nnx.Module):
-    """x + Sublayer(norm(x)). Parameters: those of ``norm``."""
+class Residual(nnx.Module):
+    """norm(x + y), y being a sub-layer's output. Parameters: ``norm``'s."""
 
-    def __init__(self, config):
-        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
-        self.dropout = Dropout(config.dropout)
+    def __init__(self, config, *, rngs):
+        self.norm = parts.norm(config, config.norm_eps, rngs=rngs)
+        self.dropout = Dropout(config.dropout, rngs=rngs)
 
-    def before(self, x):
-        """The sub-layer's input: x [B T D], normalised."""
-        return self.norm(x)
-
-    def after(self, x, y):
-        """The sum of x and the sub-layer's y [B T D]."""
-        # [1] output [B T D]: x + Sublayer(norm(x))
-        output = tap(self, "output", x + self.dropout(y))
-        return output
-
-
-class PostNorm(nnx.Module):
-    """norm(x + Sublayer(x)). Parameters: those of ``norm``."""
-
-    def __init__(self, config):
-        self.norm = NORMS[config.norm_form](config.d_model, config.norm_eps)
-        self.dropout = Dropout(config.dropout)
-
-    def before(self, x):
-        """The sub-layer's input: x [B T D] as it is."""
-        return x
-
-    def after(self, x, y):
-        """The sum of x and the sub-layer's y [B T D], normalised."""
-        # [1] summed [B T D]: x + Sublayer(x)  (§3.1)
+    def __call__(self, x, y):
+        """Add y to x [B T D], and normalise the sum."""
+        # [1] summed [B T D]: x + y  (§3.1)
         summed = tap(self, "summed", x + self.dropout(y))
         output = self.norm(summed)
         return output
-
-
-RESIDUALS = {"pre": PreNorm, "post": PostNorm}

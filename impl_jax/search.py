@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from contract.trace import tap
-from impl_jax.cache import new_caches
+from impl_jax import cache
 from impl_jax.masks import causal_mask, padding_mask
 from impl_jax.projection import log_softmax
 
@@ -19,9 +19,12 @@ class Search:
         memory = model.encode(source, source_mask)
         self.memory = jnp.repeat(memory, settings.width, axis=0)
         self.source_mask = jnp.repeat(source_mask, settings.width, axis=0)
-        self.caches = new_caches(
-            model, len(self.memory), model.room(source, settings.max_tokens)
-        ) if settings.cached and model.cached else None
+        self.caches = self.new_caches(source) if settings.cached else None
+
+    def new_caches(self, source):
+        """An empty cache for each decoder layer; None where none serves."""
+        return cache.new_caches(
+            self.model, len(self.memory), self.settings.max_tokens)
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
@@ -42,41 +45,16 @@ class Search:
         output = self.model.project(decoded)
         log_probs = log_softmax(output[:, 0]).astype(jnp.float64)
         padding = jnp.arange(log_probs.shape[-1]) == self.pad_id
-        hidden = padding & (not self.settings.allow_padding)
-        return jnp.where(hidden, -jnp.inf, log_probs)
-
-    def allowed(self, log_probs, tokens, written):
-        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
-        forced = self.settings.forced(written)
-        token = jnp.arange(log_probs.shape[-1])
-        if forced is not None:
-            return jnp.where(
-                token == forced, jnp.zeros_like(log_probs), -jnp.inf)
-        banned = jnp.array(self.settings.banned(written), int)
-        banned = jnp.isin(token, banned) | self.repeats(tokens, written)
-        return jnp.where(banned, -jnp.inf, log_probs)
-
-    def repeats(self, tokens, written):
-        """Whether a token ends n that its row has already: [R V] (R56)."""
-        token = jnp.arange(self.model.config.target_vocab)
-        n = self.settings.no_repeat_ngram
-        found = jnp.zeros((len(tokens), len(token)), bool)
-        for end in range(n - 1, written) if n else ():
-            same = jnp.all(
-                tokens[:, end - n + 1:end]
-                == tokens[:, written - n + 1:written], axis=-1)
-            found = found | (
-                same[:, None] & (token == tokens[:, end, None]))
-        return found
+        return jnp.where(padding, -jnp.inf, log_probs)
 
     def ends(self, token):
-        """Whether each token is one of the eos ids: bool [*], of int [*]."""
-        return jnp.isin(token, jnp.array(self.settings.eos_ids))
+        """Whether each token is the eos: bool [*], of int [*]."""
+        return token == self.settings.eos_id
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
-        for cache in self.caches or ():
-            cache.reorder(parents)
+        for kept in self.caches or ():
+            kept.reorder(parents)
 
     @staticmethod
     def top(scores, count):
@@ -101,8 +79,7 @@ class Greedy(Search):
         finished = jnp.zeros(len(tokens), bool)
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(self, "log_probs", self.allowed(
-                self.next(tokens, written), tokens, written))
+            log_probs = tap(self, "log_probs", self.next(tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = jnp.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -127,10 +104,6 @@ class Beam(Search):
         settings, place = self.settings, jnp.arange(self.length)
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
-        count = settings.candidates
-        rank = jnp.arange(count)
-        # At the greatest length all end, unless they only stand in.
-        last = settings.max_tokens if settings.unfinished == "compete" else 0
         first = jnp.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = jnp.tile(first, (b, w, 1))
         finished = jnp.full((b, w), -jnp.inf)
@@ -139,25 +112,22 @@ class Beam(Search):
         for written in range(1, self.length):
             rows = tokens.reshape(b * w, -1)
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.allowed(
-                self.next(rows, written), rows, written)
+            log_probs = self.next(rows, written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
             ).reshape(b, -1))
-            # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
-            scores, which = self.top(candidates, count)
-            scores = self.narrowed(scores, finished)
+            # [3] scores [B *]: the best candidates', so that W stay  (R34)
+            scores, which = self.select(candidates, finished)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = jnp.where(place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = self.ends(token) | (written == last)
-            may = self.may_finish(ends & (rank < settings.finishers), finished)
-            # [5] finished [B W]: the best that end and may, over the penalty
+            ends = self.closed(token, written)
+            # [5] finished [B W]: the best that end, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, jnp.where(
-                    may, scores / settings.penalty(written), -jnp.inf), grown)
+                    ends, scores / settings.penalty(written), -jnp.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(jnp.where(ends, -jnp.inf, scores), w)
             tokens = follow(grown, which)
@@ -169,29 +139,19 @@ class Beam(Search):
             if jnp.all(done):
                 break
             alive = jnp.where(done[:, None], -jnp.inf, alive)
-        none = finished[:, :1] == -jnp.inf
-        # [8] scores [B W]: the finished ones'; where there are none, log p
-        scores = jnp.where(none, alive, finished)
-        tokens = jnp.where(none[:, :, None], tokens, finished_tokens)
-        return tokens, scores
+        return self.outcome(tokens, alive, finished_tokens, finished)
 
-    def narrowed(self, scores, finished):
-        """Scores [B n], -∞ of those that have no place in a narrower beam."""
-        if self.settings.finishing != "narrowing":
-            return scores
-        rank = jnp.arange(scores.shape[1])
-        return jnp.where(rank < self.left(finished), scores, -jnp.inf)
+    def select(self, candidates, finished):
+        """The best of candidates [B n], and their places: [B *]."""
+        return self.top(candidates, self.settings.candidates)
 
-    def may_finish(self, ends, finished):
-        """Which of those that end may finish: bool [B n], the best first."""
-        if self.settings.finishing != "first":
-            return ends
-        left = self.left(finished)
-        return ends & (jnp.cumsum(ends, axis=1) <= left)
+    def closed(self, token, written):
+        """Whether hypotheses end with a token [B n]: bool [B n]."""
+        return self.ends(token) | (written == self.settings.max_tokens)
 
-    def left(self, finished):
-        """How many of W hypotheses have not finished: int [B 1]."""
-        return jnp.sum(finished == -jnp.inf, axis=1, keepdims=True)
+    def outcome(self, tokens, alive, finished_tokens, finished):
+        """The answer: tokens [B W N] and scores [B W] of what has finished."""
+        return finished_tokens, finished
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""
@@ -203,12 +163,10 @@ class Beam(Search):
 
     def is_done(self, finished, alive, bound):
         """Whether the length rule ends a row's search: bool [B]."""
-        # [9] hope [B]: the best score that one alive can reach
+        # [8] hope [B]: the best score that one alive can reach
         hope = tap(self, "hope", alive[:, 0] / bound)
-        # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
+        # [9] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
-        if self.settings.length_rule == "hf_true":
-            return worst > -jnp.inf
         return worst >= hope
 
 

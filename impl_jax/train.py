@@ -1,15 +1,19 @@
-"""Training: from a batch of pairs to new weights (section 5)."""
+"""Training: from a batch of pairs to new weights (section 5).
+
+The decoder reads a target without its last token and predicts it without its
+first, all positions at once (teacher forcing).
+"""
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from contract.dropping import dropping, places
-from impl_jax import random
+from impl_jax import parts, random
 from impl_jax.dropout import draw
 from impl_jax.loss import cross_entropy
-from impl_jax.masks import decoder_mask, padding_mask
-from impl_jax.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_jax.masks import padding_mask
+from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
 
@@ -22,13 +26,12 @@ def loss_and_gradients(model, source, target, drawn):
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
     # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
-    graph, weights = nnx.split(model)
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
 
     def loss_of(weights):
-        model = nnx.merge(graph, weights)  # nnx: a new object, with new ids
+        model = nnx.merge(graph, weights, rest)  # nnx: new, with new ids
         with dropping(paths(model), drawn):
             output = model(source, read, source_mask, target_mask)
         # [4] loss []: cross-entropy of the output with the labels
@@ -37,7 +40,8 @@ def loss_and_gradients(model, source, target, drawn):
 
     loss, g = jax.value_and_grad(loss_of)(weights)
     # [5] gradients [*]: of the loss, by each weight
-    gradients = [g[...] for _, g in leaves(nnx.merge(graph, g))]
+    gradients = [
+        weight.get() for weight in leaves(nnx.merge(graph, g, rest))]
     return loss, gradients
 
 
@@ -46,11 +50,9 @@ class Trainer:
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
-        self.m, self.v = ([jnp.zeros_like(weight[...])
-                           for _, weight in leaves(model)]
-                          for _ in range(2))
+        self.optimizer = parts.optimizer(training, model.config.d_model)
+        self.m, self.v = ([jnp.zeros_like(weight.get())
+                           for weight in leaves(model)] for _ in range(2))
 
     def draw(self, key, shapes):
         """What dropout keeps in one batch, by place; shapes by place."""
@@ -81,10 +83,9 @@ class Trainer:
         # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        for i, (_, parameter) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                parameter[...], gradients[i], self.m[i], self.v[i],
-                *settings)
-            parameter.set_value(weight)
+                old.get(), gradients[i], self.m[i], self.v[i], *settings)
+            old.set(weight)
         return loss, norm, settings[0]

@@ -1,34 +1,16 @@
-"""The Transformer in Keras 3, on TensorFlow unless KERAS_BACKEND says else."""
+"""The Transformer in Keras 3, on the backend that Keras has been told of."""
 
-import contextlib
-import logging
-import os
+import importlib
 
-os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # keras: errors only
-logging.getLogger("tensorflow").setLevel(logging.ERROR)
+#: What users call -> the file that has it. Keras is imported with the first.
+FACE = {"Transformer": "transformer", "create": "public", "load": "public",
+        "save": "public"}
 
-
-@contextlib.contextmanager
-def _without_chatter():
-    """Hide what TensorFlow's C++ prints at its start; no setting stops it.
-
-    Errors are exceptions and still show.
-    """
-    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.close(nowhere)
+__all__ = ["Transformer", "create", "load", "save"]  # noqa: F822
 
 
-with _without_chatter():
-    import keras  # noqa: E402
-    keras.ops.zeros(1)
-
-from impl_keras.transformer import Transformer  # noqa: E402
-
-__all__ = ["Transformer"]
+def __getattr__(name):
+    """A name of the face, taken from its file."""
+    if name not in FACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{FACE[name]}"), name)

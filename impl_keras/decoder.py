@@ -1,68 +1,61 @@
-"""The decoder: N layers that also read the encoder's output (section 3.1)."""
+"""The decoder: N layers that also read the encoder's output (section 3.1).
 
-import keras
+    attended = LayerNorm(x + SelfAttention(x))
+    informed = LayerNorm(attended + CrossAttention(attended, memory))
+    output   = LayerNorm(informed + FeedForward(informed))
+"""
 
 from contract.trace import tap
-from impl_keras.attention import MultiHeadAttention
-from impl_keras.feed_forward import FEED_FORWARDS
-from impl_keras.layer_norm import NORMS, NoNorm
-from impl_keras.relative import tie
-from impl_keras.residual import RESIDUALS
+from impl_keras import parts
+from impl_keras.whole import Layer
 
 
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(Layer):
     """Masked self-attention, cross-attention, feed-forward."""
 
     def __init__(self, config):
         super().__init__()
-        self.built = True  # keras: nothing of its own to build
-        Residual = RESIDUALS[config.residual]
-        self.self_attention = MultiHeadAttention(config, "causal")
-        self.self_attention_residual = Residual(config)
-        self.cross_attention = MultiHeadAttention(config, "cross")
-        self.cross_attention_residual = Residual(config)
-        self.feed_forward = FEED_FORWARDS[config.gated](config)
-        self.feed_forward_residual = Residual(config)
+        self.self_attention = parts.attention(config, "causal")
+        self.self_attention_residual = parts.residual(config)
+        self.cross_attention = parts.attention(config, "cross")
+        self.cross_attention_residual = parts.residual(config)
+        self.feed_forward = parts.feed_forward(config)
+        self.feed_forward_residual = parts.residual(config)
 
     def call(self, x, memory, memory_mask, mask, cache):
         """Map x [B T D], or one token with a cache, reading memory [B S D]."""
-        y = self.self_attention_residual.before(x)
         # keras: what is no tensor goes by name
-        y = self.self_attention(y, y, mask, cache=cache)
-        # [1] attended [B T D]: x and its self-attention, in a residual
-        attended = tap(
-            self, "attended", self.self_attention_residual.after(x, y))
-        y = self.cross_attention_residual.before(attended)
-        y = self.cross_attention(y, memory, memory_mask, None)
-        # [2] informed [B T D]: attended and its cross-attention, in a residual
+        y = self.self_attention(x, x, mask, cache=cache)
+        # [1] attended [B T D]: norm(x + SelfAttention(x))  (§3.1)
+        attended = tap(self, "attended", self.self_attention_residual(x, y))
+        y = self.cross_attention(attended, memory, memory_mask, None)
+        # [2] informed [B T D]: norm(attended + Attention(attended, memory))
         informed = tap(
-            self, "informed", self.cross_attention_residual.after(attended, y))
-        y = self.feed_forward_residual.before(informed)
-        y = self.feed_forward(y)
-        # [3] output [B T D]: informed and its feed-forward, in a residual
-        output = tap(
-            self, "output", self.feed_forward_residual.after(informed, y))
+            self, "informed", self.cross_attention_residual(attended, y))
+        y = self.feed_forward(informed)
+        # [3] output [B T D]: norm(informed + FeedForward(informed))  (§3.1)
+        output = tap(self, "output", self.feed_forward_residual(informed, y))
         return output
 
 
-class Decoder(keras.layers.Layer):
-    """N decoder layers and, where the config asks for it, a final norm."""
+class Decoder(Layer):
+    """N decoder layers."""
 
     def __init__(self, config):
         super().__init__()
-        self.built = True  # keras: nothing of its own to build
-        self.layers = [
-            DecoderLayer(config) for _ in range(config.n_decoder_layers)]
-        tie(self.layers)
-        self.norm = (
-            NORMS[config.norm_form](config.d_model, config.final_norm_eps)
-            if config.final_norm else NoNorm())
+        self.layers = [parts.decoder_layer(config)
+                       for _ in range(config.n_decoder_layers)]
 
-    def call(self, x, memory, memory_mask, mask, caches):
-        """Map x [B T D], reading memory [B S D]; masks as in a layer."""
+    def through(self, x, memory, memory_mask, mask, caches):
+        """x [B T D] behind the last layer; masks as in a layer."""
         for i, layer in enumerate(self.layers):
             cache = None if caches is None else caches[i]
             x = layer(x, memory, memory_mask, mask, cache=cache)
-        # [1] output [B T D]: the last layer's output, normalised if R11 says so
-        output = tap(self, "output", self.norm(x))
+        return x
+
+    def call(self, x, memory, memory_mask, mask, caches):
+        """Map x [B T D], reading memory [B S D]; masks as in a layer."""
+        # [1] output [B T D]: layer_N(… layer_1(x, memory), memory)  (§3.1)
+        output = tap(self, "output", self.through(
+            x, memory, memory_mask, mask, caches))
         return output

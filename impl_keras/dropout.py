@@ -1,4 +1,4 @@
-"""Dropout by named keys; keras.random's where a run asks for native masks."""
+"""Dropout (section 5.4) by named keys, or by Keras' own generator."""
 
 import keras
 import numpy as np
@@ -28,20 +28,14 @@ def draw(key, places, rate, native):
             for i, (name, shape) in enumerate(places.items())}
 
 
-class Dropout(keras.layers.Layer):
+class Dropout(keras.layers.Dropout):
     """Zero each value with probability ``rate``. It has no parameters."""
 
-    def __init__(self, rate):
-        super().__init__()
-        self.built = True  # keras: nothing of its own to build
-        self.supports_masking = True  # keras: else it warns
-        self.rate = rate
-
-    def call(self, x):
-        """Drop values of x, of any shape, while a run is open."""
+    def call(self, x, training=False):
+        """Drop values of x, of any shape: a run's, or in training any."""
         mask = dropping.kept(self)
         if mask is None:
-            return x
+            return super().call(x, training)
         # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
         left = ops.where(mask, x / (1 - self.rate), 0)
         return left

@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib
-import inspect
 import warnings
 
 import keras
@@ -15,24 +14,20 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_keras import random
+from impl_keras import parts, random
 from impl_keras.dropout import draw
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
-from impl_keras.masks import decoder_mask, padding_mask
-from impl_keras.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_keras.masks import padding_mask
+from impl_keras.optimizer import clip_by_global_norm
 from impl_keras.parameters import leaves, modules, paths
-from impl_keras.sample import Sample
-from impl_keras.search import Beam, Greedy
 from impl_keras.train import Trainer
+from impl_keras.whole import parts_in
 
 NAME = "keras"
 
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
-
 #: Our names of devices -> Keras' names.
-DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}
+DEVICES = {"cpu": "cpu", "cuda": "gpu:0"}
 
 
 def versions():
@@ -105,6 +100,18 @@ def devices():
     return names
 
 
+def home(module):
+    """The device of a layer's weights, by our name of it.
+
+    That which a layer without any was built for, or else the processor.
+    """
+    if "home" in vars(module):
+        return module.home
+    weight = next(leaves(module), None)
+    at = str(getattr(weight and weight.get().value, "device", "")).lower()
+    return "cuda" if "gpu" in at or "cuda" in at else "cpu"
+
+
 @contextlib.contextmanager
 def on(device):
     """Make new tensors on ``device``, without a needless warning."""
@@ -129,54 +136,42 @@ def to_numpy(tensor):
     return ops.convert_to_numpy(tensor)
 
 
-def _call_once(module, config):
-    """Have Keras make the weights, which it does on a first call."""
-    ids = ops.zeros((1, 1), "int32")
-    x = ops.zeros((1, 1, config.d_model))
-    mask = ops.ones((1, 1, 1, 1), "bool")
-    tiny = {"tokens": ids, "source": ids, "target": ids, "x": x, "memory": x}
-    others = {"start": 0, "cache": None, "caches": None}
-    names = inspect.signature(module.call).parameters
-    module(*(tiny.get(name, mask) for name in names if name not in others),
-           **{name: others[name] for name in names if name in others})
-
-
 def build(component, config, weights, dtype="float64", device="cpu"):
     """Make a component and load its weights; see the reference's engine."""
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype)
-    try:
-        with on(device):
-            make, arguments = components.component(
-                __package__, component, config)
-            module = make(*arguments)
-            if component != "residual":  # it has no call, and made its own
-                _call_once(module, config)
-    finally:
-        keras.config.set_dtype_policy(before)
+    make, arguments = components.component(__package__, component, config)
+    with on(device), parts_in(dtype):
+        module = make(*arguments)
+    return filled(module, weights, device)
+
+
+def filled(module, weights, device):
+    """A layer that has taken weights; it stays on a device."""
     for _, layer in modules(module):
         layer.home = device
-    native = {name: (variable, convert)
-              for name, variable, convert in leaves(module)}
-    check(weights, {name: convert(np.empty(variable.shape, bool)).shape
-                    for name, (variable, convert) in native.items()})
-    for name, (variable, _) in native.items():
-        variable.assign(to_native(
-            weights[name].reshape(variable.shape), device))
+    native = list(leaves(module))
+    check(weights, {weight.name: weight.to_ours(
+        np.empty(weight.get().shape, bool)).shape for weight in native})
+    for weight in native:
+        weight.set(to_native(weight.to_theirs(weights[weight.name]), device))
     return module
 
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: np.ascontiguousarray(convert(to_numpy(variable.value)))
-            for name, variable, convert in leaves(module)}
+    return {weight.name: ours(weight, weight.get().value)
+            for weight in leaves(module)}
+
+
+def ours(weight, array):
+    """What belongs to a weight, such as its gradient, in our layout."""
+    return np.ascontiguousarray(weight.to_ours(to_numpy(array)))
 
 
 def call(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays: what it returns, and every step by name."""
-    with on(module.home), tracing(paths(module)) as trace:
+    with on(home(module)), tracing(paths(module)) as trace:
         returned = getattr(module, method)(
-            *(to_native(value, module.home) for value in inputs), **keywords)
+            *(to_native(value, home(module)) for value in inputs), **keywords)
     return to_numpy(returned), {
         name: to_numpy(value) for name, value in trace.values.items()}
 
@@ -188,10 +183,11 @@ def run(module, *inputs, **keywords):
 
 def run_residual(residual, x, y):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
-    with on(residual.home), tracing(paths(residual)) as trace:
-        x, y = (to_native(value, residual.home) for value in (x, y))
-        residual.before(x)
-        residual.after(x, y)
+    with on(home(residual)), tracing(paths(residual)) as trace:
+        x, y = (to_native(value, home(residual)) for value in (x, y))
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -200,7 +196,7 @@ def drawn(model, source, target, key):
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
-    return draw(to_native(key.view(np.int32), model.home), shapes,
+    return draw(to_native(key.view(np.int32), home(model)), shapes,
                 model.config.dropout, False)
 
 
@@ -217,11 +213,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """The loss and its gradient by everything; see the reference's engine."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    *inputs, labels = (to_native(value, model.home)
+    *inputs, labels = (to_native(value, home(model))
                        for value in (*inputs, labels))
-    weights = {name: (variable, convert)
-               for name, variable, convert in leaves(model)}
-    with on(model.home), dropping(
+    weights = list(leaves(model))
+    with on(home(model)), dropping(
             paths(model), drawn(model, source, target, key)):
         with tracing(paths(model)) as trace:
             model(*inputs)
@@ -238,11 +233,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
                 model.config.label_smoothing, model.config.smoothing)
 
         loss, grads = value_and_gradients(loss_of, [
-            *(variable for variable, _ in weights.values()),
-            *zeros.values()])
+            *(weight.get() for weight in weights), *zeros.values()])
     return to_numpy(loss), {
-        **{name: np.ascontiguousarray(convert(to_numpy(gradient)))
-           for (name, (_, convert)), gradient in zip(weights.items(), grads)},
+        **{weight.name: ours(weight, gradient)
+           for weight, gradient in zip(weights, grads)},
         **{name: to_numpy(gradient)
            for name, gradient in zip(zeros, grads[len(weights):])}}
 
@@ -255,53 +249,51 @@ def initial_weights(config, seed):
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
-    with on(model.home):
+    with on(home(model)):
         return Trainer(model, training)
 
 
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    home = trainer.model.home
-    with on(home):
+    device = home(trainer.model)
+    with on(device):
         loss, norm, learning_rate = trainer.train_step(
-            to_native(sources, home), to_native(targets, home))
+            to_native(sources, device), to_native(targets, device))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(learning_rate)}
 
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": np.ascontiguousarray(convert(to_numpy(array)))
+    return {f"{kind}.{weight.name}": ours(weight, array)
             for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), array in zip(leaves(trainer.model), arrays)}
+            for weight, array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for i, (name, variable, _) in enumerate(leaves(trainer.model)):
-            arrays[i] = to_native(
-                moments[f"{kind}.{name}"].reshape(variable.shape),
-                trainer.model.home)
-
+        for i, weight in enumerate(leaves(trainer.model)):
+            arrays[i] = to_native(weight.to_theirs(
+                moments[f"{kind}.{weight.name}"]), home(trainer.model))
 
 
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with on(model.home):
-        return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+    with on(home(model)):
+        return to_numpy(model(*(to_native(x, home(model)) for x in inputs)))
 
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with on(model.home):
-        tokens, scores = SEARCHES[settings.method](
-            model, to_native(source, model.home), settings, rows).run()
+    with on(home(model)):
+        tokens, scores = parts.search(model.config, settings)(
+            model, to_native(source, home(model)), settings, rows).run()
         return {"tokens": to_numpy(tokens).astype(np.int64),
                 "scores": to_numpy(scores)}
 
@@ -312,7 +304,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
     with on(device):
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+            "target_mask": to_numpy(parts.part(
+                parts.DECODER_MASKS, begun)(target, pad_id)),
         }
 
 

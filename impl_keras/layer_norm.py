@@ -1,12 +1,19 @@
-"""Four normalisations; test_native.py shows what Keras' own equals."""
+"""Layer normalisation over the last axis, D features (Ba et al. 2016).
+
+    LayerNorm(x) = (x - mean) / √(variance + ε) · scale + bias
+
+``variance`` divides by D (biased; R3). Other norms are in dialects/norms.py;
+test_native.py shows what Keras' own equals.
+"""
 
 import keras
 from keras import ops
 
 from contract.trace import tap
+from impl_keras.whole import Layer
 
 
-def _average(x):
+def average(x):
     """Σ x / D, kept as an axis of 1."""
     if keras.backend.standardize_dtype(x.dtype) == "float64":
         # keras: ops.mean is float32 inside, on JAX and on torch.
@@ -14,122 +21,35 @@ def _average(x):
     return ops.mean(x, axis=-1, keepdims=True)
 
 
-class LayerNorm(keras.layers.Layer):
-    """Ba et al. 2016. Parameters: ``scale`` [D] and ``bias`` [D]."""
+class LayerNorm(Layer):
+    """Parameters: ``scale`` [D] and ``bias`` [D]."""
 
     def __init__(self, d_model, eps):
         super().__init__()
         self.eps = eps
         self.scale = self.add_weight((d_model,), "ones", name="scale")
         self.bias = self.add_weight((d_model,), "zeros", name="bias")
-        self.built = True  # keras: nothing is left to build
 
-    def call(self, x):
-        """Normalise x [B T D] over D."""
+    def centre(self, x):
+        """x [B T D] less its mean over D."""
         # [1] mean [B T 1]: Σ x / D
-        mean = tap(self, "mean", _average(x))
+        mean = tap(self, "mean", average(x))
         # [2] centered [B T D]: x - mean
         centered = tap(self, "centered", x - mean)
+        return centered
+
+    def normalise(self, centered):
+        """Over the standard deviation: variance 1 over D."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
-        variance = tap(self, "variance", _average(centered * centered))
+        variance = tap(self, "variance", average(centered * centered))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)
         normalized = tap(self, "normalized",
                          centered / ops.sqrt(variance + self.eps))
-        # [5] output [B T D]: normalized · scale + bias
-        output = tap(self, "output", normalized * self.scale + self.bias)
-        return output
-
-
-class StdLayerNorm(keras.layers.Layer):
-    """Divided by the unbiased standard deviation; scale and bias are [D]."""
-
-    def __init__(self, d_model, eps):
-        super().__init__()
-        self.eps = eps
-        self.scale = self.add_weight((d_model,), "ones", name="scale")
-        self.bias = self.add_weight((d_model,), "zeros", name="bias")
-        self.built = True  # keras: nothing is left to build
+        return normalized
 
     def call(self, x):
         """Normalise x [B T D] over D."""
-        # [1] mean [B T 1]: Σ x / D
-        mean = tap(self, "mean", _average(x))
-        # [2] centered [B T D]: x - mean
-        centered = tap(self, "centered", x - mean)
-        # [3] std [B T 1]: √(Σ centered² / (D - 1))  (R4)
-        std = tap(self, "std", ops.sqrt(ops.sum(
-            centered * centered, axis=-1, keepdims=True) / (x.shape[-1] - 1)))
-        # [4] normalized [B T D]: centered / (std + ε)  (R4)
-        normalized = tap(self, "normalized", centered / (std + self.eps))
+        normalized = self.normalise(self.centre(x))
         # [5] output [B T D]: normalized · scale + bias
         output = tap(self, "output", normalized * self.scale + self.bias)
         return output
-
-
-class ScalarStdLayerNorm(StdLayerNorm):
-    """StdLayerNorm with ``scale`` [1] and ``bias`` [1] (R5)."""
-
-    def __init__(self, d_model, eps):
-        super().__init__(d_model=1, eps=eps)
-
-
-def unrounded(x):
-    """x, where nothing is rounded."""
-    return x
-
-
-def rounded_to_float32(x):
-    """x rounded to float32, in its own dtype (R41); its gradient is x's."""
-    rounded = ops.cast(ops.cast(x, "float32"), x.dtype)
-    return x + ops.stop_gradient(rounded - x)
-
-
-class RMSNorm(keras.layers.Layer):
-    """Zhang and Sennrich 2019: no mean, no bias. Parameter: ``scale`` [D]."""
-
-    rounded = staticmethod(unrounded)
-
-    def __init__(self, d_model, eps):
-        super().__init__()
-        self.eps = eps
-        self.scale = self.add_weight((d_model,), "ones", name="scale")
-        self.built = True  # keras: nothing is left to build
-
-    def call(self, x):
-        """Normalise x [B T D] over D."""
-        # [1] mean_square [B T 1]: Σ x² / D, rounded where R41 says so  (R40)
-        mean_square = tap(self, "mean_square", self.rounded(
-            _average(x * x)))
-        # [2] normalized [B T D]: x / √(mean_square + ε)  (R40)
-        normalized = tap(self, "normalized",
-                         x / ops.sqrt(mean_square + self.eps))
-        # [3] output [B T D]: normalized · scale
-        output = tap(self, "output", normalized * self.scale)
-        return output
-
-
-class Float32RMSNorm(RMSNorm):
-    """RMSNorm whose mean square is rounded to float32 (R41)."""
-
-    rounded = staticmethod(rounded_to_float32)
-
-
-NORMS = {
-    "layer": LayerNorm,
-    "std": StdLayerNorm,
-    "scalar_std": ScalarStdLayerNorm,
-    "rms": RMSNorm,
-    "rms_float32": Float32RMSNorm,
-}
-
-
-class NoNorm(keras.layers.Layer):
-    """The identity, where a stack ends without a norm (R11)."""
-
-    def __init__(self):
-        super().__init__()
-        self.built = True  # keras: nothing of its own to build
-
-    def call(self, x):
-        """Return x [B T D] as it is."""
-        return x

@@ -1,17 +1,12 @@
 """What a model holds, by path: its modules and its weights."""
 
+import functools
 import operator
 
 import keras
 import numpy as np
 
-from impl_keras.attention import MultiHeadAttention
-from impl_keras.embedding import Table
-from impl_keras.layer_norm import (
-    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
-from impl_keras.positional import LearnedPositions, UnpaddedPositions
-from impl_keras.projection import (
-    BiasedTiedProjection, Projection, ProjectionWithoutBias)
+from contract.leaves import Weight
 
 
 def _join_last(array):
@@ -25,22 +20,16 @@ def _join_first(array):
 
 
 _DENSE = {"kernel": ("kernel", np.asarray), "bias": ("bias", np.asarray)}
-_TABLE = {"table": ("table", np.asarray)}
-_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
-_RMS_NORM = {"scale": ("scale", np.asarray)}
 
-#: The arrays that a layer of each type holds: canonical leaf -> attribute, and
-#: what turns theirs into ours; ours is reshaped into theirs.
-PARAMETERS = {
+#: The arrays of Keras' own kinds of layer, which it keeps under other names:
+#: canonical leaf -> attribute, and what turns theirs into ours.
+KEPT = {
     keras.layers.Dense: _DENSE,
-    Projection: _DENSE,
-    ProjectionWithoutBias: _DENSE,
-    BiasedTiedProjection: {"bias": ("bias", np.asarray)},
+    keras.layers.EinsumDense: _DENSE,
     keras.layers.Embedding: {"": ("embeddings", np.asarray)},
-    Table: {"": ("embeddings", np.asarray)},
-    LearnedPositions: _TABLE,
-    UnpaddedPositions: _TABLE,
-    MultiHeadAttention: {
+    keras.layers.LayerNormalization: {
+        "scale": ("gamma", np.asarray), "bias": ("beta", np.asarray)},
+    keras.layers.MultiHeadAttention: {
         "query.kernel": ("query_dense.kernel", _join_last),
         "query.bias": ("query_dense.bias", np.ravel),
         "key.kernel": ("key_dense.kernel", _join_last),
@@ -50,11 +39,6 @@ PARAMETERS = {
         "output.kernel": ("output_dense.kernel", _join_first),
         "output.bias": ("output_dense.bias", np.asarray),
     },
-    LayerNorm: _NORM,
-    StdLayerNorm: _NORM,
-    ScalarStdLayerNorm: _NORM,
-    RMSNorm: _RMS_NORM,
-    Float32RMSNorm: _RMS_NORM,
 }
 
 
@@ -65,6 +49,9 @@ def modules(module):
         yield path, owner
         # keras: on torch a layer is an nn.Module, keeping layers in _modules.
         attributes = vars(owner) | vars(owner).get("_modules", {})
+        # keras: a functional model knows its layers by their names alone.
+        attributes = {layer.name: layer for layer in getattr(
+            owner, "operations", ())} | attributes
         for name, value in attributes.items():
             if name[0] == "_":
                 continue
@@ -83,11 +70,36 @@ def paths(module):
     return {id(below): path for path, below in modules(module)}
 
 
+def _itself(variable):
+    """A weight as it is."""
+    return variable
+
+
+def _shaped_as(variable, array):
+    """An array in ours, as a variable lays it out."""
+    return array.reshape(variable.shape)
+
+
+def _held(owner):
+    """{leaf: (a variable, what turns its array into ours)} of one layer."""
+    held = {
+        leaf: (operator.attrgetter(attribute)(owner), to_ours)
+        for kind, kept in KEPT.items() if isinstance(owner, kind)
+        for leaf, (attribute, to_ours) in kept.items()}
+    known = {id(variable) for variable, _ in held.values()}
+    own = {name: (value, np.asarray) for name, value in vars(owner).items()
+           if name[0] != "_" and isinstance(value, keras.Variable)
+           and id(value) not in known}
+    return held | own
+
+
 def leaves(module):
-    """Yield (canonical name, variable, conversion) of every weight."""
+    """Yield the Weight of every array that a layer and all below it hold."""
     for path, owner in modules(module):
-        for leaf, (attribute, convert) in PARAMETERS.get(
-                type(owner), {}).items():
-            if (variable := operator.attrgetter(attribute)(owner)) is not None:
+        for leaf, (variable, to_ours) in _held(owner).items():
+            if variable is not None:
                 name = ".".join(part for part in (path, leaf) if part)
-                yield name, variable, convert
+                yield Weight(
+                    name, functools.partial(_itself, variable),
+                    variable.assign, to_ours,
+                    functools.partial(_shaped_as, variable))

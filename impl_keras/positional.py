@@ -1,99 +1,65 @@
-"""Positions; the table stays float64 whatever the model is (R7)."""
+"""Positions: what tells the model where a token stands (section 3.5).
 
-import keras
+    PE[pos, 2i]     = sin(pos / 10000^(2i / d_model))
+    PE[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))
+
+The table is float64, and rounded to the input's dtype where it is added (R7).
+Other positions are in dialects/positional.py.
+"""
+
+import functools
+
+import numpy as np
 from keras import ops
 
 from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
 from contract.trace import tap
 from impl_keras.dropout import Dropout
-from impl_keras.layer_norm import NORMS, NoNorm
+from impl_keras.whole import Layer
 
 
-class NoPositions(keras.layers.Layer):
-    """Adds nothing to embeddings. Parameters: those of ``norm``, if any."""
+@functools.cache
+def position_table(length, d_model):
+    """Sine on even features, cosine on odd ones (R6): float64 [T D]."""
+    pos, i = np.arange(length)[:, None], np.arange(d_model // 2)
+    angles = pos / 10000.0 ** (2 * i / d_model)
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return both.reshape(length, d_model)
+
+
+def check_length(x, axis, start, max_length):
+    """Refuse x that ends behind the last position; T is x's size at an axis."""
+    if x.shape[axis] is not None:  # keras: T may be unknown until a model runs
+        checks.length(start + x.shape[axis], max_length)
+
+
+def rows(table, x, axis, start):
+    """A table's rows from start on, in x's dtype, as many as T: [T D]."""
+    if x.shape[axis] is None:
+        whole = ops.convert_to_tensor(table, x.dtype)
+        return whole[start:start + ops.shape(x)[axis]]
+    return ops.convert_to_tensor(table[start:start + x.shape[axis]], x.dtype)
+
+
+class PositionalEncoding(Layer):
+    """Adds a row of the table to each embedding; then dropout (§5.4)."""
 
     def __init__(self, config, max_length):
         super().__init__()
-        self.built = True  # keras: nothing of its own to build
-        self.max_length, self.pad_id = max_length, config.pad_id
-        self.norm = (NORMS[config.norm_form](config.d_model, config.norm_eps)
-                     if config.embedding_norm else NoNorm())
+        self.d_model, self.max_length = config.d_model, max_length
         self.dropout = Dropout(config.dropout)
 
-    def call(self, x, tokens, start):
-        """Hand on x [B T D], the embeddings of tokens, int [B T]."""
-        checks.length(start + x.shape[1], self.max_length)
-        return self.finish(x)
-
-    def finish(self, x):
-        """x [B T D] normalised, if the config says so, and dropped."""
-        return self.dropout(self.norm(x))
-
-
-class PositionalEncoding(NoPositions):
-    """Adds the table of sines and cosines."""
-
-    def __init__(self, config, max_length):
-        super().__init__(config, max_length)
-        self.first = config.position_start
-        self.table = ROUNDINGS[config.position_rounding](
-            TABLES[config.positions](
-                self.first + max_length, config.d_model,
-                config.position_divisor))
-
-    def call(self, x, tokens, start):
-        """Add positions start, start + 1, … (R10) to x [B T D]."""
-        end = start + x.shape[1]
-        checks.length(end, self.max_length)
-        rows = slice(self.first + start, self.first + end)
+    def positions(self, x, tokens, start):
+        """What is added to x [B T D], whose first position is start (R10)."""
+        check_length(x, 1, start, self.max_length)
+        table = position_table(self.max_length, self.d_model)
         # [1] positions [T D]: sin and cos of pos / 10000^(2i/d)  (§3.5, R6)
-        positions = tap(self, "positions", ops.convert_to_tensor(
-            self.table[rows], x.dtype))
-        # [2] positioned [B T D]: x + positions  (§3.5)
-        positioned = tap(self, "positioned", x + positions)
-        return self.finish(positioned)
-
-
-class UnpaddedEncoding(PositionalEncoding):
-    """The same, counting only tokens that are not padding."""
+        positions = tap(self, "positions", rows(table, x, 1, start))
+        return positions
 
     def call(self, x, tokens, start):
-        """Add to x [B T D] each token's position; padding has none."""
-        checks.length(start + x.shape[1], self.max_length)
-        seen = ops.cast(tokens != self.pad_id, "int32")
-        rows = self.first + start + ops.cumsum(seen, axis=1) - seen
-        table = ops.convert_to_tensor(self.table, x.dtype)
-        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
-        positions = tap(self, "positions", ops.where(
-            seen[..., None] > 0, ops.take(table, rows, axis=0), 0))
+        """Add positions start, start + 1, … to x [B T D], of tokens [B T]."""
+        positions = self.positions(x, tokens, start)
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = tap(self, "positioned", x + positions)
-        return self.finish(positioned)
-
-
-class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
-
-    def __init__(self, config, max_length):
-        NoPositions.__init__(self, config, max_length)
-        self.first = config.position_start
-        self.table = self.add_weight(
-            (self.first + max_length, config.d_model), "zeros", name="table")
-
-
-class UnpaddedPositions(LearnedPositions, UnpaddedEncoding):
-    """Learned positions that count only tokens that are not padding."""
-
-
-#: What adds nothing here: attention may know of positions instead.
-NOTHING = dict.fromkeys(
-    ("none", "rotary_halves", "rotary_interleaved", "relative"), NoPositions)
-
-#: By whether padding is left out, and by the config's word.
-ENCODINGS = {
-    False: {"interleaved": PositionalEncoding, "halves": PositionalEncoding,
-            "learned": LearnedPositions, **NOTHING},
-    True: {"interleaved": UnpaddedEncoding, "halves": UnpaddedEncoding,
-           "learned": UnpaddedPositions, **NOTHING},
-}
+        return self.dropout(positioned)

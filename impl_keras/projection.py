@@ -1,71 +1,31 @@
-"""The projection: from vectors back to a score for every token (§3.4)."""
+"""The projection: from vectors back to a score for every token (§3.4).
 
-import math
+    logits = x Eᵀ
 
-import keras
+E is the table of the embeddings. Where it is another matrix, or has a bias:
+dialects/projection.py.
+"""
+
 from keras import ops
 
 from contract.trace import tap
+from impl_keras.whole import Layer
 
 
 def log_softmax(x):
-    """x - log Σ exp(x) over the last axis, shifted so nothing overflows."""
+    """x - log Σ exp(x) over the last axis, shifted so nothing overflows.
+
+    log_softmax(log_softmax(x)) = log_softmax(x), so the loss may apply it to
+    log-probabilities as well (R16).
+    """
     return ops.log_softmax(x, axis=-1)
 
 
-def identity(x):
-    """x, for a model that ends in logits."""
-    return x
-
-
-OUTPUTS = {"logits": identity, "log_probs": log_softmax}
-
-
-def one(d_model):
-    """1, for vectors as they are."""
-    return 1
-
-
-def over_root(d_model):
-    """1/√d_model, by which T5 and Flax's examples multiply tied vectors."""
-    return 1 / math.sqrt(d_model)
-
-
-SCALES = {"none": one, "root": over_root}
-
-
-class Projection(keras.layers.Dense):
-    """x W + b, with the kernel stored as [D V]."""
-
-    def __init__(self, d_model, vocab):
-        super().__init__(vocab)  # keras: reads d_model off the first input
-
-    def call(self, x):
-        """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x W + b  (§3.4)
-        logits = tap(self, "logits", super().call(x))
-        return logits
-
-
-class ProjectionWithoutBias(keras.layers.Dense):
-    """x W, with the kernel stored as [D V]."""
-
-    def __init__(self, d_model, vocab):
-        super().__init__(vocab, use_bias=False)
-
-    def call(self, x):
-        """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x W
-        logits = tap(self, "logits", super().call(x))
-        return logits
-
-
-class TiedProjection(keras.layers.Layer):
+class TiedProjection(Layer):
     """x Eᵀ, E being the embedding's table; no bias (§3.4, R13)."""
 
     def __init__(self, embedding):
         super().__init__()
-        self.built = True  # keras: nothing of its own to build
         self.embedding = embedding
 
     def call(self, x):
@@ -74,34 +34,3 @@ class TiedProjection(keras.layers.Layer):
         logits = tap(self, "logits",
                      x @ ops.transpose(self.embedding.table.embeddings))
         return logits
-
-
-class BiasedTiedProjection(keras.layers.Layer):
-    """x Eᵀ + b. Parameter: ``bias`` [V]."""
-
-    def __init__(self, embedding):
-        super().__init__()
-        self.embedding = embedding
-        self.bias = self.add_weight(
-            (embedding.table.input_dim,), "zeros", name="bias")
-        self.built = True  # keras: nothing is left to build
-
-    def call(self, x):
-        """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x Eᵀ + b  (R50)
-        logits = tap(self, "logits", (
-            x @ ops.transpose(self.embedding.table.embeddings) + self.bias))
-        return logits
-
-
-#: By whether there is a bias.
-PROJECTIONS = {True: Projection, False: ProjectionWithoutBias}
-TIED_PROJECTIONS = {True: BiasedTiedProjection, False: TiedProjection}
-
-
-def projection_of(config, embedding):
-    """The projection of a model; an embedding's table where they are tied."""
-    if config.output_tied:
-        return TIED_PROJECTIONS[config.has_output_bias](embedding)
-    return PROJECTIONS[config.has_output_bias](
-        config.d_model, config.target_vocab)

@@ -5,7 +5,7 @@ import math
 from keras import ops
 
 from contract.trace import tap
-from impl_keras.cache import new_caches
+from impl_keras import cache
 from impl_keras.masks import causal_mask, padding_mask
 from impl_keras.projection import log_softmax
 
@@ -21,9 +21,12 @@ class Search:
         memory = model.encode(source, source_mask)
         self.memory = ops.repeat(memory, settings.width, axis=0)
         self.source_mask = ops.repeat(source_mask, settings.width, axis=0)
-        self.caches = new_caches(
-            model, len(self.memory), model.room(source, settings.max_tokens)
-        ) if settings.cached and model.cached else None
+        self.caches = self.new_caches(source) if settings.cached else None
+
+    def new_caches(self, source):
+        """An empty cache for each decoder layer; None where none serves."""
+        return cache.new_caches(
+            self.model, len(self.memory), self.settings.max_tokens)
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
@@ -44,41 +47,16 @@ class Search:
         output = self.model.project(decoded)
         log_probs = ops.cast(log_softmax(output[:, 0]), "float64")
         padding = ops.arange(log_probs.shape[-1]) == self.pad_id
-        hidden = padding & (not self.settings.allow_padding)
-        return ops.where(hidden, -math.inf, log_probs)
-
-    def allowed(self, log_probs, tokens, written):
-        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
-        forced = self.settings.forced(written)
-        token = ops.arange(log_probs.shape[-1])
-        if forced is not None:
-            return ops.where(
-                token == forced, ops.zeros_like(log_probs), -math.inf)
-        banned = ops.array(self.settings.banned(written), "int64")
-        banned = ops.isin(token, banned) | self.repeats(tokens, written)
-        return ops.where(banned, -math.inf, log_probs)
-
-    def repeats(self, tokens, written):
-        """Whether a token ends n that its row has already: [R V] (R56)."""
-        token = ops.arange(self.model.config.target_vocab)
-        n = self.settings.no_repeat_ngram
-        found = ops.zeros((len(tokens), len(token)), "bool")
-        for end in range(n - 1, written) if n else ():
-            same = ops.all(
-                tokens[:, end - n + 1:end]
-                == tokens[:, written - n + 1:written], axis=-1)
-            found = found | (
-                same[:, None] & (token == tokens[:, end, None]))
-        return found
+        return ops.where(padding, -math.inf, log_probs)
 
     def ends(self, token):
-        """Whether each token is one of the eos ids: bool [*], of int [*]."""
-        return ops.isin(token, ops.array(self.settings.eos_ids, "int64"))
+        """Whether each token is the eos: bool [*], of int [*]."""
+        return token == self.settings.eos_id
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
-        for cache in self.caches or ():
-            cache.reorder(parents)
+        for kept in self.caches or ():
+            kept.reorder(parents)
 
     @staticmethod
     def top(scores, count):
@@ -104,8 +82,8 @@ class Greedy(Search):
         finished = ops.zeros(len(tokens), "bool")
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(self, "log_probs", self.allowed(
-                self.next(tokens, written), tokens, written))
+            log_probs = tap(
+                self, "log_probs", self.next(tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = ops.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -130,10 +108,6 @@ class Beam(Search):
         settings, place = self.settings, ops.arange(self.length)
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
-        count = settings.candidates
-        rank = ops.arange(count)
-        # At the greatest length all end, unless they only stand in.
-        last = settings.max_tokens if settings.unfinished == "compete" else 0
         first = ops.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = ops.tile(first, (b, w, 1))
         finished = ops.full((b, w), -math.inf, "float64")
@@ -142,25 +116,22 @@ class Beam(Search):
         for written in range(1, self.length):
             rows = ops.reshape(tokens, (b * w, -1))
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.allowed(
-                self.next(rows, written), rows, written)
+            log_probs = self.next(rows, written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", ops.reshape(
                 alive[:, :, None] + ops.reshape(log_probs, (b, w, -1)),
                 (b, -1)))
-            # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
-            scores, which = self.top(candidates, count)
-            scores = self.narrowed(scores, finished)
+            # [3] scores [B *]: the best candidates', so that W stay  (R34)
+            scores, which = self.select(candidates, finished)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = ops.where(place == written, token[:, :, None],
                               follow(tokens, parents))
-            ends = self.ends(token) | (written == last)
-            may = self.may_finish(ends & (rank < settings.finishers), finished)
-            # [5] finished [B W]: the best that end and may, over the penalty
+            ends = self.closed(token, written)
+            # [5] finished [B W]: the best that end, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, ops.where(
-                    may, scores / settings.penalty(written), -math.inf), grown)
+                    ends, scores / settings.penalty(written), -math.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(ops.where(ends, -math.inf, scores), w)
             tokens = follow(grown, which)
@@ -173,30 +144,19 @@ class Beam(Search):
             if ops.all(done):
                 break
             alive = ops.where(done[:, None], -math.inf, alive)
-        none = finished[:, :1] == -math.inf
-        # [8] scores [B W]: the finished ones'; where there are none, log p
-        scores = ops.where(none, alive, finished)
-        tokens = ops.where(none[:, :, None], tokens, finished_tokens)
-        return tokens, scores
+        return self.outcome(tokens, alive, finished_tokens, finished)
 
-    def narrowed(self, scores, finished):
-        """Scores [B n], -∞ of those that have no place in a narrower beam."""
-        if self.settings.finishing != "narrowing":
-            return scores
-        rank = ops.arange(scores.shape[1])
-        return ops.where(rank < self.left(finished), scores, -math.inf)
+    def select(self, candidates, finished):
+        """The best of candidates [B n], and their places: [B *]."""
+        return self.top(candidates, self.settings.candidates)
 
-    def may_finish(self, ends, finished):
-        """Which of those that end may finish: bool [B n], the best first."""
-        if self.settings.finishing != "first":
-            return ends
-        left = self.left(finished)
-        count = ops.cumsum(ops.cast(ends, "int32"), axis=1)
-        return ends & (count <= left)
+    def closed(self, token, written):
+        """Whether hypotheses end with a token [B n]: bool [B n]."""
+        return self.ends(token) | (written == self.settings.max_tokens)
 
-    def left(self, finished):
-        """How many of W hypotheses have not finished: int [B 1]."""
-        return ops.sum(finished == -math.inf, axis=1, keepdims=True)
+    def outcome(self, tokens, alive, finished_tokens, finished):
+        """The answer: tokens [B W N] and scores [B W] of what has finished."""
+        return finished_tokens, finished
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""
@@ -208,12 +168,10 @@ class Beam(Search):
 
     def is_done(self, finished, alive, bound):
         """Whether the length rule ends a row's search: bool [B]."""
-        # [9] hope [B]: the best score that one alive can reach
+        # [8] hope [B]: the best score that one alive can reach
         hope = tap(self, "hope", alive[:, 0] / bound)
-        # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
+        # [9] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
-        if self.settings.length_rule == "hf_true":
-            return worst > -math.inf
         return worst >= hope
 
 

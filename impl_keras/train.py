@@ -3,12 +3,12 @@
 from keras import ops
 
 from contract.dropping import dropping, places
-from impl_keras import random
+from impl_keras import parts, random
 from impl_keras.dropout import draw
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
-from impl_keras.masks import decoder_mask, padding_mask
-from impl_keras.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_keras.masks import padding_mask
+from impl_keras.optimizer import clip_by_global_norm
 from impl_keras.parameters import leaves, paths
 
 
@@ -21,8 +21,7 @@ def loss_and_gradients(model, source, target, drawn):
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
     # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
 
     def loss_of():  # keras: its backends differentiate functions
@@ -32,9 +31,9 @@ def loss_and_gradients(model, source, target, drawn):
         loss = cross_entropy(output, labels, *convention)
         return loss
 
-    weights = [weight for _, weight, _ in leaves(model)]
     # [5] gradients [*]: of the loss, by each weight
-    loss, gradients = value_and_gradients(loss_of, weights)
+    loss, gradients = value_and_gradients(
+        loss_of, [weight.get() for weight in leaves(model)])
     return loss, gradients
 
 
@@ -43,11 +42,9 @@ class Trainer:
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
-        self.m, self.v = ([ops.zeros_like(weight.value)
-                           for _, weight, _ in leaves(model)]
-                          for _ in range(2))
+        self.optimizer = parts.optimizer(training, model.config.d_model)
+        self.m, self.v = ([ops.zeros_like(weight.get())
+                           for weight in leaves(model)] for _ in range(2))
 
     def draw(self, key, shapes):
         """What dropout keeps in one batch, by place; shapes by place."""
@@ -79,10 +76,9 @@ class Trainer:
         # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        for i, (_, variable, _) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                variable.value, gradients[i], self.m[i], self.v[i],
-                *settings)
-            variable.assign(weight)
+                old.get(), gradients[i], self.m[i], self.v[i], *settings)
+            old.set(weight)
         return loss, norm, settings[0]

@@ -1,5 +1,6 @@
 """The Transformer in MLX."""
 
+from impl_mlx.public import create, load, save
 from impl_mlx.transformer import Transformer
 
-__all__ = ["Transformer"]
+__all__ = ["Transformer", "create", "load", "save"]

@@ -1,4 +1,11 @@
-"""Dropout by named keys; mx.random's where a run asks for native masks."""
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    y = x / (1 - rate) where kept, else 0
+
+The kept values follow from named keys (R25), or from MLX's own generator.
+"""
+
+import contextlib
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -26,18 +33,34 @@ def draw(key, places, rate, native):
             for i, (name, shape) in enumerate(places.items())}
 
 
-class Dropout(nn.Module):
-    """Zero each value with probability ``rate``. It has no parameters."""
+class Dropout(nn.Dropout):
+    """Zero each value with probability ``rate``. It has no parameters.
+
+    A run of the harness says what is kept. Outside of one it is MLX's own,
+    which train() and eval() turn on and off.
+    """
 
     def __init__(self, rate):
-        super().__init__()
+        super().__init__(rate)
         self.rate = rate
 
     def __call__(self, x):
-        """Drop values of x, of any shape, while a run is open."""
+        """Drop values of x, of any shape, in a run or in training mode."""
         mask = dropping.kept(self)
         if mask is None:
-            return x
+            return super().__call__(x)
         # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
         left = mx.where(mask, x / (1 - self.rate), 0)
         return left
+
+
+@contextlib.contextmanager
+def evaluating(module):
+    """Drop nothing within a ``with`` block that no run asks for."""
+    before = [(below, below.training) for below in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for below, training in before:  # a parent sets those below
+            below.train(training)

@@ -12,21 +12,16 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_mlx import random
-from impl_mlx.dropout import draw
+from impl_mlx import parts, random
+from impl_mlx.dropout import draw, evaluating
 from impl_mlx.gradients import standing_in, weights_of
 from impl_mlx.loss import cross_entropy
-from impl_mlx.masks import decoder_mask, padding_mask
-from impl_mlx.optimizer import OPTIMIZERS, clip_by_global_norm
-from impl_mlx.parameters import leaves, modules, paths
-from impl_mlx.sample import Sample
-from impl_mlx.search import Beam, Greedy
+from impl_mlx.masks import padding_mask
+from impl_mlx.optimizer import clip_by_global_norm
+from impl_mlx.parameters import home, leaves, paths
 from impl_mlx.train import Trainer
 
 NAME = "mlx"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -69,26 +64,26 @@ def on(device):
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
-    """Make a component and load its weights; see the reference's engine."""
+    """Make a component and load its weights; see the reference's engine.
+
+    It is in evaluation mode.
+    """
     make, arguments = components.component(__package__, component, config)
     module = make(*arguments)  # mlx: lazy, so that it draws no first values
-    for _, below in modules(module):
-        below.home = device
-    native = {name: (owner, attribute, convert)
-              for name, owner, attribute, convert in leaves(module)}
+    module.home = device
     check(weights, {
-        name: convert(np.empty(getattr(owner, attribute).shape, bool)).shape
-        for name, (owner, attribute, convert) in native.items()})
-    for name, (owner, attribute, convert) in native.items():
-        setattr(owner, attribute, to_native(convert(
-            weights[name].astype(dtype, copy=False)), device))
-    return module
+        weight.name: weight.to_ours(np.empty(weight.get().shape, bool)).shape
+        for weight in leaves(module)})
+    for weight in leaves(module):
+        weight.set(to_native(weight.to_theirs(
+            weights[weight.name].astype(dtype, copy=False)), device))
+    return module.eval()
 
 
 def exported(module, arrays):
     """Arrays in the places of weights, under their canonical names."""
-    return {name: np.array(convert(to_numpy(array)), order="C")
-            for (name, _, _, convert), array in zip(leaves(module), arrays)}
+    return {weight.name: np.array(weight.to_ours(to_numpy(array)), order="C")
+            for weight, array in zip(leaves(module), arrays)}
 
 
 def export(module):
@@ -98,9 +93,10 @@ def export(module):
 
 def call(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays: what it returns, and every step by name."""
-    with on(module.home), tracing(paths(module)) as trace:
+    with (on(home(module)), evaluating(module),
+          tracing(paths(module)) as trace):
         returned = getattr(module, method)(
-            *(to_native(value, module.home) for value in inputs), **keywords)
+            *(to_native(value, home(module)) for value in inputs), **keywords)
         return to_numpy(returned), {
             name: to_numpy(value) for name, value in trace.values.items()}
 
@@ -112,10 +108,12 @@ def run(module, *inputs, **keywords):
 
 def run_residual(residual, x, y):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
-    with on(residual.home), tracing(paths(residual)) as trace:
-        x, y = (to_native(value, residual.home) for value in (x, y))
-        residual.before(x)
-        residual.after(x, y)
+    with (on(home(residual)), evaluating(residual),
+          tracing(paths(residual)) as trace):
+        x, y = (to_native(value, home(residual)) for value in (x, y))
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
         return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -124,7 +122,7 @@ def drawn(model, source, target, key):
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
-    return draw(to_native(key, model.home), shapes,
+    return draw(to_native(key, home(model)), shapes,
                 model.config.dropout, False)
 
 
@@ -132,7 +130,7 @@ def forward(model, source, target, source_mask, target_mask, key=None):
     """Check a Transformer's inputs, run it, return every step by name."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with (on(model.home),
+    with (on(home(model)),
           dropping(paths(model), drawn(model, source, target, key))):
         return run(model, *inputs)
 
@@ -145,10 +143,10 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with (on(model.home),
+    with (on(home(model)), evaluating(model),
           dropping(paths(model), drawn(model, source, target, key))):
         *inputs, labels = (
-            to_native(a, model.home) for a in (*inputs, labels))
+            to_native(a, home(model)) for a in (*inputs, labels))
         with tracing(paths(model)) as trace:
             model(*inputs)
         zeros = {name: mx.zeros_like(value)
@@ -183,10 +181,10 @@ def trainer(model, training):
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    home = trainer.model.home
-    with on(home):
+    device = home(trainer.model)
+    with on(device):
         loss, norm, learning_rate = trainer.train_step(
-            to_native(sources, home), to_native(targets, home))
+            to_native(sources, device), to_native(targets, device))
         return {"loss": to_numpy(loss), "norm": to_numpy(norm),
                 "rate": np.asarray(learning_rate)}
 
@@ -202,25 +200,25 @@ def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for i, (name, _, _, convert) in enumerate(leaves(trainer.model)):
-            arrays[i] = to_native(
-                convert(moments[f"{kind}.{name}"]), trainer.model.home)
+        for i, weight in enumerate(leaves(trainer.model)):
+            arrays[i] = to_native(weight.to_theirs(
+                moments[f"{kind}.{weight.name}"]), home(trainer.model))
 
 
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with on(model.home):
-        return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+    with on(home(model)), evaluating(model):
+        return to_numpy(model(*(to_native(x, home(model)) for x in inputs)))
 
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with on(model.home):
-        tokens, scores = SEARCHES[settings.method](
-            model, to_native(source, model.home), settings, rows).run()
+    with on(home(model)), evaluating(model):
+        tokens, scores = parts.search(model.config, settings)(
+            model, to_native(source, home(model)), settings, rows).run()
         return {"tokens": to_numpy(tokens.astype(mx.int64)),  # mlx: or int32
                 "scores": to_numpy(scores)}
 
@@ -231,7 +229,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
         source, target = to_native(source, device), to_native(target, device)
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+            "target_mask": to_numpy(
+                parts.part(parts.DECODER_MASKS, begun)(target, pad_id)),
         }
 
 

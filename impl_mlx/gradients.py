@@ -9,14 +9,13 @@ from impl_mlx.parameters import leaves
 
 def weights_of(model):
     """The arrays of a model's weights, in the order of ``leaves``."""
-    return [getattr(owner, attribute)
-            for _, owner, attribute, _ in leaves(model)]
+    return [weight.get() for weight in leaves(model)]
 
 
 def set_weights(model, weights):
     """Put arrays into the places of a model's weights."""
-    for (_, owner, attribute, _), weight in zip(leaves(model), weights):
-        setattr(owner, attribute, weight)
+    for old, weight in zip(leaves(model), weights):
+        old.set(weight)
 
 
 @contextlib.contextmanager
@@ -33,8 +32,7 @@ def standing_in(model, weights):
 def value_and_gradients(model, function):
     """What function() returns, a scalar, and its gradient by every weight.
 
-    nn.value_and_grad goes by paths, and gives a weight that is tied one
-    gradient for each path.
+    As nn.value_and_grad, but in the order of ``leaves``.
     """
     def of_weights(weights):
         with standing_in(model, weights):

@@ -1,37 +1,16 @@
-"""What a model holds, by path: its modules and its weights."""
+"""What a model holds, by path: its modules and its weights.
 
-import numpy as np
+Every array that a module holds itself is a weight, under the module's path and
+its attribute's name. MLX's own layers have names of their own for them.
+"""
+
+import functools
+
+import mlx.core as mx
 import mlx.nn as nn
+import numpy as np
 
-from impl_mlx.embedding import Table
-from impl_mlx.layer_norm import (
-    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
-from impl_mlx.positional import LearnedPositions, UnpaddedPositions
-from impl_mlx.projection import (
-    BiasedTiedProjection, Projection, ProjectionWithoutBias)
-
-_LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
-_TABLE = {"table": ("table", np.asarray)}
-_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
-_RMS_NORM = {"scale": ("scale", np.asarray)}
-
-#: The arrays that a module of each type holds: canonical leaf -> attribute,
-#: and what turns ours into theirs (and, being its own inverse, back).
-PARAMETERS = {
-    nn.Linear: _LINEAR,
-    Projection: _LINEAR,
-    ProjectionWithoutBias: _LINEAR,
-    BiasedTiedProjection: {"bias": ("bias", np.asarray)},
-    nn.Embedding: {"": ("weight", np.asarray)},
-    Table: {"": ("weight", np.asarray)},
-    LearnedPositions: _TABLE,
-    UnpaddedPositions: _TABLE,
-    LayerNorm: _NORM,
-    StdLayerNorm: _NORM,
-    ScalarStdLayerNorm: _NORM,
-    RMSNorm: _RMS_NORM,
-    Float32RMSNorm: _RMS_NORM,
-}
+from contract.leaves import Weight
 
 
 def _children(owner):
@@ -64,11 +43,28 @@ def paths(module):
     return {id(below): path for path, below in modules(module)}
 
 
+def leaf_of(owner, attribute):
+    """The canonical name of a module's array, and its conversion."""
+    if attribute == "weight" and isinstance(owner, nn.Linear):
+        return "kernel", np.transpose  # mlx: stored as [out in]
+    if attribute == "weight" and isinstance(owner, nn.Embedding):
+        return "", np.asarray
+    return attribute, np.asarray
+
+
 def leaves(module):
-    """Yield (canonical name, owner, attribute, conversion) of every weight."""
+    """Yield the Weight of every array that a module and those below hold."""
     for path, owner in modules(module):
-        for leaf, (attribute, convert) in PARAMETERS.get(
-                type(owner), {}).items():
-            if attribute in owner:
-                name = ".".join(part for part in (path, leaf) if part)
-                yield name, owner, attribute, convert
+        for attribute, value in list(owner.items()):
+            if isinstance(value, mx.array):
+                leaf, convert = leaf_of(owner, attribute)
+                yield Weight(
+                    ".".join(part for part in (path, leaf) if part),
+                    functools.partial(getattr, owner, attribute),
+                    functools.partial(setattr, owner, attribute),
+                    convert, convert)
+
+
+def home(module):
+    """The device that a module computes on; MLX's arrays have none."""
+    return getattr(module, "home", "cpu")

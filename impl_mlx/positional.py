@@ -1,98 +1,53 @@
-"""Positions; the table is NumPy's, in float64 (R7)."""
+"""Positions: what tells the model where a token stands (section 3.5).
 
+    PE[pos, 2i]     = sin(pos / 10000^(2i / d_model))
+    PE[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))
+
+The table is float64, and rounded to the input's dtype where it is added (R7).
+Other positions are in dialects/positional.py.
+"""
+
+import functools
+
+import numpy as np
 import mlx.core as mx
 import mlx.nn as nn
 
 from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
 from contract.trace import tap
 from impl_mlx.dropout import Dropout
-from impl_mlx.layer_norm import NORMS, NoNorm
 
 
-class NoPositions(nn.Module):
-    """Adds nothing to embeddings. Parameters: those of ``norm``, if any."""
+@functools.cache
+def position_table(length, d_model):
+    """Sine on even features, cosine on odd ones (R6): float64 [T D]."""
+    pos, i = np.arange(length)[:, None], np.arange(d_model // 2)
+    angles = pos / 10000.0 ** (2 * i / d_model)
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return both.reshape(length, d_model)
+
+
+class PositionalEncoding(nn.Module):
+    """Adds a row of the table to each embedding; then dropout (§5.4)."""
 
     def __init__(self, config, max_length):
         super().__init__()
-        self.max_length, self.pad_id = max_length, config.pad_id
-        self.norm = (NORMS[config.norm_form](config.d_model, config.norm_eps)
-                     if config.embedding_norm else NoNorm())
+        self.d_model, self.max_length = config.d_model, max_length
         self.dropout = Dropout(config.dropout)
 
-    def __call__(self, x, tokens, start):
-        """Hand on x [B T D], the embeddings of tokens, int [B T]."""
-        checks.length(start + x.shape[1], self.max_length)
-        return self.finish(x)
-
-    def finish(self, x):
-        """x [B T D] normalised, if the config says so, and dropped."""
-        return self.dropout(self.norm(x))
-
-
-class PositionalEncoding(NoPositions):
-    """Adds the table of sines and cosines."""
-
-    def __init__(self, config, max_length):
-        super().__init__(config, max_length)
-        self.first = config.position_start
-        # mlx: an array of its own kept here would be a parameter
-        self.table = ROUNDINGS[config.position_rounding](
-            TABLES[config.positions](
-                self.first + max_length, config.d_model,
-                config.position_divisor))
-
-    def __call__(self, x, tokens, start):
-        """Add positions start, start + 1, … (R10) to x [B T D]."""
+    def positions(self, x, tokens, start):
+        """What is added to x [B T D], whose first position is start (R10)."""
         end = start + x.shape[1]
         checks.length(end, self.max_length)
-        rows = slice(self.first + start, self.first + end)
+        table = position_table(self.max_length, self.d_model)
         # [1] positions [T D]: sin and cos of pos / 10000^(2i/d)  (§3.5, R6)
         positions = tap(self, "positions", mx.array(
-            self.table[rows], x.dtype))
-        # [2] positioned [B T D]: x + positions  (§3.5)
-        positioned = tap(self, "positioned", x + positions)
-        return self.finish(positioned)
-
-
-class UnpaddedEncoding(PositionalEncoding):
-    """The same, counting only tokens that are not padding."""
+            table[start:end], x.dtype))
+        return positions
 
     def __call__(self, x, tokens, start):
-        """Add to x [B T D] each token's position; padding has none."""
-        checks.length(start + x.shape[1], self.max_length)
-        seen = (tokens != self.pad_id).astype(mx.int32)
-        rows = self.first + start + mx.cumsum(seen, axis=1) - seen
-        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
-        positions = tap(self, "positions", mx.where(
-            seen[..., None] > 0, mx.array(self.table[:], x.dtype)[rows], 0))
+        """Add positions start, start + 1, … to x [B T D], of tokens [B T]."""
+        positions = self.positions(x, tokens, start)
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = tap(self, "positioned", x + positions)
-        return self.finish(positioned)
-
-
-class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
-
-    def __init__(self, config, max_length):
-        NoPositions.__init__(self, config, max_length)
-        self.first = config.position_start
-        self.table = mx.zeros(
-            (self.first + max_length, config.d_model))
-
-
-class UnpaddedPositions(LearnedPositions, UnpaddedEncoding):
-    """Learned positions that count only tokens that are not padding."""
-
-
-#: What adds nothing here: attention may know of positions instead.
-NOTHING = dict.fromkeys(
-    ("none", "rotary_halves", "rotary_interleaved", "relative"), NoPositions)
-
-#: By whether padding is left out, and by the config's word.
-ENCODINGS = {
-    False: {"interleaved": PositionalEncoding, "halves": PositionalEncoding,
-            "learned": LearnedPositions, **NOTHING},
-    True: {"interleaved": UnpaddedEncoding, "halves": UnpaddedEncoding,
-           "learned": UnpaddedPositions, **NOTHING},
-}
+        return self.dropout(positioned)

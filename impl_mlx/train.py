@@ -1,14 +1,18 @@
-"""Training: from a batch of pairs to new weights (section 5)."""
+"""Training: from a batch of pairs to new weights (section 5).
+
+The decoder reads a target without its last token and predicts it without its
+first, all positions at once (teacher forcing).
+"""
 
 import mlx.core as mx
 
 from contract.dropping import dropping, places
-from impl_mlx import random
+from impl_mlx import parts, random
 from impl_mlx.dropout import draw
 from impl_mlx.gradients import value_and_gradients, weights_of
 from impl_mlx.loss import cross_entropy
-from impl_mlx.masks import decoder_mask, padding_mask
-from impl_mlx.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_mlx.masks import padding_mask
+from impl_mlx.optimizer import clip_by_global_norm
 from impl_mlx.parameters import leaves, paths
 
 
@@ -21,8 +25,7 @@ def loss_and_gradients(model, source, target, drawn):
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
     # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
 
     def loss_of():
@@ -43,11 +46,9 @@ class Trainer:
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
-        self.m, self.v = ([mx.zeros_like(weight)
-                           for weight in weights_of(model)]
-                          for _ in range(2))
+        self.optimizer = parts.optimizer(training, model.config.d_model)
+        self.m, self.v = ([mx.zeros_like(weight.get())
+                           for weight in leaves(model)] for _ in range(2))
 
     def draw(self, key, shapes):
         """What dropout keeps in one batch, by place; shapes by place."""
@@ -78,14 +79,13 @@ class Trainer:
         # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        for i, (_, owner, attribute, _) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                getattr(owner, attribute), gradients[i], self.m[i], self.v[i],
-                *settings)
+                old.get(), gradients[i], self.m[i], self.v[i], *settings)
             # mlx: it is laid out as its gradient, and a product's rounding
             # follows that
-            setattr(owner, attribute, mx.contiguous(weight))
+            old.set(mx.contiguous(weight))
         # mlx: lazy; unasked, the steps would pile up
         mx.eval(weights_of(self.model), self.m, self.v)
         return loss, norm, settings[0]

@@ -1,5 +1,6 @@
 """The Transformer in PyTorch."""
 
+from impl_torch.public import create, load, save
 from impl_torch.transformer import Transformer
 
-__all__ = ["Transformer"]
+__all__ = ["Transformer", "create", "load", "save"]

@@ -1,7 +1,15 @@
-"""Dropout by named keys; F.dropout where a run asks for native masks."""
+"""Dropout: some values are zeroed while training (section 5.4).
+
+    y = x / (1 - rate) where kept, else 0
+
+The kept values follow from named keys (R25), or from torch's own generator.
+"""
+
+import contextlib
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from contract import dropping
 from impl_torch import random
@@ -29,17 +37,33 @@ def draw(key, places, rate, native):
 
 
 class Dropout(nn.Module):
-    """Zero each value with probability ``rate``. It has no parameters."""
+    """Zero each value with probability ``rate``. It has no parameters.
+
+    A run of the harness says what is kept. Outside of one it is torch's own,
+    which train() and eval() turn on and off.
+    """
 
     def __init__(self, rate):
         super().__init__()
         self.rate = rate
 
     def forward(self, x):
-        """Drop values of x, of any shape, while a run is open."""
+        """Drop values of x, of any shape, in a run or in training mode."""
         mask = dropping.kept(self)
         if mask is None:
-            return x
+            return F.dropout(x, self.rate, self.training)
         # [1] left [*]: x / (1 - rate) where kept, else 0  (§5.4, R25)
         left = torch.where(mask, x / (1 - self.rate), 0)
         return left
+
+
+@contextlib.contextmanager
+def evaluating(module):
+    """Drop nothing within a ``with`` block that no run asks for."""
+    training = [below for below in module.modules() if below.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for below in training:
+            below.training = True

@@ -12,20 +12,15 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping, places
 from contract.trace import tracing
 from contract.weights import check
-from impl_torch import random
-from impl_torch.dropout import draw
+from impl_torch import parts, random
+from impl_torch.dropout import draw, evaluating
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import decoder_mask, padding_mask
-from impl_torch.optimizer import OPTIMIZERS, clip_by_global_norm
-from impl_torch.parameters import leaves, modules, paths
-from impl_torch.sample import Sample
-from impl_torch.search import Beam, Greedy
+from impl_torch.masks import padding_mask
+from impl_torch.optimizer import clip_by_global_norm
+from impl_torch.parameters import home, leaves, paths
 from impl_torch.train import Trainer
 
 NAME = "torch"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -88,36 +83,41 @@ def on(device):
 
 
 def build(component, config, weights, dtype="float64", device="cpu"):
-    """Make a component and load its weights; see the reference's engine."""
+    """Make a component and load its weights; see the reference's engine.
+
+    It is in evaluation mode.
+    """
     with torch.device("meta"):  # no first values: all are loaded
         make, arguments = components.component(
             __package__, component, config)
         module = make(*arguments)
     module = module.to(getattr(torch, dtype)).to_empty(device=device)
-    for _, below in modules(module):
-        below.home = device
-    native = {name: (parameter, convert)
-              for name, parameter, convert in leaves(module)}
-    check(weights, {name: convert(np.empty(parameter.shape, bool)).shape
-                    for name, (parameter, convert) in native.items()})
-    with torch.no_grad():
-        for name, (parameter, convert) in native.items():
-            parameter.copy_(to_native(convert(weights[name]), device))
-    return module
+    module.home = device
+    check(weights, {
+        weight.name: weight.to_ours(np.empty(weight.get().shape, bool)).shape
+        for weight in leaves(module)})
+    for weight in leaves(module):
+        weight.set(to_native(weight.to_theirs(weights[weight.name]), device))
+    return module.eval()
+
+
+def exported(module, tensors):
+    """Tensors in the places of weights, as arrays by canonical names."""
+    return {weight.name: np.array(weight.to_ours(to_numpy(tensor)), order="C")
+            for weight, tensor in zip(leaves(module), tensors)}
 
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: np.array(convert(to_numpy(parameter)), order="C")
-            for name, parameter, convert in leaves(module)}
+    return exported(module, [weight.get() for weight in leaves(module)])
 
 
 def call(module, *inputs, method="__call__", **keywords):
     """Run a module on arrays: what it returns, and every step by name."""
-    with (torch.no_grad(), on(module.home),
+    with (torch.no_grad(), evaluating(module), on(home(module)),
           tracing(paths(module)) as trace):
         returned = getattr(module, method)(
-            *(to_native(value, module.home) for value in inputs), **keywords)
+            *(to_native(value, home(module)) for value in inputs), **keywords)
     return to_numpy(returned), {
         name: to_numpy(value) for name, value in trace.values.items()}
 
@@ -129,10 +129,12 @@ def run(module, *inputs, **keywords):
 
 def run_residual(residual, x, y):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
-    with torch.no_grad(), tracing(paths(residual)) as trace:
-        x, y = (to_native(value, residual.home) for value in (x, y))
-        residual.before(x)
-        residual.after(x, y)
+    with (torch.no_grad(), evaluating(residual),
+          tracing(paths(residual)) as trace):
+        x, y = (to_native(value, home(residual)) for value in (x, y))
+        if hasattr(residual, "before"):
+            residual.before(x)
+        residual(x, y)
     return {name: to_numpy(value) for name, value in trace.values.items()}
 
 
@@ -141,7 +143,7 @@ def drawn(model, source, target, key):
     if key is None:
         return {}
     shapes = places(model.config, *source.shape, target.shape[1])
-    return draw(to_native(key.view(np.int32), model.home), shapes,
+    return draw(to_native(key.view(np.int32), home(model)), shapes,
                 model.config.dropout, False)
 
 
@@ -158,21 +160,17 @@ def gradients(model, source, target, source_mask, target_mask, labels,
     """The loss and its gradient by everything; see the reference's engine."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with (torch.enable_grad(), on(model.home),
+    with (torch.enable_grad(), evaluating(model), on(home(model)),
           tracing(paths(model), watch) as trace,
           dropping(paths(model), drawn(model, source, target, key))):
-        output = model(*(to_native(value, model.home) for value in inputs))
+        output = model(*(to_native(value, home(model)) for value in inputs))
         loss = cross_entropy(
-            output, to_native(labels, model.home), model.config.pad_id,
+            output, to_native(labels, home(model)), model.config.pad_id,
             model.config.label_smoothing, model.config.smoothing)
-    weights = {name: (parameter, convert)
-               for name, parameter, convert in leaves(model)}
-    grads = torch.autograd.grad(loss, [
-        *(parameter for parameter, _ in weights.values()),
-        *trace.values.values()])
+    weights = [weight.get() for weight in leaves(model)]
+    grads = torch.autograd.grad(loss, [*weights, *trace.values.values()])
     return to_numpy(loss), {
-        **{name: convert(to_numpy(gradient))
-           for (name, (_, convert)), gradient in zip(weights.items(), grads)},
+        **exported(model, grads[:len(weights)]),
         **{name: to_numpy(gradient) for name, gradient
            in zip(trace.values, grads[len(weights):])}}
 
@@ -195,44 +193,44 @@ def trainer(model, training):
 def train_step(trainer, sources, targets):
     """Make one step on A batches; see the reference's engine."""
     check_pairs(trainer.model.config, sources, targets)
-    home = trainer.model.home
-    with on(home):
+    device = home(trainer.model)
+    with on(device):
         loss, norm, learning_rate = trainer.train_step(
-            to_native(sources, home), to_native(targets, home))
+            to_native(sources, device), to_native(targets, device))
     return {"loss": to_numpy(loss), "norm": to_numpy(norm),
             "rate": np.asarray(learning_rate)}
 
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    return {f"{kind}.{name}": np.array(convert(to_numpy(array)), order="C")
-            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), array in zip(leaves(trainer.model), arrays)}
+    return {f"{kind}.{name}": array
+            for kind, tensors in (("m", trainer.m), ("v", trainer.v))
+            for name, array in exported(trainer.model, tensors).items()}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
-    for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for (name, _, convert), tensor in zip(leaves(trainer.model), arrays):
-            tensor.copy_(to_native(
-                convert(moments[f"{kind}.{name}"]), trainer.model.home))
+    for kind, tensors in (("m", trainer.m), ("v", trainer.v)):
+        for weight, tensor in zip(leaves(trainer.model), tensors):
+            tensor.copy_(to_native(weight.to_theirs(
+                moments[f"{kind}.{weight.name}"]), home(trainer.model)))
 
 
 def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with torch.no_grad(), on(model.home):
-        return to_numpy(model(*(to_native(x, model.home) for x in inputs)))
+    with torch.no_grad(), evaluating(model), on(home(model)):
+        return to_numpy(model(*(to_native(x, home(model)) for x in inputs)))
 
 
 def generate(model, source, settings, rows=None):
     """Find targets of sources; see the reference's engine."""
     rows = check_search(model.config, source, settings, rows)
-    with torch.no_grad(), on(model.home):
-        tokens, scores = SEARCHES[settings.method](
-            model, to_native(source, model.home), settings, rows).run()
+    with torch.no_grad(), evaluating(model), on(home(model)):
+        tokens, scores = parts.search(model.config, settings)(
+            model, to_native(source, home(model)), settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
 
@@ -242,7 +240,8 @@ def masks(source, target, pad_id, device="cpu", begun=True):
     with on(device):
         return {
             "source_mask": to_numpy(padding_mask(source, pad_id)),
-            "target_mask": to_numpy(decoder_mask(target, pad_id, begun)),
+            "target_mask": to_numpy(
+                parts.part(parts.DECODER_MASKS, begun)(target, pad_id)),
         }
 
 

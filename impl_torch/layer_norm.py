@@ -1,4 +1,10 @@
-"""Four normalisations; test_native.py shows what nn.LayerNorm equals."""
+"""Layer normalisation over the last axis, D features (Ba et al. 2016).
+
+    LayerNorm(x) = (x - mean) / √(variance + ε) · scale + bias
+
+``variance`` divides by D (biased; R3). nn.LayerNorm is the same, as
+parity_tests/ports/test_native.py checks. Other norms are in dialects/norms.py.
+"""
 
 import torch
 from torch import nn
@@ -7,7 +13,7 @@ from contract.trace import tap
 
 
 class LayerNorm(nn.Module):
-    """Ba et al. 2016. Parameters: ``scale`` [D] and ``bias`` [D]."""
+    """Parameters: ``scale`` [D] and ``bias`` [D]."""
 
     def __init__(self, d_model, eps):
         super().__init__()
@@ -15,106 +21,27 @@ class LayerNorm(nn.Module):
         self.scale = nn.Parameter(torch.ones(d_model))
         self.bias = nn.Parameter(torch.zeros(d_model))
 
-    def forward(self, x):
-        """Normalise x [B T D] over D."""
+    def centre(self, x):
+        """x [B T D] less its mean over D."""
         # [1] mean [B T 1]: Σ x / D
         mean = tap(self, "mean", torch.mean(x, dim=-1, keepdim=True))
         # [2] centered [B T D]: x - mean
         centered = tap(self, "centered", x - mean)
+        return centered
+
+    def normalise(self, centered):
+        """Over the standard deviation: variance 1 over D."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = tap(self, "variance", torch.mean(
             centered * centered, dim=-1, keepdim=True))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)
         normalized = tap(self, "normalized",
                          centered / torch.sqrt(variance + self.eps))
-        # [5] output [B T D]: normalized · scale + bias
-        output = tap(self, "output", normalized * self.scale + self.bias)
-        return output
-
-
-class StdLayerNorm(nn.Module):
-    """Divided by the unbiased standard deviation; scale and bias are [D]."""
-
-    def __init__(self, d_model, eps):
-        super().__init__()
-        self.eps = eps
-        self.scale = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
+        return normalized
 
     def forward(self, x):
         """Normalise x [B T D] over D."""
-        # [1] mean [B T 1]: Σ x / D
-        mean = tap(self, "mean", torch.mean(x, dim=-1, keepdim=True))
-        # [2] centered [B T D]: x - mean
-        centered = tap(self, "centered", x - mean)
-        # [3] std [B T 1]: √(Σ centered² / (D - 1))  (R4)
-        std = tap(self, "std", torch.sqrt(torch.sum(
-            centered * centered, dim=-1, keepdim=True) / (x.shape[-1] - 1)))
-        # [4] normalized [B T D]: centered / (std + ε)  (R4)
-        normalized = tap(self, "normalized", centered / (std + self.eps))
+        normalized = self.normalise(self.centre(x))
         # [5] output [B T D]: normalized · scale + bias
         output = tap(self, "output", normalized * self.scale + self.bias)
         return output
-
-
-class ScalarStdLayerNorm(StdLayerNorm):
-    """StdLayerNorm with ``scale`` [1] and ``bias`` [1] (R5)."""
-
-    def __init__(self, d_model, eps):
-        super().__init__(d_model=1, eps=eps)
-
-
-def unrounded(x):
-    """x, where nothing is rounded."""
-    return x
-
-
-def rounded_to_float32(x):
-    """x rounded to float32, in its own dtype (R41); its gradient is x's."""
-    return x + (x.float().to(x.dtype) - x).detach()
-
-
-class RMSNorm(nn.Module):
-    """Zhang and Sennrich 2019: no mean, no bias. Parameter: ``scale`` [D]."""
-
-    rounded = staticmethod(unrounded)
-
-    def __init__(self, d_model, eps):
-        super().__init__()
-        self.eps = eps
-        self.scale = nn.Parameter(torch.ones(d_model))
-
-    def forward(self, x):
-        """Normalise x [B T D] over D."""
-        # [1] mean_square [B T 1]: Σ x² / D, rounded where R41 says so  (R40)
-        mean_square = tap(self, "mean_square", self.rounded(
-            torch.mean(x * x, dim=-1, keepdim=True)))
-        # [2] normalized [B T D]: x / √(mean_square + ε)  (R40)
-        normalized = tap(self, "normalized",
-                         x / torch.sqrt(mean_square + self.eps))
-        # [3] output [B T D]: normalized · scale
-        output = tap(self, "output", normalized * self.scale)
-        return output
-
-
-class Float32RMSNorm(RMSNorm):
-    """RMSNorm whose mean square is rounded to float32 (R41)."""
-
-    rounded = staticmethod(rounded_to_float32)
-
-
-NORMS = {
-    "layer": LayerNorm,
-    "std": StdLayerNorm,
-    "scalar_std": ScalarStdLayerNorm,
-    "rms": RMSNorm,
-    "rms_float32": Float32RMSNorm,
-}
-
-
-class NoNorm(nn.Module):
-    """The identity, where a stack ends without a norm (R11)."""
-
-    def forward(self, x):
-        """Return x [B T D] as it is."""
-        return x

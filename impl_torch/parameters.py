@@ -1,35 +1,15 @@
-"""What a model holds, by path: its modules and its weights."""
+"""What a model holds, by path: its modules and its weights.
+
+Every parameter that a module holds itself is a weight, under the module's path
+and its attribute's name. torch's own layers have names of their own for them.
+"""
+
+import functools
 
 import numpy as np
 from torch import nn
 
-from impl_torch.layer_norm import (
-    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
-from impl_torch.positional import LearnedPositions, UnpaddedPositions
-from impl_torch.projection import (
-    BiasedTiedProjection, Projection, ProjectionWithoutBias)
-
-_LINEAR = {"kernel": ("weight", np.transpose), "bias": ("bias", np.asarray)}
-_TABLE = {"table": ("table", np.asarray)}
-_NORM = {"scale": ("scale", np.asarray), "bias": ("bias", np.asarray)}
-_RMS_NORM = {"scale": ("scale", np.asarray)}
-
-#: The arrays that a module of each type holds: canonical leaf -> attribute,
-#: and what turns ours into theirs (and, being its own inverse, back).
-PARAMETERS = {
-    nn.Linear: _LINEAR,
-    Projection: _LINEAR,
-    ProjectionWithoutBias: _LINEAR,
-    BiasedTiedProjection: {"bias": ("bias", np.asarray)},
-    nn.Embedding: {"": ("weight", np.asarray)},
-    LearnedPositions: _TABLE,
-    UnpaddedPositions: _TABLE,
-    LayerNorm: _NORM,
-    StdLayerNorm: _NORM,
-    ScalarStdLayerNorm: _NORM,
-    RMSNorm: _RMS_NORM,
-    Float32RMSNorm: _RMS_NORM,
-}
+from contract.leaves import Weight
 
 
 def modules(module):
@@ -42,11 +22,32 @@ def paths(module):
     return {id(below): path for path, below in modules(module)}
 
 
+def leaf_of(owner, attribute):
+    """The canonical name of a module's parameter, and its conversion."""
+    if attribute == "weight" and isinstance(owner, nn.Linear):
+        return "kernel", np.transpose  # torch: stored as [out in]
+    if attribute == "weight" and isinstance(owner, nn.Embedding):
+        return "", np.asarray
+    return attribute, np.asarray
+
+
 def leaves(module):
-    """Yield (canonical name, tensor, conversion) of every weight."""
+    """Yield the Weight of every parameter that a module and those below hold.
+    """
     for path, owner in modules(module):
-        for leaf, (attribute, convert) in PARAMETERS.get(
-                type(owner), {}).items():
-            if (tensor := getattr(owner, attribute)) is not None:
-                name = ".".join(part for part in (path, leaf) if part)
-                yield name, tensor, convert
+        for attribute, parameter in owner.named_parameters(recurse=False):
+            leaf, convert = leaf_of(owner, attribute)
+            yield Weight(
+                ".".join(part for part in (path, leaf) if part),
+                functools.partial(getattr, owner, attribute),
+                parameter.data.copy_, convert, convert)
+
+
+def home(module):
+    """The kind of device that a module's weights lie on, such as "cpu".
+
+    Of a module without weights the one that it was built on.
+    """
+    for parameter in module.parameters():
+        return parameter.device.type
+    return getattr(module, "home", "cpu")

@@ -1,6 +1,10 @@
-"""The projection: from vectors back to a score for every token (§3.4)."""
+"""The projection: from vectors back to a score for every token (§3.4).
 
-import math
+    logits = x Eᵀ
+
+E is the table of the embeddings. Where it is another matrix, or has a bias:
+dialects/projection.py.
+"""
 
 import torch
 from torch import nn
@@ -11,53 +15,6 @@ from contract.trace import tap
 def log_softmax(x):
     """x - log Σ exp(x) over the last axis, shifted so nothing overflows."""
     return torch.log_softmax(x, dim=-1)
-
-
-def identity(x):
-    """x, for a model that ends in logits."""
-    return x
-
-
-OUTPUTS = {"logits": identity, "log_probs": log_softmax}
-
-
-def one(d_model):
-    """1, for vectors as they are."""
-    return 1
-
-
-def over_root(d_model):
-    """1/√d_model, by which T5 and Flax's examples multiply tied vectors."""
-    return 1 / math.sqrt(d_model)
-
-
-SCALES = {"none": one, "root": over_root}
-
-
-class Projection(nn.Linear):
-    """x W + b, with the kernel stored as [V D]."""
-
-    def __init__(self, d_model, vocab):
-        super().__init__(d_model, vocab)
-
-    def forward(self, x):
-        """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x W + b  (§3.4)
-        logits = tap(self, "logits", super().forward(x))
-        return logits
-
-
-class ProjectionWithoutBias(nn.Linear):
-    """x W, with the kernel stored as [V D]."""
-
-    def __init__(self, d_model, vocab):
-        super().__init__(d_model, vocab, bias=False)
-
-    def forward(self, x):
-        """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x W
-        logits = tap(self, "logits", super().forward(x))
-        return logits
 
 
 class TiedProjection(nn.Module):
@@ -72,32 +29,3 @@ class TiedProjection(nn.Module):
         # [1] logits [B T V]: x Eᵀ  (§3.4, R13)
         logits = tap(self, "logits", x @ self.embedding.table.weight.mT)
         return logits
-
-
-class BiasedTiedProjection(nn.Module):
-    """x Eᵀ + b. Parameter: ``bias`` [V]."""
-
-    def __init__(self, embedding):
-        super().__init__()
-        self.embedding = embedding
-        self.bias = nn.Parameter(torch.zeros(embedding.table.num_embeddings))
-
-    def forward(self, x):
-        """Map x [B T D] to logits."""
-        # [1] logits [B T V]: x Eᵀ + b  (R50)
-        logits = tap(self, "logits",
-                     x @ self.embedding.table.weight.mT + self.bias)
-        return logits
-
-
-#: By whether there is a bias.
-PROJECTIONS = {True: Projection, False: ProjectionWithoutBias}
-TIED_PROJECTIONS = {True: BiasedTiedProjection, False: TiedProjection}
-
-
-def projection_of(config, embedding):
-    """The projection of a model; an embedding's table where they are tied."""
-    if config.output_tied:
-        return TIED_PROJECTIONS[config.has_output_bias](embedding)
-    return PROJECTIONS[config.has_output_bias](
-        config.d_model, config.target_vocab)

@@ -5,7 +5,7 @@ import math
 import torch
 
 from contract.trace import tap
-from impl_torch.cache import new_caches
+from impl_torch import cache
 from impl_torch.masks import causal_mask, padding_mask
 from impl_torch.projection import log_softmax
 
@@ -23,9 +23,12 @@ class Search:
             memory, settings.width, dim=0)
         self.source_mask = torch.repeat_interleave(
             source_mask, settings.width, dim=0)
-        self.caches = new_caches(
-            model, len(self.memory), model.room(source, settings.max_tokens)
-        ) if settings.cached and model.cached else None
+        self.caches = self.new_caches(source) if settings.cached else None
+
+    def new_caches(self, source):
+        """An empty cache for each decoder layer; None where none serves."""
+        return cache.new_caches(
+            self.model, len(self.memory), self.settings.max_tokens)
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N]."""
@@ -46,41 +49,16 @@ class Search:
         output = self.model.project(decoded)
         log_probs = log_softmax(output[:, 0]).to(torch.float64)
         padding = torch.arange(log_probs.shape[-1]) == self.pad_id
-        hidden = padding & (not self.settings.allow_padding)
-        return torch.where(hidden, -math.inf, log_probs)
-
-    def allowed(self, log_probs, tokens, written):
-        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
-        forced = self.settings.forced(written)
-        token = torch.arange(log_probs.shape[-1])
-        if forced is not None:
-            return torch.where(
-                token == forced, torch.zeros_like(log_probs), -math.inf)
-        banned = torch.tensor(self.settings.banned(written), dtype=torch.int64)
-        banned = torch.isin(token, banned) | self.repeats(tokens, written)
-        return torch.where(banned, -math.inf, log_probs)
-
-    def repeats(self, tokens, written):
-        """Whether a token ends n that its row has already: [R V] (R56)."""
-        token = torch.arange(self.model.config.target_vocab)
-        n = self.settings.no_repeat_ngram
-        found = torch.zeros((len(tokens), len(token)), dtype=torch.bool)
-        for end in range(n - 1, written) if n else ():
-            same = torch.all(
-                tokens[:, end - n + 1:end]
-                == tokens[:, written - n + 1:written], dim=-1)
-            found = found | (
-                same[:, None] & (token == tokens[:, end, None]))
-        return found
+        return torch.where(padding, -math.inf, log_probs)
 
     def ends(self, token):
-        """Whether each token is one of the eos ids: bool [*], of int [*]."""
-        return torch.isin(token, torch.tensor(self.settings.eos_ids))
+        """Whether each token is the eos: bool [*], of int [*]."""
+        return token == self.settings.eos_id
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
-        for cache in self.caches or ():
-            cache.reorder(parents)
+        for kept in self.caches or ():
+            kept.reorder(parents)
 
     @staticmethod
     def top(scores, count):
@@ -106,8 +84,7 @@ class Greedy(Search):
         finished = torch.zeros(len(tokens), dtype=torch.bool)
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(self, "log_probs", self.allowed(
-                self.next(tokens, written), tokens, written))
+            log_probs = tap(self, "log_probs", self.next(tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = torch.gather(log_probs, -1, token[:, None])
@@ -132,10 +109,6 @@ class Beam(Search):
         settings, place = self.settings, torch.arange(self.length)
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
-        count = settings.candidates
-        rank = torch.arange(count)
-        # At the greatest length all end, unless they only stand in.
-        last = settings.max_tokens if settings.unfinished == "compete" else 0
         first = torch.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = first.repeat(b, w, 1)
         finished = torch.full((b, w), -math.inf, dtype=torch.float64)
@@ -144,25 +117,22 @@ class Beam(Search):
         for written in range(1, self.length):
             rows = tokens.reshape(b * w, -1)
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.allowed(
-                self.next(rows, written), rows, written)
+            log_probs = self.next(rows, written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
             ).reshape(b, -1))
-            # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
-            scores, which = self.top(candidates, count)
-            scores = self.narrowed(scores, finished)
+            # [3] scores [B *]: the best candidates', so that W stay  (R34)
+            scores, which = self.select(candidates, finished)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = torch.where(place == written, token[:, :, None],
                                 follow(tokens, parents))
-            ends = self.ends(token) | (written == last)
-            may = self.may_finish(ends & (rank < settings.finishers), finished)
-            # [5] finished [B W]: the best that end and may, over the penalty
+            ends = self.closed(token, written)
+            # [5] finished [B W]: the best that end, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, torch.where(
-                    may, scores / settings.penalty(written), -math.inf), grown)
+                    ends, scores / settings.penalty(written), -math.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(torch.where(ends, -math.inf, scores), w)
             tokens = follow(grown, which)
@@ -174,29 +144,19 @@ class Beam(Search):
             if torch.all(done):
                 break
             alive = torch.where(done[:, None], -math.inf, alive)
-        none = finished[:, :1] == -math.inf
-        # [8] scores [B W]: the finished ones'; where there are none, log p
-        scores = torch.where(none, alive, finished)
-        tokens = torch.where(none[:, :, None], tokens, finished_tokens)
-        return tokens, scores
+        return self.outcome(tokens, alive, finished_tokens, finished)
 
-    def narrowed(self, scores, finished):
-        """Scores [B n], -∞ of those that have no place in a narrower beam."""
-        if self.settings.finishing != "narrowing":
-            return scores
-        rank = torch.arange(scores.shape[1])
-        return torch.where(rank < self.left(finished), scores, -math.inf)
+    def select(self, candidates, finished):
+        """The best of candidates [B n], and their places: [B *]."""
+        return self.top(candidates, self.settings.candidates)
 
-    def may_finish(self, ends, finished):
-        """Which of those that end may finish: bool [B n], the best first."""
-        if self.settings.finishing != "first":
-            return ends
-        left = self.left(finished)
-        return ends & (torch.cumsum(ends, 1) <= left)
+    def closed(self, token, written):
+        """Whether hypotheses end with a token [B n]: bool [B n]."""
+        return self.ends(token) | (written == self.settings.max_tokens)
 
-    def left(self, finished):
-        """How many of W hypotheses have not finished: int [B 1]."""
-        return torch.sum(finished == -math.inf, dim=1, keepdim=True)
+    def outcome(self, tokens, alive, finished_tokens, finished):
+        """The answer: tokens [B W N] and scores [B W] of what has finished."""
+        return finished_tokens, finished
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""
@@ -208,12 +168,10 @@ class Beam(Search):
 
     def is_done(self, finished, alive, bound):
         """Whether the length rule ends a row's search: bool [B]."""
-        # [9] hope [B]: the best score that one alive can reach
+        # [8] hope [B]: the best score that one alive can reach
         hope = tap(self, "hope", alive[:, 0] / bound)
-        # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
+        # [9] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
-        if self.settings.length_rule == "hf_true":
-            return worst > -math.inf
         return worst >= hope
 
 

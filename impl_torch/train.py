@@ -1,13 +1,17 @@
-"""Training: from a batch of pairs to new weights (section 5)."""
+"""Training: from a batch of pairs to new weights (section 5).
+
+The decoder reads a target without its last token and predicts it without its
+first, all positions at once (teacher forcing).
+"""
 
 import torch
 
 from contract.dropping import dropping, places
-from impl_torch import random
+from impl_torch import parts, random
 from impl_torch.dropout import draw
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import decoder_mask, padding_mask
-from impl_torch.optimizer import OPTIMIZERS, clip_by_global_norm
+from impl_torch.masks import padding_mask
+from impl_torch.optimizer import clip_by_global_norm
 from impl_torch.parameters import leaves, paths
 
 
@@ -20,14 +24,13 @@ def loss_and_gradients(model, source, target, drawn):
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
     # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with torch.enable_grad(), dropping(paths(model), drawn):
         output = model(source, read, source_mask, target_mask)
         # [4] loss []: cross-entropy of the output with the labels
         loss = cross_entropy(output, labels, *convention)
-    weights = [weight for _, weight, _ in leaves(model)]
+    weights = [weight.get() for weight in leaves(model)]
     # [5] gradients [*]: of the loss, by each weight
     gradients = torch.autograd.grad(loss, weights)
     return loss.detach(), gradients
@@ -38,11 +41,9 @@ class Trainer:
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
-        self.m, self.v = ([torch.zeros_like(weight)
-                           for _, weight, _ in leaves(model)]
-                          for _ in range(2))
+        self.optimizer = parts.optimizer(training, model.config.d_model)
+        self.m, self.v = ([torch.zeros_like(weight.get().detach())
+                           for weight in leaves(model)] for _ in range(2))
 
     def draw(self, key, shapes):
         """What dropout keeps in one batch, by place; shapes by place."""
@@ -73,10 +74,10 @@ class Trainer:
         # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        for i, (_, parameter, _) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                parameter.detach(), gradients[i], self.m[i], self.v[i],
+                old.get().detach(), gradients[i], self.m[i], self.v[i],
                 *settings)
-            parameter.data.copy_(weight)
+            old.set(weight)
         return loss, norm, settings[0]

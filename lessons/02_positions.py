@@ -205,5 +205,5 @@ assert abs(score(3, 1) - score(8, 3)) > 1e-3
 # - **2.3** Rotary positions.
 #
 # In the code: `contract/sinusoids.py`, `reference_numpy/positional.py` and
-# `reference_numpy/rotary.py`; R6, R7, R10, R44 and R47 in RULINGS.md say what
-# others do.
+# `reference_numpy/dialects/rotary.py`; R6, R7, R10, R44 and R47 in RULINGS.md
+# say what others do.

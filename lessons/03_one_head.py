@@ -138,7 +138,7 @@ for name, engine in engines.items():
 # are the same, so the whole project can be read side by side.
 
 # %%
-lessons.at_the_spot(engines, "attention.py", "SingleHeadAttention", "weights")
+lessons.at_the_spot(engines, "single_head.py", "SingleHeadAttention", "weights")
 
 # %% [markdown]
 # ## One word too many
@@ -169,4 +169,4 @@ assert np.isclose((shifted / shifted.sum())[0, 0], 1 / (1 + np.exp(-1)))
 # - **3.3** Repair a head: it runs, its shapes are right, and two mistakes are
 #   in it.
 #
-# In the code: `SingleHeadAttention` in `reference_numpy/attention.py`.
+# In the code: `SingleHeadAttention` in `reference_numpy/single_head.py`.

@@ -75,7 +75,7 @@ lessons.picture(figure, "Three masks of a short target in a padded batch, "
 
 # %%
 lessons.at_the_spot(
-    engines, "attention.py", "scaled_dot_product_attention", "weights")
+    engines, "attention.py", "MultiHeadAttention", "weights")
 lowest = np.finfo(np.float64).min
 print(f"the lowest finite number {lowest:.3g}, its exponential "
       f"{np.exp(lowest)}")

@@ -36,9 +36,9 @@ print("frameworks:", ", ".join(engines))
 #     y = x · s          dx = dy · s            ds = dy · x
 #     y = x W            dx = dy Wᵀ             dW = xᵀ dy
 #
-# One look at the shapes tells the third: dW must be [in out], and of x
-# [rows in] and dy [rows out] there is one product that gives it. The sum over
-# rows is right as well: each row met the same W, and all their wishes add up.
+# The shapes alone settle the third: dW must be [in out], and of x [rows in] and
+# dy [rows out] there is one product that gives it. The sum over rows is right
+# as well: each row met the same W, and their contributions add up.
 
 # %%
 draw = np.random.default_rng(8)
@@ -118,7 +118,7 @@ assert np.abs(dscores.sum(axis=-1)).max() < 1e-15
 #
 # Backward is forward read from below. The reference has both side by side: step
 # [6] on the way there is step [6'] on the way back. Read `SingleHeadAttention`
-# in `reference_numpy/attention.py` now; here it runs.
+# in `reference_numpy/single_head.py` now; here it runs.
 
 # %%
 d = 4
@@ -141,7 +141,7 @@ gap = np.abs(dx - by_differences(loss_of, x)).max()
 print(f"dx of the head, against differences: {gap:.1e}")
 print("three ways lead from x: query, key and value, and dx is their sum")
 assert gap < 1e-8
-lessons.at_the_spot({"numpy": numpy}, "attention.py", "SingleHeadAttention",
+lessons.at_the_spot({"numpy": numpy}, "single_head.py", "SingleHeadAttention",
                     "scores", backward=True)
 
 # %% [markdown]

@@ -131,7 +131,7 @@ assert 3.1e-6 < at_first < 3.2e-6
 tiny = TransformerConfig(
     source_vocab=tokenizer.vocab_size, target_vocab=tokenizer.vocab_size,
     d_model=16, n_heads=2, d_ff=32, n_encoder_layers=1, n_decoder_layers=1,
-    max_length=64, dropout=0.0)
+    max_length=64, dropout=0.0, tied="none", label_smoothing=0.0)
 start = initial_weights(tiny)
 few = Batch.of_text(*zip(*pairs[:8]), tokenizer)
 few_sources, few_targets = (

@@ -322,16 +322,16 @@ for name in engines:
 from parity.causes.diagnose import Diagnosis
 
 lesson = cases.test_size("lesson")
-doctor = Diagnosis(lesson, probe_weights(lesson))
+diagnosis = Diagnosis(lesson, probe_weights(lesson))
 name = next((name for name in engines if name != "numpy"), None)
 if name:
-    findings = doctor.findings(engines[name])
+    findings = diagnosis.findings(engines[name])
     print(f"{name} as it is: {len(findings)} findings")
     assert findings == []
     twice = [catalogue.by_name(one) for one in (
         "post-norm, not pre-norm", "logits, not log-probabilities")]
     with twice[0].put(name), twice[1].put(name):
-        findings = doctor.findings(engines[name])
+        findings = diagnosis.findings(engines[name])
     for one in findings:
         print(f"{one.case}, {one.step}: {one.cause}")
     assert {one.cause for one in findings} == {one.name for one in twice}

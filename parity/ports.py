@@ -16,6 +16,7 @@ import re
 
 from contract.errors import InputError, one_of, visible
 from contract.shipped import PACKAGES
+from parity import quiet
 
 #: What a port cannot run without, and the oldest version that it can run on.
 NEEDS = {
@@ -157,6 +158,8 @@ def engine(name, form="readable"):
     if port := absent(name):
         return port
     try:
+        if name == "keras":
+            quiet.start_keras()
         return importlib.import_module(
             f"{package(name)}.{FORMS[form]}engine")
     except (Exception, SystemExit):

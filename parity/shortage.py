@@ -49,21 +49,23 @@ def in_words(number, unit):
 
 
 def where(error):
-    """The innermost line of a model in an error's traceback; "" if none is.
+    """The innermost step of a model in an error's traceback.
 
-    With the step that is computed there: what the comment above it is called.
+    Where there is none, the innermost line of a model; "" if none is.
     """
     folders = {ports.package(name) for name in ("numpy", *ports.known_ports())}
+    places = []
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         folder = next((part for part in pathlib.Path(frame.filename).parts
                        if part in folders), None)
         if folder is None:
             continue
         file = frame.filename[frame.filename.rindex(folder):]
-        step = step_at(frame.filename, frame.lineno)
-        return (f"step {step} of " if step else "") + (
-            f"{frame.name} in {file}, line {frame.lineno}")
-    return ""
+        place = f"{frame.name} in {file}, line {frame.lineno}"
+        if step := step_at(frame.filename, frame.lineno):
+            return f"step {step} of {place}"
+        places.append(place)
+    return places[0] if places else ""
 
 
 def step_at(file, number):

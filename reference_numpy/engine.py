@@ -7,20 +7,14 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract import components
 from contract.dropping import dropping, places
 from contract.weights import check
-from reference_numpy import random
+from reference_numpy import parts, random
 from reference_numpy.dropout import draw
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
-from reference_numpy.masks import decoder_mask, padding_mask
-from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
+from reference_numpy.masks import padding_mask
 from reference_numpy.parameters import flatten, leaves, modules, paths
-from reference_numpy.sample import Sample
-from reference_numpy.search import Beam, Greedy
 from reference_numpy.train import Trainer
 
 NAME = "numpy"
-
-#: The kinds of search, by a GenerationConfig's ``method``.
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def versions():
@@ -66,17 +60,16 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     module = make(*arguments)
     for _, below in modules(module):
         below.home = device
-    check(weights, {name: getattr(owner, leaf).shape
-                    for name, owner, leaf in leaves(module)})
-    for name, owner, leaf in leaves(module):
-        setattr(owner, leaf, weights[name].astype(dtype, copy=False))
+    check(weights, {
+        weight.name: weight.get().shape for weight in leaves(module)})
+    for weight in leaves(module):
+        weight.set(weights[weight.name].astype(dtype, copy=False))
     return module
 
 
 def export(module):
     """The weights under their canonical names, as arrays."""
-    return {name: getattr(owner, leaf).copy()
-            for name, owner, leaf in leaves(module)}
+    return {weight.name: weight.get().copy() for weight in leaves(module)}
 
 
 def call(module, *inputs, method="forward", **keywords):
@@ -95,9 +88,11 @@ def run(module, *inputs, **keywords):
 
 def run_residual(residual, x, y):
     """Run a residual around a sub-layer that makes y of x; as ``run``."""
-    _, cache = residual.before(x)
-    residual.after(x, y, cache)
-    return flatten(cache)
+    before = {}
+    if hasattr(residual, "before"):
+        _, before = residual.before(x)
+    _, cache = residual.forward(x, y)
+    return flatten(before | cache)
 
 
 def forward(model, source, target, source_mask, target_mask, key=None):
@@ -174,19 +169,18 @@ def train_step(trainer, sources, targets):
 
 def moments(trainer):
     """Both of Adam's moments of every weight: {"m.NAME" and "v.NAME"}."""
-    names = [name for name, _, _ in leaves(trainer.model)]
-    return {f"{kind}.{name}": array.copy()
+    return {f"{kind}.{weight.name}": array.copy()
             for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for name, array in zip(names, arrays)}
+            for weight, array in zip(leaves(trainer.model), arrays)}
 
 
 def resume(trainer, step, moments):
     """Have a Trainer go on after ``step``, from moments as exported."""
     trainer.step = step
     for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-        for i, (name, _, _) in enumerate(leaves(trainer.model)):
-            arrays[i] = moments[f"{kind}.{name}"].astype(arrays[i].dtype)
-
+        for i, weight in enumerate(leaves(trainer.model)):
+            arrays[i] = moments[f"{kind}.{weight.name}"].astype(
+                arrays[i].dtype)
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -213,7 +207,7 @@ def generate(model, source, settings, rows=None):
         length rule's penalty; -∞ where a beam has fewer than W.
     """
     rows = check_search(model.config, source, settings, rows)
-    tokens, scores = SEARCHES[settings.method](
+    tokens, scores = parts.search(model.config, settings)(
         model, source, settings, rows).run()
     return {"tokens": tokens, "scores": scores}
 
@@ -222,7 +216,7 @@ def masks(source, target, pad_id, device="cpu", begun=True):
     """source_mask [B 1 1 S] and target_mask [B 1 T T], of ids; see masks.py."""
     return {
         "source_mask": padding_mask(source, pad_id),
-        "target_mask": decoder_mask(target, pad_id, begun),
+        "target_mask": parts.part(parts.DECODER_MASKS, begun)(target, pad_id),
     }
 
 

@@ -1,4 +1,4 @@
-"""y = x W + b, or y = x W. The ports use their own Linear or Dense."""
+"""y = x W + b. The ports use their own Linear or Dense."""
 
 import numpy as np
 
@@ -26,29 +26,6 @@ class Linear:
         rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
         g = {"kernel": rows.T @ drows, "bias": drows.sum(axis=0)}
         return dy @ self.kernel.T, g
-
-
-class LinearWithoutBias:
-    """y = x W, as T5, Llama and the first lessons on attention have it.
-
-    Parameter: ``kernel`` [in out].
-    """
-
-    def __init__(self, d_in, d_out):
-        self.kernel = np.zeros((d_in, d_out))
-
-    def __call__(self, x):
-        """Map x [... in] to [... out]."""
-        return x @ self.kernel
-
-    def backward(self, dy, x):
-        """From dy [... out] and the input x: dx and g, by parameter."""
-        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-        return dy @ self.kernel.T, {"kernel": rows.T @ drows}
-
-
-#: By whether there is a bias.
-LINEARS = {True: Linear, False: LinearWithoutBias}
 
 
 def under(name, g):

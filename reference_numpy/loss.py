@@ -1,11 +1,12 @@
 """Cross-entropy over the tokens that are not padding.
 
-    loss = mean over kept tokens of Σ q log q - Σ q log p
+    loss = mean over kept tokens of -Σ q log p
 
 p is the softmax of the logits, and q what it should be: without label smoothing
 1 for the right token and 0 for all others. With it q follows one of three
 conventions (``contract.smoothing``, R22), in each of which it has one value for
-the right token, one for padding and one for every other.
+the right token, one for padding and one for every other. The convention "kl"
+adds Σ q log q, which is 0 in the other two.
 """
 
 import numpy as np
@@ -48,8 +49,8 @@ def cross_entropy(logits, labels, pad_id, label_smoothing, smoothing):
 def cross_entropy_backward(logits, labels, pad_id, label_smoothing, smoothing):
     """The gradient of cross_entropy with respect to the logits: [B T V].
 
-    It is p - q over the number of kept tokens: what the model says too much.
-    Where labels are padding it is 0.
+    It is p - q over the number of kept tokens: positive where the model puts
+    too much probability. Where labels are padding it is 0.
     """
     right, other, padding, _ = SMOOTHINGS[smoothing](
         label_smoothing, logits.shape[-1])

@@ -13,10 +13,7 @@ so that ε in effect shrinks from step to step.
 
 import numpy as np
 
-
-def constant(training, d_model, step):
-    """The same learning rate at every step."""
-    return training.learning_rate
+from reference_numpy import parts
 
 
 def inverse_sqrt(training, d_model, step):
@@ -26,9 +23,6 @@ def inverse_sqrt(training, d_model, step):
     """
     return training.learning_rate * d_model**-0.5 * min(
         step**-0.5, step * training.warmup_steps**-1.5)
-
-
-SCHEDULES = {"constant": constant, "inverse_sqrt": inverse_sqrt}
 
 
 def clip_by_global_norm(gradients, limit):
@@ -55,7 +49,7 @@ class Adam:
     def __init__(self, training, d_model):
         self.training, self.d_model = training, d_model
         self.beta1, self.beta2 = training.beta1, training.beta2
-        self.eps = training.eps
+        self.eps, self.schedule = training.eps, parts.schedule(training)
 
     def settings(self, step):
         """(learning rate, 1 - β₁ᵗ, 1 - β₂ᵗ) of step t, as Python's floats.
@@ -63,8 +57,7 @@ class Adam:
         Python's, because the difference from 1 loses digits: computed from
         float32(0.98) it is off by 1e-6 of itself.
         """
-        learning_rate = SCHEDULES[self.training.schedule](
-            self.training, self.d_model, step)
+        learning_rate = self.schedule(self.training, self.d_model, step)
         return learning_rate, 1 - self.beta1**step, 1 - self.beta2**step
 
     def update(self, weight, gradient, m, v, learning_rate,
@@ -79,18 +72,3 @@ class Adam:
         # [4] weight [*]: weight - learning rate · direction
         weight = weight - learning_rate * direction
         return weight, m, v
-
-
-class AdamW(Adam):
-    """Adam that first shrinks each weight, whatever its gradient (R29)."""
-
-    def update(self, weight, gradient, m, v, learning_rate,
-               correction1, correction2):
-        """One step of one weight: the new weight, m and v."""
-        # [1] decayed [*]: weight · (1 - learning rate · λ)
-        decayed = weight * (1 - learning_rate * self.training.weight_decay)
-        return super().update(
-            decayed, gradient, m, v, learning_rate, correction1, correction2)
-
-
-OPTIMIZERS = {"adam": Adam, "adamw": AdamW}

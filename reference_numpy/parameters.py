@@ -1,36 +1,14 @@
-"""What a model holds, by path: its modules and its weights."""
+"""What a model holds, by path: its modules and its weights.
+
+Every array that a module holds is a weight, under the module's path and its
+attribute's name.
+"""
+
+import functools
 
 import numpy as np
 
-from reference_numpy.embedding import TokenEmbedding, TypedEmbedding
-from reference_numpy.layer_norm import (
-    Float32RMSNorm, LayerNorm, RMSNorm, ScalarStdLayerNorm, StdLayerNorm)
-from reference_numpy.linear import Linear, LinearWithoutBias
-from reference_numpy.positional import LearnedPositions, UnpaddedPositions
-from reference_numpy.projection import (
-    BiasedTiedProjection, Projection, ProjectionWithoutBias)
-from reference_numpy.relative import CausalRelative, RelativePositions
-
-#: The arrays that a module of each type holds: canonical leaf -> attribute.
-#: A port's table also says how to turn an array into its native shape.
-PARAMETERS = {
-    Linear: ("kernel", "bias"),
-    LinearWithoutBias: ("kernel",),
-    Projection: ("kernel", "bias"),
-    ProjectionWithoutBias: ("kernel",),
-    BiasedTiedProjection: ("bias",),
-    TokenEmbedding: ("table",),
-    TypedEmbedding: ("table", "types"),
-    RelativePositions: ("table",),
-    CausalRelative: ("table",),
-    LearnedPositions: ("table",),
-    UnpaddedPositions: ("table",),
-    LayerNorm: ("scale", "bias"),
-    StdLayerNorm: ("scale", "bias"),
-    ScalarStdLayerNorm: ("scale", "bias"),
-    RMSNorm: ("scale",),
-    Float32RMSNorm: ("scale",),
-}
+from contract.leaves import Weight
 
 
 def modules(module):
@@ -55,11 +33,21 @@ def paths(module):
     return {id(below): path for path, below in modules(module)}
 
 
+def held(module):
+    """The names of the arrays that a module itself holds, a list."""
+    return [leaf for leaf, value in vars(module).items()
+            if isinstance(value, np.ndarray)]
+
+
 def leaves(module):
-    """Yield (canonical name, owner, attribute) of every weight."""
+    """Yield the Weight of every array that a module and all below it hold."""
     for path, owner in modules(module):
-        for leaf in PARAMETERS.get(type(owner), ()):
-            yield f"{path}.{leaf}" if path else leaf, owner, leaf
+        for leaf in held(owner):
+            yield Weight(
+                f"{path}.{leaf}" if path else leaf,
+                functools.partial(getattr, owner, leaf),
+                functools.partial(setattr, owner, leaf),
+                np.asarray, np.asarray)
 
 
 def flatten(cache):

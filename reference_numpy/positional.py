@@ -3,136 +3,64 @@
     PE[pos, 2i]     = sin(pos / 10000^(2i / d_model))
     PE[pos, 2i + 1] = cos(pos / 10000^(2i / d_model))
 
-The table is computed in float64 (``contract.sinusoids``) and only then rounded
-to the input's dtype (R7). Others learn the table, count without padding, or add
-nothing here; the config names which. What is added up may be normalised, and
-is dropped.
+The table is float64, and rounded to the input's dtype where it is added (R7):
+computed in float32, the sine of 5000 radians is wrong in the fourth decimal.
+Other positions are in dialects/positional.py.
 """
+
+import functools
 
 import numpy as np
 
 from contract import checks
-from contract.sinusoids import ROUNDINGS, TABLES
 from reference_numpy.dropout import Dropout
-from reference_numpy.layer_norm import NORMS, NoNorm
 
 
-class NoPositions:
-    """Adds nothing to embeddings. Parameters: those of ``norm``, if any."""
+@functools.cache
+def position_table(length, d_model):
+    """Sine on even features, cosine on odd ones (R6): float64 [T D]."""
+    pos, i = np.arange(length)[:, None], np.arange(d_model // 2)
+    angles = pos / 10000.0 ** (2 * i / d_model)
+    both = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return both.reshape(length, d_model)
+
+
+class PositionalEncoding:
+    """Adds a row of the table to each embedding; then dropout (§5.4)."""
 
     def __init__(self, config, max_length):
-        self.max_length, self.pad_id = max_length, config.pad_id
-        self.norm = (NORMS[config.norm_form](config.d_model, config.norm_eps)
-                     if config.embedding_norm else NoNorm())
+        self.d_model, self.max_length = config.d_model, max_length
         self.dropout = Dropout(config.dropout)
 
-    def forward(self, x, tokens, start):
-        """Hand on x [B T D], the embeddings of tokens, int [B T].
+    def positions(self, x, tokens, start, c):
+        """What is added to x [B T D], whose first position is start (R10).
 
-        A whole sequence starts at 0.
+        ``tokens``, int [B T], are what x embeds; the paper's positions do not
+        depend on them.
         """
-        checks.length(start + x.shape[1], self.max_length)
-        return self.finish(x, {})
-
-    def finish(self, x, c):
-        """x [B T D] normalised, if the config says so, and dropped."""
-        normalized, c["norm"] = self.norm.forward(x)
-        dropped, c["dropout"] = self.dropout.forward(normalized)
-        return dropped, c
-
-    def backward(self, ddropped, c):
-        """From ddropped [B T D]: dx and g."""
-        g = {}
-        dnormalized = self.dropout.backward(ddropped, c["dropout"])
-        dx, g["norm"] = self.norm.backward(dnormalized, c["norm"])
-        return dx, g
-
-
-class PositionalEncoding(NoPositions):
-    """Adds the table of sines and cosines."""
-
-    def __init__(self, config, max_length):
-        super().__init__(config, max_length)
-        self.first = config.position_start
-        self.table = ROUNDINGS[config.position_rounding](
-            TABLES[config.positions](
-                self.first + max_length, config.d_model,
-                config.position_divisor))
-
-    def forward(self, x, tokens, start):
-        """Add positions start, start + 1, … (R10) to x [B T D]."""
         end = start + x.shape[1]
         checks.length(end, self.max_length)
-        rows = np.arange(self.first + start, self.first + end)
-        c = {"inputs": (rows, True)}
+        table = position_table(self.max_length, self.d_model)
         # [1] positions [T D]: sin and cos of pos / 10000^(2i/d)  (§3.5, R6)
-        positions = c["positions"] = self.table[rows].astype(x.dtype)
+        positions = c["positions"] = table[start:end].astype(x.dtype)
+        return positions
+
+    def forward(self, x, tokens, start):
+        """Add positions start, start + 1, … to x [B T D], of tokens [B T]."""
+        c = {}
+        positions = self.positions(x, tokens, start, c)
         # [2] positioned [B T D]: x + positions  (§3.5)
         positioned = c["positioned"] = x + positions
-        return self.finish(positioned, c)
+        dropped, c["dropout"] = self.dropout.forward(positioned)
+        return dropped, c
 
     def backward(self, ddropped, c):
         """From ddropped [B T D]: dx and g.
 
         The table is a constant; its gradient is shown because it is a step.
         """
-        dpositioned, g = super().backward(ddropped, c)
-        g["positioned"] = dpositioned
+        dpositioned = self.dropout.backward(ddropped, c["dropout"])
         # [2'] x, positions: positioned = x + positions
         dx = dpositioned
-        shape = c["positions"].shape
-        g["positions"] = (
-            dpositioned.sum(axis=0) if len(shape) == 2 else dpositioned)
-        return dx, g
-
-
-class UnpaddedEncoding(PositionalEncoding):
-    """The same, counting only tokens that are not padding."""
-
-    def forward(self, x, tokens, start):
-        """Add to x [B T D] each token's position; padding has none."""
-        checks.length(start + x.shape[1], self.max_length)
-        seen = tokens != self.pad_id
-        rows = self.first + start + np.cumsum(seen, axis=1) - seen
-        c = {"inputs": (rows, seen[..., None])}
-        # [1] positions [B T D]: row of the tokens before; 0 if padding  (R49)
-        positions = c["positions"] = np.where(
-            seen[..., None], self.table[rows], 0).astype(x.dtype)
-        # [2] positioned [B T D]: x + positions  (§3.5)
-        positioned = c["positioned"] = x + positions
-        return self.finish(positioned, c)
-
-
-class LearnedPositions(PositionalEncoding):
-    """Adds rows of a table that is learned (R48). Parameter: ``table``."""
-
-    def __init__(self, config, max_length):
-        NoPositions.__init__(self, config, max_length)
-        self.first = config.position_start
-        self.table = np.zeros((self.first + max_length, config.d_model))
-
-    def backward(self, ddropped, c):
-        """From ddropped [B T D]: dx and g."""
-        dx, g = super().backward(ddropped, c)
-        rows, seen = c["inputs"]
-        # [1'] table: positions = its rows, for tokens that are seen
-        dtable = g["table"] = np.zeros_like(self.table)
-        np.add.at(dtable, rows, np.where(seen, g["positions"], 0))
-        return dx, g
-
-
-class UnpaddedPositions(LearnedPositions, UnpaddedEncoding):
-    """Learned positions that count only tokens that are not padding."""
-
-
-#: What adds nothing here: attention may know of positions instead.
-NOTHING = dict.fromkeys(
-    ("none", "rotary_halves", "rotary_interleaved", "relative"), NoPositions)
-
-#: By whether padding is left out, and by the config's word.
-ENCODINGS = {
-    False: {"interleaved": PositionalEncoding, "halves": PositionalEncoding,
-            "learned": LearnedPositions, **NOTHING},
-    True: {"interleaved": UnpaddedEncoding, "halves": UnpaddedEncoding,
-           "learned": UnpaddedPositions, **NOTHING},
-}
+        dpositions = dpositioned.sum(axis=0)
+        return dx, {"positioned": dpositioned, "positions": dpositions}

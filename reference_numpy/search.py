@@ -9,7 +9,7 @@ which gives the same answer. Sampling is a search too, in sample.py.
 import numpy as np
 
 from contract.trace import tap
-from reference_numpy.cache import new_caches
+from reference_numpy import cache
 from reference_numpy.masks import causal_mask, padding_mask
 from reference_numpy.projection import log_softmax
 
@@ -37,15 +37,18 @@ class Search:
         memory, _ = model.encode(source, source_mask)
         self.memory = np.repeat(memory, settings.width, axis=0)
         self.source_mask = np.repeat(source_mask, settings.width, axis=0)
-        self.caches = new_caches(
-            model, len(self.memory), model.room(source, settings.max_tokens)
-        ) if settings.cached and model.cached else None
+        self.caches = self.new_caches(source) if settings.cached else None
+
+    def new_caches(self, source):
+        """An empty cache for each decoder layer; None where none serves."""
+        return cache.new_caches(
+            self.model, len(self.memory), self.settings.max_tokens)
 
     def next(self, tokens, written):
         """log p of the token after the first ``written`` of tokens [R N].
 
-        float64 [R V]. Every token is read that is written, a bos id that is
-        padding's too; the causal mask hides the others.
+        float64 [R V]. All written tokens are attended to, even a bos whose id
+        is pad_id; the causal mask hides the others.
         """
         read, last = tokens[:, :-1], slice(written - 1, written)
         mask = np.tile(causal_mask(read.shape[1]), (len(read), 1, 1, 1))
@@ -62,46 +65,21 @@ class Search:
     def answer(self, decoded):
         """log p of the token after decoded [R 1 D]: float64 [R V].
 
-        Padding is no answer, unless it may be (R31).
+        Padding is no answer (R31).
         """
         output, _ = self.model.project(decoded)
         log_probs = log_softmax(output[:, 0]).astype(np.float64)
         padding = np.arange(log_probs.shape[-1]) == self.pad_id
-        hidden = padding & (not self.settings.allow_padding)
-        return np.where(hidden, -np.inf, log_probs)
-
-    def allowed(self, log_probs, tokens, written):
-        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
-        forced = self.settings.forced(written)
-        token = np.arange(log_probs.shape[-1])
-        if forced is not None:
-            return np.where(
-                token == forced, np.zeros_like(log_probs), -np.inf)
-        banned = np.array(self.settings.banned(written), int)
-        banned = np.isin(token, banned) | self.repeats(tokens, written)
-        return np.where(banned, -np.inf, log_probs)
-
-    def repeats(self, tokens, written):
-        """Whether a token ends n that its row has already: [R V] (R56)."""
-        token = np.arange(self.model.config.target_vocab)
-        n = self.settings.no_repeat_ngram
-        found = np.zeros((len(tokens), len(token)), bool)
-        for end in range(n - 1, written) if n else ():
-            same = np.all(
-                tokens[:, end - n + 1:end]
-                == tokens[:, written - n + 1:written], axis=-1)
-            found = found | (
-                same[:, None] & (token == tokens[:, end, None]))
-        return found
+        return np.where(padding, -np.inf, log_probs)
 
     def ends(self, token):
-        """Whether each token is one of the eos ids: bool [*], of int [*]."""
-        return np.isin(token, np.array(self.settings.eos_ids))
+        """Whether each token is the eos: bool [*], of int [*]."""
+        return token == self.settings.eos_id
 
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
-        for cache in self.caches or ():
-            cache.reorder(parents)
+        for kept in self.caches or ():
+            kept.reorder(parents)
 
     @staticmethod
     def top(scores, count):
@@ -135,8 +113,7 @@ class Greedy(Search):
         finished = np.zeros(len(tokens), bool)
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
-            log_probs = tap(self, "log_probs", self.allowed(
-                self.next(tokens, written), tokens, written))
+            log_probs = tap(self, "log_probs", self.next(tokens, written))
             # [2] token [B]: the chosen one
             token = self.choose(log_probs, written)
             log_p = np.take_along_axis(log_probs, token[:, None], axis=-1)
@@ -157,12 +134,10 @@ class Beam(Search):
     """Beam search: the W best hypotheses at once.
 
     Wu et al. 2016, section 7; the paper's section 6.1. In each step the best
-    continuations of all hypotheses alive are chosen, W more than may finish:
-    (1 + the number of ends) · W. Those that finish compete with those
-    finished before, by log p over the length rule's penalty; the best of the
-    others stay alive. A row that is done no longer changes. Who of the chosen
-    may finish, and whether hypotheses alive at the greatest length do, are
-    settings (R33, R34, R56).
+    2W continuations of all hypotheses alive are chosen, so that W remain even
+    if all others end. Those that end compete with those finished before, by
+    log p over the length penalty; the best of the others stay alive. At the
+    greatest length all end. A row that is done no longer changes (R33, R34).
     """
 
     def run(self):
@@ -175,10 +150,6 @@ class Beam(Search):
         settings, place = self.settings, np.arange(self.length)
         vocab, w = self.model.config.target_vocab, settings.beam
         b = len(self.memory) // w
-        count = settings.candidates
-        rank = np.arange(count)
-        # At the greatest length all end, unless they only stand in.
-        last = settings.max_tokens if settings.unfinished == "compete" else 0
         first = np.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = np.tile(first, (b, w, 1))
         finished = np.full((b, w), -np.inf)
@@ -187,25 +158,22 @@ class Beam(Search):
         for written in range(1, self.length):
             rows = tokens.reshape(b * w, -1)
             # [1] log_probs [R V]: log p of every token that may come next
-            log_probs = self.allowed(
-                self.next(rows, written), rows, written)
+            log_probs = self.next(rows, written)
             # [2] candidates [B *]: log p of each hypothesis with each token
             candidates = tap(self, "candidates", (
                 alive[:, :, None] + log_probs.reshape(b, w, -1)
             ).reshape(b, -1))
-            # [3] scores [B *]: the best candidates', so that W stay  (R34, R56)
-            scores, which = self.top(candidates, count)
-            scores = self.narrowed(scores, finished)
+            # [3] scores [B *]: the best candidates', so that W stay  (R34)
+            scores, which = self.select(candidates, finished)
             parents, token = which // vocab, which % vocab
             # [4] grown [B * N]: their tokens
             grown = np.where(place == written, token[:, :, None],
                              follow(tokens, parents))
-            ends = self.ends(token) | (written == last)
-            may = self.may_finish(ends & (rank < settings.finishers), finished)
-            # [5] finished [B W]: the best that end and may, over the penalty
+            ends = self.closed(token, written)
+            # [5] finished [B W]: the best that end, over the penalty
             finished, finished_tokens = self.best(
                 finished, finished_tokens, np.where(
-                    may, scores / settings.penalty(written), -np.inf), grown)
+                    ends, scores / settings.penalty(written), -np.inf), grown)
             # [6] alive [B W]: the best of those that do not end
             alive, which = self.top(np.where(ends, -np.inf, scores), w)
             tokens = follow(grown, which)
@@ -217,29 +185,19 @@ class Beam(Search):
             if np.all(done):
                 break
             alive = np.where(done[:, None], -np.inf, alive)
-        none = finished[:, :1] == -np.inf
-        # [8] scores [B W]: the finished ones'; where there are none, log p
-        scores = np.where(none, alive, finished)
-        tokens = np.where(none[:, :, None], tokens, finished_tokens)
-        return tokens, scores
+        return self.outcome(tokens, alive, finished_tokens, finished)
 
-    def narrowed(self, scores, finished):
-        """Scores [B n], -∞ of those that have no place in a narrower beam."""
-        if self.settings.finishing != "narrowing":
-            return scores
-        rank = np.arange(scores.shape[1])
-        return np.where(rank < self.left(finished), scores, -np.inf)
+    def select(self, candidates, finished):
+        """The best of candidates [B n], and their places: [B *]."""
+        return self.top(candidates, self.settings.candidates)
 
-    def may_finish(self, ends, finished):
-        """Which of those that end may finish: bool [B n], the best first."""
-        if self.settings.finishing != "first":
-            return ends
-        left = self.left(finished)
-        return ends & (np.cumsum(ends, axis=1) <= left)
+    def closed(self, token, written):
+        """Whether hypotheses end with a token [B n]: bool [B n]."""
+        return self.ends(token) | (written == self.settings.max_tokens)
 
-    def left(self, finished):
-        """How many of W hypotheses have not finished: int [B 1]."""
-        return np.sum(finished == -np.inf, axis=1, keepdims=True)
+    def outcome(self, tokens, alive, finished_tokens, finished):
+        """The answer: tokens [B W N] and scores [B W] of what has finished."""
+        return finished_tokens, finished
 
     def best(self, scores, tokens, more_scores, more_tokens):
         """The W best of two sets of hypotheses, [B n] and [B n N] each."""
@@ -254,12 +212,10 @@ class Beam(Search):
 
         ``finished`` and ``alive`` are scores [B W], the best first.
         """
-        # [9] hope [B]: the best score that one alive can reach
+        # [8] hope [B]: the best score that one alive can reach
         hope = tap(self, "hope", alive[:, 0] / bound)
-        # [10] worst [B]: the worst score of W finished ones; -∞ if fewer
+        # [9] worst [B]: the worst score of W finished ones; -∞ if fewer
         worst = tap(self, "worst", finished[:, -1])
-        if self.settings.length_rule == "hf_true":
-            return worst > -np.inf
         return worst >= hope
 
 

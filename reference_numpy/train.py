@@ -7,11 +7,11 @@ first, all positions at once (teacher forcing).
 import numpy as np
 
 from contract.dropping import dropping, places
-from reference_numpy import random
+from reference_numpy import parts, random
 from reference_numpy.dropout import draw
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
-from reference_numpy.masks import decoder_mask, padding_mask
-from reference_numpy.optimizer import OPTIMIZERS, clip_by_global_norm
+from reference_numpy.masks import padding_mask
+from reference_numpy.optimizer import clip_by_global_norm
 from reference_numpy.parameters import flatten, leaves, paths
 
 
@@ -35,8 +35,7 @@ def loss_and_gradients(model, source, target, drawn):
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
     # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with dropping(paths(model), drawn):
         output, cache = model.forward(source, read, source_mask, target_mask)
@@ -45,7 +44,7 @@ def loss_and_gradients(model, source, target, drawn):
     g = flatten(model.backward(
         cross_entropy_backward(output, labels, *convention), cache))
     # [5] gradients [*]: of the loss, by each weight
-    gradients = [g[name] for name, _, _ in leaves(model)]
+    gradients = [g[weight.name] for weight in leaves(model)]
     return loss, gradients
 
 
@@ -59,11 +58,9 @@ class Trainer:
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
-        self.m, self.v = ([np.zeros_like(getattr(owner, leaf))
-                           for _, owner, leaf in leaves(model)]
-                          for _ in range(2))
+        self.optimizer = parts.optimizer(training, model.config.d_model)
+        self.m, self.v = ([np.zeros_like(weight.get())
+                           for weight in leaves(model)] for _ in range(2))
 
     def draw(self, key, shapes):
         """What dropout keeps in one batch, by place; shapes by place."""
@@ -106,10 +103,9 @@ class Trainer:
         # [4] norm []: of all gradients together, before they are clipped  (R28)
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        for i, (_, owner, leaf) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             # [5] weight [*]: one step of the optimizer
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                getattr(owner, leaf), gradients[i], self.m[i], self.v[i],
-                *settings)
-            setattr(owner, leaf, weight)
+                old.get(), gradients[i], self.m[i], self.v[i], *settings)
+            old.set(weight)
         return loss, norm, settings[0]

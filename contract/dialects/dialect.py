@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.dialects.rows import names_of, numbered
 from contract.errors import InputError, one_of
 from contract.schema import schema
@@ -136,7 +136,7 @@ class Dialect:
                         f"otherwise; {self.name} has one {field}.")
                 fields[field] = word
         fields = self.adjust(fields, theirs, arrays or {})
-        return TransformerConfig().replace(**fields)
+        return PLAIN.replace(**fields)
 
     def assumed(self, described):
         """{key: value} of the defaults that no shape of an array tells."""

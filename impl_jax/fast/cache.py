@@ -8,9 +8,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
+from flax import nnx
 
-from impl_jax.attention import (
-    masked_softmax, scaled_dot_product_attention)
+from impl_jax.attention import MultiHeadAttention
+from impl_jax.fast.layout import with_parts
 
 _BLOCK = 32  # tokens that are moved together
 
@@ -39,11 +40,11 @@ def heads_of_token(attention, x):
 
 def attend(attention, query, key, value, mask):
     """An attention's output for query [R H T K], its keys and values given."""
-    key, value = (jnp.repeat(y, attention.times, axis=0)
+    times = query.shape[0] * query.shape[1] // len(key)
+    key, value = (jnp.repeat(y, times, axis=0)
                   for y in (key, value))  # R·G to R·H
-    context = scaled_dot_product_attention(
-        _joined(query), key, value, 0, mask, attention.divisor, masked_softmax,
-        attention.weights_dropout, attention)
+    context = MultiHeadAttention.attend(
+        attention, _joined(query), key, value, mask, 0)
     return attention.output(attention.merge(context.reshape(query.shape)))
 
 
@@ -99,45 +100,67 @@ def write_all(length, goes_on, write, state, cache):
     return state
 
 
+class OfTokens(nnx.Module):
+    """A self-attention of one token and all kept ones, in the place of its own.
+
+    Attributes:
+        kept: its keys and values [R·G N K], after a call with the token's own.
+    """
+
+    def __init__(self, attention, kept, position):
+        self.attention, self.position = attention, position
+        self.kept = nnx.data(kept)
+
+    def __call__(self, x, memory, mask, cache):
+        """Let x [R 1 D] attend to itself and what is kept."""
+        query, pair = heads_of_token(self.attention, x)
+        self.kept = nnx.data(tuple(
+            jax.lax.dynamic_update_slice_in_dim(
+                old, one.astype(old.dtype), self.position, axis=1)
+            for old, one in zip(self.kept, pair)))
+        return attend(self.attention, query, *self.kept, mask)
+
+
+class OfMemory(nnx.Module):
+    """A cross-attention whose keys and values are known, in its own's place.
+
+    The R hypotheses of B sources read one memory, as if they were its tokens.
+    """
+
+    def __init__(self, attention, pair, rows):
+        self.attention, self.rows = attention, rows
+        self.pair = nnx.data(pair)
+
+    def __call__(self, x, memory, mask, cache):
+        """Let x [R 1 D] attend to the memory of its source."""
+        together = x.reshape(self.rows, -1, x.shape[-1])
+        query = self.attention.split(self.attention.query(together))
+        y = attend(self.attention, query, *self.pair, mask)
+        return y.reshape(x.shape)
+
+
 def decode_one(model, token, position, cache, pairs, source_mask):
     """Decode one token of every row, int [R], at a position: [R 1 D].
 
-    The R hypotheses of B sources read one memory, as if they were its tokens:
-    ``pairs`` and ``source_mask`` [B 1 1 S] have B rows.
+    The R hypotheses of B sources read one memory: ``pairs`` and ``source_mask``
+    [B 1 1 S] have B rows.
     """
     embedded = model.target_embedding(token[:, None])
-    length = cache[0][0].shape[1]
-    positions = model.target_positions
-    table = jnp.asarray(
-        positions.table[positions.first:positions.first + length].astype(
-            embedded.dtype))
-    x = embedded + table[position]
+    length, positions = cache[0][0].shape[1], model.target_positions
+    table = positions.positions(
+        jnp.zeros((1, min(length, positions.max_length), embedded.shape[-1]),
+                  embedded.dtype), None, 0)
     mask = (jnp.arange(length) <= position)[None, None]
     memory_mask = jnp.repeat(
         source_mask[:, 0], model.config.n_heads, axis=0)  # [R·H 1 S]
-    new = []
-    for layer, kept, pair in zip(model.decoder.layers, cache, pairs):
-        y = layer.self_attention_residual.before(x)
-        attention = layer.self_attention
-        query, pair_of_token = heads_of_token(attention, y)
-        kept = tuple(
-            jax.lax.dynamic_update_slice_in_dim(
-                old, one.astype(old.dtype), position, axis=1)
-            for old, one in zip(kept, pair_of_token))
-        y = attend(attention, query, *kept, mask)
-        x = layer.self_attention_residual.after(x, y)
-        y = layer.cross_attention_residual.before(x)
-        together = y.reshape(len(source_mask), -1, y.shape[-1])
-        attention = layer.cross_attention
-        query = attention.split(attention.query(together))
-        y = attend(attention, query, *pair, memory_mask)
-        y = y.reshape(x.shape)
-        x = layer.cross_attention_residual.after(x, y)
-        y = layer.feed_forward_residual.before(x)
-        y = layer.feed_forward(y)
-        x = layer.feed_forward_residual.after(x, y)
-        new.append(kept)
-    return model.decoder.norm(x), new
+    layers = [
+        with_parts(layer, self_attention=OfTokens(
+            layer.self_attention, kept, position), cross_attention=OfMemory(
+                layer.cross_attention, pair, len(source_mask)))
+        for layer, kept, pair in zip(model.decoder.layers, cache, pairs)]
+    decoded = with_parts(model.decoder, layers=layers)(
+        embedded + table[position], None, memory_mask, mask, None)
+    return decoded, [layer.self_attention.kept for layer in layers]
 
 
 def new_writers(rows, length):

@@ -10,14 +10,14 @@ from contract import fast_forms
 from contract.batch import check_inputs, check_search
 from contract.weights import no_weights
 from impl_jax import engine
-from impl_jax.attention import MultiHeadAttention
-from impl_jax.fast import attention
+from impl_jax.fast import attention, layers
 from impl_jax.fast.search import SEARCHES
 from impl_jax.fast.train import Trainer
-from impl_jax.parameters import modules
+from impl_jax.dropout import evaluating
+from impl_jax.parameters import home, modules
 
 #: The fast kind of each module that has one; they hold the same.
-FAST = {MultiHeadAttention: attention.MultiHeadAttention}
+FAST = attention.FAST | layers.FAST
 
 #: What described a Transformer when it was built, by its config.
 PLANS = {}
@@ -38,22 +38,12 @@ def not_fused(config, settings=None):
     return tuple(fast_forms.left(config, settings))
 
 
-def parts(model):
-    """Yield (path, module) of each, in a tenth of the time of ``modules``."""
-    queue, seen = [("", model)], {id(model)}
-    for path, owner in queue:
-        yield path, owner
-        for name, value in vars(owner).items():
-            if isinstance(value, nnx.Module) and id(value) not in seen:
-                seen.add(id(value))
-                queue.append((f"{path}.{name}" if path else name, value))
-
-
 def described(model):
     """What a model's parts are, weights left out: {path: ...}."""
     return fast_forms.described(
-        list(parts(model)), (nnx.Variable, jax.Array, np.ndarray),
-        {"home", "_pytree__state", "_pytree__nodes"}, shared=nnx.Variable)
+        list(modules(model)), (nnx.Variable, jax.Array, np.ndarray),
+        {"home", "deterministic", "rngs", "_pytree__state",
+         "_pytree__nodes"}, shared=nnx.Variable)
 
 
 def plan_of(config):
@@ -103,8 +93,9 @@ def predict(model, source, target, source_mask, target_mask):
     """A Transformer's output alone: [B T V]."""
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    return engine.to_numpy(answer(model, *(
-        engine.to_native(x, model.home) for x in inputs)))
+    with evaluating(model):
+        return engine.to_numpy(answer(model, *(
+            engine.to_native(x, home(model)) for x in inputs)))
 
 
 def trainer(model, training):
@@ -126,8 +117,9 @@ def generate(model, source, settings, rows=None):
     if not searches(model, settings):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
-    with jax.enable_x64(True):  # scores are float64, the model's dtype or not
+    # Scores are float64, the model's dtype or not.
+    with evaluating(model), jax.enable_x64(True):
         tokens, scores = SEARCHES[settings.method](
-            model, engine.to_native(source, model.home), settings, rows)
+            model, engine.to_native(source, home(model)), settings, rows)
         return {"tokens": engine.to_numpy(tokens),
                 "scores": engine.to_numpy(scores)}

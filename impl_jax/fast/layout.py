@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from impl_jax.projection import TIED_PROJECTIONS
+from impl_jax.parameters import home
+from impl_jax.projection import TiedProjection
 
 #: Tokens of a search from which on a copy of the table pays.
 LONG = 32
@@ -105,8 +106,8 @@ def laid_out(model, tokens):
     Returns:
         The model, or itself where nothing pays, and XLA's options for it.
     """
-    tied = type(model.projection) in TIED_PROJECTIONS.values()
-    if tokens < LONG or model.home != "cpu":
+    tied = isinstance(model.projection, TiedProjection)
+    if tokens < LONG or home(model) != "cpu":
         return model, ()
     layers = nnx.List(
         with_parts(layer, self_attention=joined(layer.self_attention))
@@ -125,8 +126,7 @@ def joined(attention):
 def with_parts(module, **parts):
     """The module with some other parts; it itself is left as it is."""
     own = copy.copy(module)
-    for name, part in parts.items():
-        setattr(own, name, part)
+    vars(own).update(parts)  # nnx: its own way refuses a loop's body
     return own
 
 

@@ -76,13 +76,11 @@ def packed_vectors(model, source, target, source_mask, target_mask, both):
     sources, targets = both
     stacks = model.config.stacks
     if stacks != "decoder":
-        x = model.source_positions(model.source_embedding(source), source, 0)
-        memory = model.encoder(
-            sources.pack(x), Attending(source_mask, sources, sources))
+        x = sources.pack(model.embed_source(source))
+        memory = model.encoder(x, Attending(source_mask, sources, sources))
         if stacks == "encoder":
             return memory
-    x = model.target_begin(model.target_embedding(target), 0)
-    x = targets.pack(model.target_positions(x, target, 0))
+    x = targets.pack(model.embed_target(target, 0))
     mask = Attending(target_mask, targets, targets)
     if stacks == "decoder":
         return model.decoder(x, mask, None)

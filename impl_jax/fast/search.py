@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from impl_jax import search
+from impl_jax.dialects.search import DialectBeam
 from impl_jax.fast.cache import (
     decode_one, memory_pairs, new_cache, new_writers, reorder, write_all)
 from impl_jax.fast.layout import laid_out
@@ -64,7 +64,7 @@ def _encoded(graph, weights, source):
     return memory, memory_pairs(model, memory)
 
 
-class Search(search.Beam):
+class Search(DialectBeam):
     """What all searches share; see impl_jax.search.
 
     Attributes:

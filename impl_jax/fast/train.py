@@ -11,12 +11,12 @@ from flax import nnx
 
 from contract import packing
 from contract.dropping import dropping, places
-from impl_jax import random, train
+from impl_jax import parts, random, train
 from impl_jax.fast.dropout import draw
 from impl_jax.fast.loss import cross_entropy
 from impl_jax.fast.packing import Packed, packed_vectors
 from impl_jax.fast.random import fold_in
-from impl_jax.masks import decoder_mask, padding_mask
+from impl_jax.masks import padding_mask
 from impl_jax.optimizer import clip_by_global_norm
 from impl_jax.parameters import leaves, paths
 
@@ -28,9 +28,8 @@ def loss_and_gradients(model, source, target, drawn, both):
     """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
-    graph, weights = nnx.split(model)
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
     if both:
         both = [Packed(*ways, ids.shape)
                 for ways, ids in zip(both, (source, read))]
@@ -39,7 +38,7 @@ def loss_and_gradients(model, source, target, drawn, both):
             labels, config.pad_id)
 
     def loss_of(weights):
-        model = nnx.merge(graph, weights)
+        model = nnx.merge(graph, weights, rest)
         inputs = source, read, source_mask, target_mask
         with dropping(paths(model), drawn):
             output = model(*inputs) if not both else model.project(
@@ -48,17 +47,18 @@ def loss_and_gradients(model, source, target, drawn, both):
                              config.label_smoothing, config.smoothing)
 
     loss, g = jax.value_and_grad(loss_of)(weights)
-    return loss, [g[...] for _, g in leaves(nnx.merge(graph, g))]
+    return loss, [
+        weight.get() for weight in leaves(nnx.merge(graph, g, rest))]
 
 
 class Trainer(train.Trainer):
     """See impl_jax.train."""
 
-    USED = "graph", "key", "compiled"
+    USED = "graph", "rest", "key", "compiled"
 
     def __init__(self, model, training):
         super().__init__(model, training)
-        self.graph = nnx.graphdef(model)
+        self.graph, _, self.rest = nnx.split(model, nnx.Param, ...)
         self.key = random.fold_in(random.key(training.seed), "dropout")
         self.compiled = jax.jit(self._compute, donate_argnums=(0, 1, 2))
 
@@ -75,14 +75,16 @@ class Trainer(train.Trainer):
             np.asarray, (sources, targets[:, :, 1:]))) if len(
                 sources.devices()) == 1 else None
         weights, self.m, self.v, loss, norm = self.compiled(
-            nnx.state(self.model), self.m, self.v, sources, targets, both,
-            np.uint32(self.step), np.asarray(settings, self.m[0].dtype))
+            nnx.state(self.model, nnx.Param), self.m, self.v, sources,
+            targets, both, np.uint32(self.step),
+            np.asarray(settings, self.m[0].dtype))
         nnx.update(self.model, weights)
         return loss, norm, settings[0]
 
     def _compute(
             self, weights, m, v, sources, targets, both, step, settings):
-        model, training = nnx.merge(self.graph, weights), self.training
+        model = nnx.merge(self.graph, weights, self.rest)
+        training = self.training
         key = fold_in(self.key, step)
         counts = jnp.sum(
             targets[:, :, 1:] != model.config.pad_id, axis=(1, 2))
@@ -94,9 +96,9 @@ class Trainer(train.Trainer):
         def accumulate(total, batch):
             source, target, both, share, i = batch
             drawn = self.draw(fold_in(key, i), shapes)
-            parts = loss_and_gradients(model, source, target, drawn, both)
+            one = loss_and_gradients(model, source, target, drawn, both)
             return jax.tree.map(
-                lambda a, b: a + share * b, total, parts), None
+                lambda a, b: a + share * b, total, one), None
 
         if len(sources) == 1:  # a sum would be a second array of each
             loss, gradients = loss_and_gradients(
@@ -110,8 +112,8 @@ class Trainer(train.Trainer):
                 (sources, targets, both, shares,
                  jnp.arange(len(sources))))
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
-        for i, (_, parameter) in enumerate(leaves(model)):
+        for i, old in enumerate(leaves(model)):
             weight, m[i], v[i] = self.optimizer.update(
-                parameter[...], gradients[i], m[i], v[i], *settings)
-            parameter.set_value(weight)
-        return nnx.state(model), m, v, loss, norm
+                old.get(), gradients[i], m[i], v[i], *settings)
+            old.set(weight)
+        return nnx.state(model, nnx.Param), m, v, loss, norm

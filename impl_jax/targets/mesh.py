@@ -13,7 +13,8 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
 from contract.errors import InputError, amount
 from contract.sharding import divided_axis
-from impl_jax.engine import SEARCHES, drawn, export, to_numpy
+from impl_jax import parts
+from impl_jax.engine import drawn, export, to_numpy
 from impl_jax.fast import engine, train
 from impl_jax.loss import cross_entropy
 from impl_jax.parameters import leaves, modules, paths
@@ -96,16 +97,17 @@ class MeshEngine:
     def copies(self, model):
         """How often all devices together hold each value of a weight, by name.
         """
-        return {name: sum(shard.data.size for shard
-                          in weight[...].addressable_shards)
-                / weight[...].size for name, weight in leaves(model)}
+        return {weight.name: sum(shard.data.size for shard
+                                 in weight.get().addressable_shards)
+                / weight.get().size for weight in leaves(model)}
 
     def build(self, component, config, weights, dtype="float64",
               device="cpu"):
         """Make a model and divide its weights."""
         model = engine.build(component, config, weights, dtype, device)
-        for name, weight in leaves(model):
-            weight.set_value(jax.device_put(weight[...], self.place(name)))
+        for weight in leaves(model):
+            weight.set(jax.device_put(
+                weight.get(), self.place(weight.name)))
         return model
 
     def predict(self, model, *inputs):
@@ -122,13 +124,13 @@ class MeshEngine:
                 tokens, scores = engine.SEARCHES[settings.method](
                     model, source, settings, rows)
             else:
-                tokens, scores = SEARCHES[settings.method](
+                tokens, scores = parts.search(model.config, settings)(
                     model, source, settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
     def weights(self, model):
         """{name: array} of a model, left where they lie."""
-        return {name: weight[...] for name, weight in leaves(model)}
+        return {weight.name: weight.get() for weight in leaves(model)}
 
     def shards(self, array):
         """Yield (index, values) of each device's part of an array."""
@@ -154,11 +156,11 @@ class MeshEngine:
             divided: whether the output's last axis is divided, as logits are.
         """
         part = dict(modules(model))[path]
-        graph, weights = nnx.split(part)
+        graph, weights, rest = nnx.split(part, nnx.Param, ...)
         if (graph, divided) not in self.parts:
             def compute(weights, inputs, cotangent):
                 output, back = jax.vjp(
-                    lambda weights: nnx.merge(graph, weights)(*inputs),
+                    lambda weights: nnx.merge(graph, weights, rest)(*inputs),
                     weights)
                 return output, back(cotangent)[0]
 
@@ -168,8 +170,8 @@ class MeshEngine:
         output, gradients = jax.block_until_ready(
             self.parts[graph, divided](weights, inputs, cotangent))
         return output, {
-            f"{path}.{name}": gradient[...] for name, gradient in leaves(
-                nnx.merge(graph, gradients))}
+            f"{path}.{gradient.name}": gradient.get() for gradient in leaves(
+                nnx.merge(graph, gradients, rest))}
 
     def forward(self, model, *inputs, key=None):
         """The output, as the only step that is seen."""
@@ -181,27 +183,27 @@ class MeshEngine:
         config, inputs = model.config, (source, target, source_mask,
                                         target_mask)
         check_inputs(config, *inputs)
-        graph, state = nnx.split(model)
+        graph, weights, rest = nnx.split(model, nnx.Param, ...)
         keep = {name: jax.device_put(to_numpy(mask), self.on("data"))
                 for name, mask in drawn(model, source, target, key).items()}
 
         @jax.jit
-        def compute(state, keep, *inputs):
+        def compute(weights, keep, *inputs):
             *inputs, labels = inputs
 
-            def loss_of(state):
-                model = nnx.merge(graph, state)
+            def loss_of(weights):
+                model = nnx.merge(graph, weights, rest)
                 with dropping(paths(model), keep):
                     output = model(*inputs)
                 return cross_entropy(
                     output, labels, config.pad_id, config.label_smoothing,
                     config.smoothing)
 
-            return jax.value_and_grad(loss_of)(state)
+            return jax.value_and_grad(loss_of)(weights)
 
         loss, gradients = compute(
-            state, keep, *self.rows((*inputs, labels)))
-        return to_numpy(loss), export(nnx.merge(graph, gradients))
+            weights, keep, *self.rows((*inputs, labels)))
+        return to_numpy(loss), export(nnx.merge(graph, gradients, rest))
 
     def trainer(self, model, training):
         """A Trainer of a Transformer, at step 0; moments lie as weights do."""
@@ -211,9 +213,9 @@ class MeshEngine:
         """Have a Trainer go on after ``step``, from moments as exported."""
         trainer.step = step
         for kind, arrays in (("m", trainer.m), ("v", trainer.v)):
-            for i, (name, _) in enumerate(leaves(trainer.model)):
+            for i, weight in enumerate(leaves(trainer.model)):
                 arrays[i] = jax.device_put(
-                    moments[f"{kind}.{name}"], self.place(name))
+                    moments[f"{kind}.{weight.name}"], self.place(weight.name))
 
     def train_step(self, trainer, sources, targets):
         """Make one step on A batches; see the reference's engine.

@@ -17,7 +17,7 @@ from impl_jax import engine, random, train
 from impl_jax.engine import drawn, to_native, to_numpy
 from impl_jax.loss import cross_entropy
 from impl_jax.optimizer import clip_by_global_norm
-from impl_jax.parameters import leaves, paths
+from impl_jax.parameters import home, leaves, paths
 
 #: Our names of tiers -> JAX's names of products.
 PRODUCTS = {"tf32": "tensorfloat32", "bfloat16x3": "BF16_BF16_F32_X3"}
@@ -69,8 +69,8 @@ class MixedEngine:
 
     def short_model(self, model):
         """The model of one pass, of rounded weights."""
-        graph, weights = nnx.split(model)
-        return nnx.merge(graph, self.cast(weights))
+        graph, weights, rest = nnx.split(model, nnx.Param, ...)
+        return nnx.merge(graph, self.cast(weights), rest)
 
     def run(self, model, *inputs):
         """Every step of a model by name."""
@@ -86,20 +86,20 @@ class MixedEngine:
             drawn: what dropout keeps, by name.
             scale: what the loss is multiplied by, and its gradients divided.
         """
-        graph, weights = nnx.split(model)
+        graph, weights, rest = nnx.split(model, nnx.Param, ...)
         if (graph, model.config) not in self.compiled:
             self.compiled[graph, model.config] = jax.jit(jax.value_and_grad(
-                self.scaled_loss(graph, model.config), has_aux=True))
+                self.scaled_loss(graph, rest, model.config), has_aux=True))
         (_, loss), gradients = self.compiled[graph, model.config](
             weights, inputs, labels, drawn, jnp.float32(scale))
-        return loss, [g[...] / jnp.float32(scale) for _, g in leaves(
-            nnx.merge(graph, gradients))]
+        return loss, [weight.get() / jnp.float32(scale) for weight in leaves(
+            nnx.merge(graph, gradients, rest))]
 
-    def scaled_loss(self, graph, config):
+    def scaled_loss(self, graph, rest, config):
         """What is differentiated: the loss times its scale, and the loss."""
         def scaled_loss(weights, inputs, labels, drawn, scale):
             """Both are float32 []; weights are those of nnx.split."""
-            model = nnx.merge(graph, self.cast(weights))
+            model = nnx.merge(graph, self.cast(weights), rest)
             with dropping(paths(model), drawn):
                 output = model(*inputs)
             loss = cross_entropy(
@@ -118,12 +118,12 @@ class MixedEngine:
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
         loss, gradients = self.loss_and_gradients(
-            model, [to_native(value, model.home) for value in inputs],
-            to_native(labels, model.home),
+            model, [to_native(value, home(model)) for value in inputs],
+            to_native(labels, home(model)),
             drawn(model, source, target, key), scale)
         return to_numpy(loss), {
-            name: np.ascontiguousarray(to_numpy(gradient))
-            for (name, _), gradient in zip(leaves(model), gradients)}
+            weight.name: np.ascontiguousarray(to_numpy(gradient))
+            for weight, gradient in zip(leaves(model), gradients)}
 
     def trainer(self, model, training):
         """A MixedTrainer of a Transformer, at step 0."""
@@ -152,7 +152,7 @@ class MixedTrainer(train.Trainer):
         """Move every weight."""
         self.step += 1
         settings = self.optimizer.settings(self.step)
-        for i, (_, parameter) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                parameter[...], gradients[i], self.m[i], self.v[i], *settings)
-            parameter.set_value(weight)
+                old.get(), gradients[i], self.m[i], self.v[i], *settings)
+            old.set(weight)

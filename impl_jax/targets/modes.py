@@ -8,6 +8,7 @@ from flax import nnx
 from contract import onnx_session
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
+from impl_jax.parameters import home
 from impl_jax.targets import onnx
 
 
@@ -77,13 +78,13 @@ def missing_gradients(mode):
 def predictor(model, mode, inputs):
     """What computes a Transformer's output, () -> [B T V]; whether it ran so.
     """
-    graph, state = nnx.split(model)
+    graph, state, rest = nnx.split(model, nnx.Param, ...)
     weights, tree = jax.tree.flatten(state)
 
     def outputs(weights, *inputs):
-        return nnx.merge(graph, tree.unflatten(weights))(*inputs)
+        return nnx.merge(graph, tree.unflatten(weights), rest)(*inputs)
 
-    inputs = [to_native(value, model.home) for value in inputs]
+    inputs = [to_native(value, home(model)) for value in inputs]
     run = MODES[mode](outputs, (weights, *inputs))
 
     def predict():
@@ -98,22 +99,22 @@ def differentiator(model, mode, inputs):
     Args:
         inputs: source, target, both masks, and labels.
     """
-    graph, state = nnx.split(model)
+    graph, state, rest = nnx.split(model, nnx.Param, ...)
     weights, tree = jax.tree.flatten(state)
     config = model.config
 
     def loss_of(weights, *inputs):
         *inputs, labels = inputs
-        output = nnx.merge(graph, tree.unflatten(weights))(*inputs)
+        output = nnx.merge(graph, tree.unflatten(weights), rest)(*inputs)
         return cross_entropy(output, labels, config.pad_id,
                              config.label_smoothing, config.smoothing)
 
-    inputs = [to_native(value, model.home) for value in inputs]
+    inputs = [to_native(value, home(model)) for value in inputs]
     run = MODES[mode](jax.value_and_grad(loss_of), (weights, *inputs))
 
     def differentiate():
         loss, gradients = run(weights, *inputs)
         return to_numpy(loss), export(
-            nnx.merge(graph, tree.unflatten(gradients)))
+            nnx.merge(graph, tree.unflatten(gradients), rest))
 
     return differentiate, lambda: ran(mode, run)

@@ -38,7 +38,7 @@ def to_onnx(model, inputs):
     """
     graph, state = nnx.split(model)
     return written(lambda *inputs: nnx.merge(graph, state)(*inputs), inputs,
-                   jax.tree.leaves(state)[0].dtype)
+                   jax.tree.leaves(nnx.state(model, nnx.Param))[0].dtype)
 
 
 def written(function, inputs, dtype):

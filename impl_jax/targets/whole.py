@@ -13,13 +13,13 @@ from contract.batch import check_inputs
 from contract.trace import tracing
 from impl_jax.engine import export, to_native, to_numpy
 from impl_jax.loss import cross_entropy
-from impl_jax.parameters import paths
+from impl_jax.parameters import home, paths
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _answers(graph, state, inputs, labels):
-    def loss_of(state):
-        traced = nnx.merge(graph, state)  # nnx: a new object, with new ids
+def _answers(graph, weights, rest, inputs, labels):
+    def loss_of(weights):
+        traced = nnx.merge(graph, weights, rest)  # nnx: new, with new ids
         config = traced.config
         with tracing(paths(traced)) as trace:
             output = traced(*inputs)
@@ -27,7 +27,7 @@ def _answers(graph, state, inputs, labels):
                              config.label_smoothing,
                              config.smoothing), dict(trace.values)
 
-    return jax.value_and_grad(loss_of, has_aux=True)(state)
+    return jax.value_and_grad(loss_of, has_aux=True)(weights)
 
 
 def answers(model, *inputs):
@@ -37,8 +37,8 @@ def answers(model, *inputs):
         inputs: source, target, both masks, and labels.
     """
     check_inputs(model.config, *inputs[:-1])
-    graph, state = nnx.split(model)
-    *inputs, labels = (to_native(value, model.home) for value in inputs)
-    (loss, steps), gradients = _answers(graph, state, inputs, labels)
+    graph, weights, rest = nnx.split(model, nnx.Param, ...)
+    *inputs, labels = (to_native(value, home(model)) for value in inputs)
+    (loss, steps), gradients = _answers(graph, weights, rest, inputs, labels)
     return ({name: to_numpy(value) for name, value in steps.items()},
-            to_numpy(loss), export(nnx.merge(graph, gradients)))
+            to_numpy(loss), export(nnx.merge(graph, gradients, rest)))

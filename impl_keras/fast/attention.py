@@ -3,15 +3,15 @@
 Scores and weights are then not kept; see fast/blocks.py. It has no dropout, no
 rounding and no bias beside the mask; where one of these is wanted, or a cache,
 attention is the readable form's.
+
+A dialect's methods stand above these, and call them by ``super()``.
 """
 
-from contract import checks, dropping
+from contract import dropping
 from contract.trace import tap
 from impl_keras import attention
-from impl_keras.attention import (
-    SOFTMAXES, scaled_dot_product_attention, shared)
+from impl_keras.dialects import attention as dialects
 from impl_keras.fast import blocks, packing
-from impl_keras.relative import NoRelative
 
 
 class MultiHeadAttention(attention.MultiHeadAttention):
@@ -20,40 +20,47 @@ class MultiHeadAttention(attention.MultiHeadAttention):
     In training x and memory may be packed; see fast/packing.py.
     """
 
+    def project(self, x, memory, start):
+        """Query, key and value of each head, spread out if x is packed."""
+        packed = packing.ways(self)
+        if not packed:
+            return super().project(x, memory, start)
+        queries, keys = packed
+        return tuple(self.heads_first(heads) for heads in (
+            queries.spread(self.query_dense(x)),
+            keys.spread(self.key_dense(memory)),
+            keys.spread(self.value_dense(memory))))
+
+    def attend(self, query, key, value, mask, start):
+        """Equation 1, over blocks: the context, [B H T K]."""
+        if not self.in_blocks(query, key, mask):
+            return super().attend(query, key, value, mask, start)
+        return blocks.attend(query, key, value, mask, False, self.divisor)
+
+    def in_blocks(self, query, key, mask):
+        """Whether queries attend to keys in blocks, without any bias."""
+        return (min(query.shape[2], key.shape[2]) >= blocks.SIZE
+                and not getattr(self, "rounds", False)
+                and not isinstance(mask, tuple)
+                and dropping.kept(self.weights_dropout) is None)
+
     def call(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
         packed = packing.ways(self)
-        if not packed and not self.in_blocks(x.shape[1], memory.shape[1]):
+        if not packed:
             return super().call(x, memory, mask, cache)
-        query, key, value = (
-            self.query_dense(x), self.key_dense(memory),
-            self.value_dense(memory))
-        if packed:
-            queries, keys = packed
-            query = queries.spread(query)
-            key, value = keys.spread(key), keys.spread(value)
-        merged = self.merge(self.context(
-            *map(self.split, (query, key, value)), mask))
-        if packed:
-            merged = queries.pack(merged)
-        return tap(self, "output", self.output_dense(merged))
+        heads = self.project(x, memory, 0)
+        context = self.heads_last(self.attend(*heads, mask, 0))
+        return tap(self, "output", self.output_dense(packed[0].pack(context)))
 
-    def in_blocks(self, queries, keys):
-        """Whether so many queries and keys are attended to in blocks."""
-        return (min(queries, keys) >= blocks.SIZE
-                and self.rounding == "none"
-                and isinstance(self.relative, NoRelative)
-                and dropping.kept(self.weights_dropout) is None)
 
-    def context(self, query, key, value, mask):
-        """The context [B H T K] of a whole batch."""
-        query = self.query_rotary(query, start=0)
-        key = self.key_rotary(key, start=0)
-        bias = self.relative(query, key, start=0)
-        wide = (shared(y, self.times) for y in (key, value))
-        if not self.in_blocks(query.shape[2], key.shape[2]):
-            return scaled_dot_product_attention(
-                query, *wide, bias, mask, self.divisor,
-                SOFTMAXES[self.rounding], self.weights_dropout, self)
-        checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-        return blocks.attend(query, *wide, mask, False, self.divisor)
+class DialectAttention(dialects.DialectAttention, MultiHeadAttention):
+    """See impl_keras.dialects.attention."""
+
+
+class RotaryAttention(dialects.RotaryAttention, MultiHeadAttention):
+    """See impl_keras.dialects.attention."""
+
+
+class RelativeAttention(dialects.RelativeAttention, MultiHeadAttention):
+    """See impl_keras.dialects.attention."""

@@ -12,8 +12,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from impl_keras.attention import (
-    masked_softmax, scaled_dot_product_attention, shared)
+from impl_keras.attention import masked_softmax
+from impl_keras.dialects.attention import shared
 
 #: Tokens for which the cache has room at first. Every token reads all of it.
 ROOM = 512
@@ -24,8 +24,8 @@ MANY = 2**19
 
 def keys_and_values(attention, x):
     """An attention's key and value of x [R S D]: [R G S K] each."""
-    return (attention.split(attention.key_dense(x)),
-            attention.split(attention.value_dense(x)))
+    return (attention.heads_first(attention.key_dense(x)),
+            attention.heads_first(attention.value_dense(x)))
 
 
 def apart(attention):
@@ -41,11 +41,11 @@ def attend(attention, contexts_of, query, key, value, mask):
     its tokens. ``contexts_of`` is what compiled_contexts returned.
     """
     shape = query.shape
-    query = attention.split(
+    query = attention.heads_first(
         ops.reshape(query, (key.shape[0], -1, *shape[2:])))
     context = contexts_of(query, key, value, mask, attention.divisor)
     return attention.output_dense(
-        ops.reshape(attention.merge(context), shape))
+        ops.reshape(attention.heads_last(context), shape))
 
 
 def contexts(query, key, value, mask, divisor):
@@ -61,14 +61,9 @@ def contexts(query, key, value, mask, divisor):
             query, *(shared(y, heads // y.shape[1]) for y in (key, value)),
             mask if mask.shape[0] == 1 else ops.repeat(mask, heads, axis=1)))
     # Keras' own would transpose the whole cache for every token.
-    context = scaled_dot_product_attention(
-        query, key, value, 0, mask, divisor, masked_softmax, same, None)
+    scores = query @ ops.swapaxes(key, -1, -2) / divisor
+    context = masked_softmax(scores, mask) @ value
     return ops.reshape(context, (-1, heads, *context.shape[1:]))
-
-
-def same(weights):
-    """Weights of which none is dropped."""
-    return weights
 
 
 def compiled_contexts():
@@ -182,31 +177,37 @@ def decode_one(model, token, position, cache, pairs, source_mask):
     embedded = model.target_embedding(token[None])
     length = cache[0][0].shape[2]
     positions = model.target_positions
-    table = ops.convert_to_tensor(
-        positions.table[positions.first:positions.first + length],
-        embedded.dtype)
+    table = positions.positions(ops.zeros(
+        (1, min(length, positions.max_length), 1), embedded.dtype), None, 0)
     x = embedded + ops.take(table, position, axis=0)
     written = (ops.arange(length, dtype="int32") <= position)[None, None, None]
     contexts_of, new = compiled_contexts(), []
     for layer, (keys, values), pair, joined in zip(
             model.decoder.layers, cache, pairs,
             getattr(model, "joined", None) or [None] * len(cache)):
-        y = layer.self_attention_residual.before(x)
+        y = before(layer.self_attention_residual, x)
         attention = layer.self_attention
         query, key, value = (joined or apart(attention))(y)
         keys = write(keys, position, key)
         values = write(values, position, value)
         y = attend(attention, contexts_of, query, keys, values, written)
-        x = layer.self_attention_residual.after(x, y)
-        y = layer.cross_attention_residual.before(x)
+        x = layer.self_attention_residual(x, y)
+        y = before(layer.cross_attention_residual, x)
         attention = layer.cross_attention
         query = attention.query_dense(y)
         y = attend(attention, contexts_of, query, *pair, source_mask)
-        x = layer.cross_attention_residual.after(x, y)
-        y = layer.feed_forward_residual.before(x)
-        x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
+        x = layer.cross_attention_residual(x, y)
+        y = before(layer.feed_forward_residual, x)
+        x = layer.feed_forward_residual(x, layer.feed_forward(y))
         new.append((keys, values))
-    return ops.swapaxes(model.decoder.norm(x), 0, 1), new
+    if hasattr(model.decoder, "finish"):
+        x = model.decoder.finish(x)
+    return ops.swapaxes(x, 0, 1), new
+
+
+def before(residual, x):
+    """What a sub-layer reads: x, normalised where that comes first."""
+    return residual.before(x) if hasattr(residual, "before") else x
 
 
 def new_writers(rows, length):

@@ -8,15 +8,18 @@ from contract.batch import check_inputs, check_search
 from contract.weights import no_weights
 from impl_keras import engine
 from impl_keras.attention import MultiHeadAttention
-from impl_keras.engine import on, to_native, to_numpy
+from impl_keras.dialects.attention import (
+    DialectAttention, RelativeAttention, RotaryAttention)
+from impl_keras.engine import home, on, to_native, to_numpy
 from impl_keras.fast import attention, search, traced
 from impl_keras.fast.train import Trainer
-from impl_keras.parameters import PARAMETERS, leaves, modules
+from impl_keras.parameters import leaves, modules
 
 #: The fast kind of each module that has one; they hold the same.
-FAST = {MultiHeadAttention: attention.MultiHeadAttention}
-PARAMETERS |= {
-    FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
+FAST = {MultiHeadAttention: attention.MultiHeadAttention,
+        DialectAttention: attention.DialectAttention,
+        RotaryAttention: attention.RotaryAttention,
+        RelativeAttention: attention.RelativeAttention}
 
 
 def kept_by_keras():
@@ -102,15 +105,15 @@ def predict(model, source, target, source_mask, target_mask):
     xla = max(source.size, target.size) >= search.LARGE
     call = traced.compiled(
         model, ("predict", xla), type(model).__call__, xla=xla)
-    with on(model.home):
-        return to_numpy(call(*(to_native(x, model.home) for x in inputs)))
+    with on(home(model)):
+        return to_numpy(call(*(to_native(x, home(model)) for x in inputs)))
 
 
 def trainer(model, training):
     """A Trainer of a Transformer, at step 0."""
     if not as_built(model):
         return engine.trainer(model, training)
-    with on(model.home):
+    with on(home(model)):
         return fast_forms.watched(Trainer(model, training))
 
 
@@ -127,10 +130,9 @@ def resume(trainer, step, moments):
         return engine.resume(trainer, step, moments)
     trainer.step = step
     for kind, held in (("m", trainer.m), ("v", trainer.v)):
-        for (name, _, _), variable in zip(leaves(trainer.model), held):
-            variable.assign(to_native(
-                moments[f"{kind}.{name}"].reshape(variable.shape),
-                trainer.model.home))
+        for weight, variable in zip(leaves(trainer.model), held):
+            variable.assign(to_native(weight.to_theirs(
+                moments[f"{kind}.{weight.name}"]), home(trainer.model)))
 
 
 def generate(model, source, settings, rows=None):
@@ -138,8 +140,8 @@ def generate(model, source, settings, rows=None):
     if not searches(model, settings):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
-    with on(model.home):
+    with on(home(model)):
         tokens, scores = search.run(
-            model, to_native(source, model.home), settings, rows)
+            model, to_native(source, home(model)), settings, rows)
         return {"tokens": to_numpy(tokens).astype(np.int64),
                 "scores": to_numpy(scores)}

@@ -9,7 +9,7 @@ that is long enough makes these copies once.
 
 from keras import ops
 
-from impl_keras.projection import TIED_PROJECTIONS
+from impl_keras.projection import TiedProjection
 
 #: Tokens of all rows of a search from which on a copy pays.
 LONG = 16
@@ -27,22 +27,28 @@ class LaidOut:
         self.model = model
         self.joined = [Joined(layer.self_attention)
                        for layer in model.decoder.layers]
-        self.kernel = ops.transpose(
-            model.projection.embedding.table.embeddings
-        ) if type(model.projection) in TIED_PROJECTIONS.values() else None
+        self.projection = model.projection
+        if isinstance(model.projection, TiedProjection):
+            self.projection = Transposed(model.projection)
 
     def __getattr__(self, name):
         return getattr(self.model, name)
 
     def project(self, decoded):
         """Vectors [R 1 D] to a score for every token, [R 1 V]."""
-        if self.kernel is None:
-            return self.model.project(decoded)
-        x = self.head(decoded) * self.output_factor
-        logits = (x[:, 0] @ self.kernel)[:, None]
-        if self.config.has_output_bias:
-            logits = logits + self.projection.bias
-        return self.output_function(logits)
+        return type(self.model).project(self, decoded)
+
+
+class Transposed:
+    """A tied projection with its table as a kernel [D V]."""
+
+    def __init__(self, projection):
+        self.kernel = ops.transpose(projection.embedding.table.embeddings)
+        self.bias = getattr(projection, "bias", 0)
+
+    def __call__(self, x):
+        """Map x [R 1 D] to logits."""
+        return (x[:, 0] @ self.kernel)[:, None] + self.bias
 
 
 class Joined:
@@ -67,5 +73,3 @@ class Joined:
             x[0] @ self.kernel, (1, x.shape[1], -1, self.features)) + self.bias
         places = [sum(self.heads[:i]) for i in range(1, len(self.heads))]
         return ops.split(heads, places, axis=2)
-
-

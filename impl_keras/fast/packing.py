@@ -131,13 +131,11 @@ def packed_vectors(model, source, target, source_mask, target_mask, both):
     stacks = model.config.stacks
     with attending(model, sources, targets):
         if stacks != "decoder":
-            x = model.source_positions(
-                model.source_embedding(source), source, start=0)
-            memory = model.encoder(sources.pack(x), source_mask)
+            x = sources.pack(model.embed_source(source))
+            memory = model.encoder(x, source_mask)
             if stacks == "encoder":
                 return memory
-        x = model.target_begin(model.target_embedding(target), start=0)
-        x = targets.pack(model.target_positions(x, target, start=0))
+        x = targets.pack(model.embed_target(target, 0))
         if stacks == "decoder":
             return model.decoder(x, target_mask, caches=None)
         return model.decoder(

@@ -6,14 +6,14 @@ from keras import ops
 
 from contract import packing
 from contract.dropping import dropping, places
-from impl_keras import random, train
+from impl_keras import parts, random, train
 from impl_keras.fast.dropout import draw
 from impl_keras.fast.loss import cross_entropy
 from impl_keras.fast.packing import OneRow, Packed, packed_vectors
 from impl_keras.fast.random import fold_in
 from impl_keras.fast.traced import Traced
 from impl_keras.gradients import value_and_gradients
-from impl_keras.masks import decoder_mask, padding_mask
+from impl_keras.masks import padding_mask
 from impl_keras.parameters import leaves, paths
 
 
@@ -24,8 +24,7 @@ def loss_and_gradients(model, source, target, drawn, both):
     """
     config, (read, labels) = model.config, (target[:, :-1], target[:, 1:])
     source_mask = padding_mask(source, config.pad_id)
-    target_mask = decoder_mask(
-        read, config.pad_id, config.stacks == "both")
+    target_mask = parts.decoder_mask(config)(read, config.pad_id)
     shapes = source.shape, read.shape
     both = ([Packed(*ways, shape) for ways, shape in zip(both, shapes)]
             if both else [*map(OneRow, shapes)])
@@ -40,7 +39,7 @@ def loss_and_gradients(model, source, target, drawn, both):
                              config.label_smoothing, config.smoothing)
 
     return value_and_gradients(
-        loss_of, [weight for _, weight, _ in leaves(model)])
+        loss_of, [weight.get() for weight in leaves(model)])
 
 
 def clip_by_global_norm(gradients, limit):
@@ -133,8 +132,9 @@ class Trainer(train.Trainer):
                  ops.arange(len(sources), dtype="int32")))
         gradients, norm = clip_by_global_norm(gradients, training.clip_norm)
         settings = [settings[i] for i in range(3)]
-        for (_, weight, _), gradient, m, v in zip(
+        for old, gradient, m, v in zip(
                 leaves(self.model), gradients, self.m, self.v):
+            weight = old.get()
             new = self.optimizer.update(
                 weight.value, gradient, m.value, v.value, *settings)
             for variable, value in zip((weight, m, v), new):

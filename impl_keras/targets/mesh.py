@@ -18,7 +18,8 @@ from contract.batch import check_inputs, check_pairs, check_search
 from contract.dropping import dropping
 from contract.errors import InputError, amount
 from contract.sharding import divided_axis
-from impl_keras.engine import SEARCHES, drawn, on, to_native, to_numpy
+from impl_keras import parts
+from impl_keras.engine import drawn, home, on, ours, to_native, to_numpy
 from impl_keras.fast import engine, search, train
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
@@ -77,8 +78,8 @@ class MeshEngine:
     def layouts(self, model):
         """{path: TensorLayout} of the variables that are divided."""
         found = {}
-        for name, variable, _ in leaves(model):
-            axis = divided_axis(name)
+        for weight in leaves(model):
+            axis, variable = divided_axis(weight.name), weight.get()
             if axis is not None and self.mode == "ModelParallel":
                 axes = [None] * len(variable.shape)
                 axes[axis] = "model"
@@ -105,13 +106,13 @@ class MeshEngine:
     @contextlib.contextmanager
     def on(self, model):
         """Compute as a model is distributed."""
-        with on(model.home), model.distribution.scope():
+        with on(home(model)), model.distribution.scope():
             yield
 
     def compiled(self, model, function):
         """A function of arrays as JAX compiles it; weights are arguments."""
         import jax
-        variables = [variable for _, variable, _ in leaves(model)]
+        variables = [weight.get() for weight in leaves(model)]
 
         @jax.jit
         def of_values(values, *inputs):
@@ -133,9 +134,9 @@ class MeshEngine:
     def copies(self, model):
         """How often all devices together hold each value of a weight, by name.
         """
-        return {name: sum(shard.data.size for shard
-                          in variable.value.addressable_shards)
-                / variable.value.size for name, variable, _ in leaves(model)}
+        return {weight.name: sum(
+            shard.data.size for shard in weight.get().value.addressable_shards)
+            / weight.get().value.size for weight in leaves(model)}
 
     def predict(self, model, *inputs):
         """A Transformer's output alone: [B T V]."""
@@ -156,7 +157,7 @@ class MeshEngine:
         def find(source):
             if engine.searches(model, settings):
                 return search.run(model, source, settings, rows)
-            return SEARCHES[settings.method](
+            return parts.search(model.config, settings)(
                 model, source, settings, rows).run()
 
         with self.on(model):
@@ -186,15 +187,15 @@ class MeshEngine:
                     config.smoothing)
 
             return value_and_gradients(
-                loss_of, [variable for _, variable, _ in weights])
+                loss_of, [weight.get() for weight in weights])
 
         names = list(keep)
         with self.on(model):
             loss, gradients = self.compiled(model, both)(*self.rows(
                 [*inputs, *map(to_numpy, keep.values()), labels]))
         return to_numpy(loss), {
-            name: np.ascontiguousarray(convert(to_numpy(gradient)))
-            for (name, _, convert), gradient in zip(weights, gradients)}
+            weight.name: ours(weight, gradient)
+            for weight, gradient in zip(weights, gradients)}
 
     def trainer(self, model, training):
         """A MeshTrainer of a Transformer, at step 0."""
@@ -206,11 +207,10 @@ class MeshEngine:
         """
         trainer.step = step
         for kind, held in (("m", trainer.m), ("v", trainer.v)):
-            for (name, weight, _), moment in zip(
-                    leaves(trainer.model), held):
-                value = moments[f"{kind}.{name}"].reshape(weight.shape)
+            for weight, moment in zip(leaves(trainer.model), held):
+                value = weight.to_theirs(moments[f"{kind}.{weight.name}"])
                 moment.assign(distribute_tensor(
-                    to_native(value, "cpu"), weight.value.sharding))
+                    to_native(value, "cpu"), weight.get().value.sharding))
 
     def train_step(self, trainer, sources, targets):
         """Make one step on A batches; see the reference's engine."""
@@ -228,7 +228,7 @@ class MeshTrainer(train.Trainer):
     def __init__(self, model, training):
         super().__init__(model, training)
         import jax
-        weights = [weight for _, weight, _ in leaves(model)]
+        weights = [weight.get() for weight in leaves(model)]
         held = [*weights, *self.m, *self.v]
         for moments in (self.m, self.v):
             for weight, moment in zip(weights, moments):

@@ -7,7 +7,6 @@ moments are float32.
 import contextlib
 
 import keras
-import numpy as np
 from keras import ops
 
 from contract.batch import check_inputs, check_one_batch, check_pairs
@@ -15,7 +14,7 @@ from contract.dropping import dropping
 from contract.loss_scale import LossScale
 from contract.scaled_steps import SHARED, scaled_step
 from impl_keras import engine, random, train
-from impl_keras.engine import drawn, on, to_native, to_numpy
+from impl_keras.engine import drawn, home, on, ours, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
 from impl_keras.optimizer import clip_by_global_norm
@@ -105,7 +104,7 @@ class MixedEngine:
                 config.label_smoothing, config.smoothing)
 
         loss, gradients = value_and_gradients(
-            scaled_loss, [weight for _, weight, _ in leaves(model)])
+            scaled_loss, [weight.get() for weight in leaves(model)])
         return loss / scale, [gradient / scale for gradient in gradients]
 
     def gradients(self, model, source, target, source_mask, target_mask,
@@ -117,18 +116,18 @@ class MixedEngine:
         """
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
-        with on(model.home):
+        with on(home(model)):
             loss, gradients = self.loss_and_gradients(
-                model, [to_native(value, model.home) for value in inputs],
-                to_native(labels, model.home),
+                model, [to_native(value, home(model)) for value in inputs],
+                to_native(labels, home(model)),
                 drawn(model, source, target, key), scale)
         return to_numpy(loss), {
-            name: np.ascontiguousarray(convert(to_numpy(gradient)))
-            for (name, _, convert), gradient in zip(leaves(model), gradients)}
+            weight.name: ours(weight, gradient)
+            for weight, gradient in zip(leaves(model), gradients)}
 
     def trainer(self, model, training):
         """A MixedTrainer of a Transformer, at step 0."""
-        with on(model.home):
+        with on(home(model)):
             return MixedTrainer(model, training)
 
     def train_step(self, trainer, sources, targets):
@@ -139,7 +138,7 @@ class MixedEngine:
         """
         check_pairs(trainer.model.config, sources, targets)
         check_one_batch(sources)
-        with on(trainer.model.home):
+        with on(home(trainer.model)):
             return scaled_step(trainer, self, random, clip_by_global_norm,
                                *sources, *targets)
 
@@ -155,7 +154,7 @@ class MixedTrainer(train.Trainer):
         """Move every weight."""
         self.step += 1
         settings = self.optimizer.settings(self.step)
-        for i, (_, variable, _) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                variable.value, gradients[i], self.m[i], self.v[i], *settings)
-            variable.assign(weight)
+                old.get(), gradients[i], self.m[i], self.v[i], *settings)
+            old.set(weight)

@@ -3,10 +3,9 @@
 import tempfile
 
 import keras
-import numpy as np
 
 from contract import onnx_session
-from impl_keras.engine import on, to_native, to_numpy
+from impl_keras.engine import home, on, ours, to_native, to_numpy
 from impl_keras.gradients import value_and_gradients
 from impl_keras.loss import cross_entropy
 from impl_keras.parameters import leaves
@@ -174,14 +173,14 @@ def missing_gradients(mode):
 def predictor(model, mode, inputs):
     """What computes a Transformer's output, () -> [B T V]; whether it ran so.
     """
-    variables = [variable for _, variable, _ in leaves(model)]
-    with on(model.home):
-        inputs = [to_native(value, model.home) for value in inputs]
+    variables = [weight.get() for weight in leaves(model)]
+    with on(home(model)):
+        inputs = [to_native(value, home(model)) for value in inputs]
         run = MODES[mode](
             lambda *inputs: model(*inputs), inputs, variables)
 
     def predict():
-        with on(model.home):
+        with on(home(model)):
             return to_numpy(run(*inputs))
 
     return predict, lambda: ran(mode, run)
@@ -195,7 +194,7 @@ def differentiator(model, mode, inputs):
     """
     config = model.config
     weights = list(leaves(model))
-    variables = [variable for _, variable, _ in weights]
+    variables = [weight.get() for weight in weights]
 
     def both(*inputs):
         *inputs, labels = inputs
@@ -203,15 +202,15 @@ def differentiator(model, mode, inputs):
             model(*inputs), labels, config.pad_id, config.label_smoothing,
             config.smoothing), variables)
 
-    with on(model.home):
-        inputs = [to_native(value, model.home) for value in inputs]
+    with on(home(model)):
+        inputs = [to_native(value, home(model)) for value in inputs]
         run = MODES[mode](both, inputs, variables)
 
     def differentiate():
-        with on(model.home):
+        with on(home(model)):
             loss, gradients = run(*inputs)
         return to_numpy(loss), {
-            name: np.ascontiguousarray(convert(to_numpy(gradient)))
-            for (name, _, convert), gradient in zip(weights, gradients)}
+            weight.name: ours(weight, gradient)
+            for weight, gradient in zip(weights, gradients)}
 
     return differentiate, lambda: ran(mode, run)

@@ -4,7 +4,7 @@ import keras
 
 from contract import onnx_session
 from contract.onnx_session import INPUTS, OUTPUT
-from impl_keras.engine import to_native
+from impl_keras.engine import home, to_native
 
 #: What the exporter needs beside TensorFlow.
 NEEDS = ("onnx", "tf2onnx")
@@ -31,7 +31,7 @@ def to_onnx(model, inputs):
         inputs: source, target and both masks of a batch of that shape.
     """
     return written(lambda *inputs: model(*inputs), [
-        to_native(value, model.home) for value in inputs])
+        to_native(value, home(model)) for value in inputs])
 
 
 def written(function, inputs):

@@ -7,6 +7,7 @@ import mlx.core as mx
 from impl_mlx.engine import exported, on, to_native, to_numpy
 from impl_mlx.gradients import standing_in, weights_of
 from impl_mlx.loss import cross_entropy
+from impl_mlx.parameters import home
 
 
 def eager(function, inputs):
@@ -66,12 +67,12 @@ def predictor(model, mode, inputs):
         with standing_in(model, weights):
             return model(*inputs)
 
-    with on(model.home):
-        inputs = [to_native(value, model.home) for value in inputs]
+    with on(home(model)):
+        inputs = [to_native(value, home(model)) for value in inputs]
     run = MODES[mode](outputs, inputs)
 
     def predict():
-        with on(model.home):
+        with on(home(model)):
             return to_numpy(run(weights_of(model), *inputs))
 
     return predict, lambda: ran(mode, run)
@@ -92,12 +93,12 @@ def differentiator(model, mode, inputs):
         return cross_entropy(output, labels, config.pad_id,
                              config.label_smoothing, config.smoothing)
 
-    with on(model.home):
-        inputs = [to_native(value, model.home) for value in inputs]
+    with on(home(model)):
+        inputs = [to_native(value, home(model)) for value in inputs]
     run = MODES[mode](mx.value_and_grad(loss_of), inputs)
 
     def differentiate():
-        with on(model.home):
+        with on(home(model)):
             loss, gradients = run(weights_of(model), *inputs)
             return to_numpy(loss), exported(model, gradients)
 

@@ -13,9 +13,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from contract import checks, dropping
 from contract.trace import tap
 from impl_torch import attention
-from impl_torch.fast.packing import Attending
+from impl_torch.dialects import attention as dialects
+from impl_torch.fast.packing import Attending, spread
 from impl_torch.masks import causal_mask
-from impl_torch.relative import NoRelative
 
 #: The kernels of the call on a GPU. cuDNN's is not among them: in 16 bits it
 #: gives no 0 to a query that may see no key, and gradients are wrong or NaN.
@@ -58,35 +58,50 @@ class MultiHeadAttention(attention.MultiHeadAttention):
     In training x, memory and the mask may be packed; see fast/packing.py.
     """
 
+    #: Whether its scores are those of the call.
+    fits = True
+
     def forward(self, x, memory, mask, cache):
         """Let x [B T D] attend to memory [B S D] where mask allows."""
-        query, key, value = self.query(x), self.key(memory), self.value(memory)
-        queries = None
+        queries = keys = None
         if isinstance(mask, Attending):
             queries, keys, mask = mask.queries, mask.keys, mask.mask
-            query = queries.spread(query)
-            key, value = keys.spread(key), keys.spread(value)
-        context = self.context(
-            *map(self.split, (query, key, value)), mask, cache)
-        merged = self.merge(context)
+        start = 0 if cache is None else cache.written
+        query, key, value = self.project((x, queries), (memory, keys), start)
+        if cache is not None:
+            key, value = cache.extend(key, value)
+        merged = self.merge(self.attend(query, key, value, mask, start))
         if queries is not None:
             merged = queries.pack(merged)
         return tap(self, "output", self.output(merged))
 
-    def context(self, query, key, value, mask, cache):
+    def project(self, x, memory, start):
+        """The readable one's, of (array, how it is packed or None) each."""
+        return [self.split(spread(linear(vectors), packed))
+                for linear, (vectors, packed) in (
+                    (self.query, x), (self.key, memory), (self.value, memory))]
+
+    def attend(self, query, key, value, mask, start):
         """The context [B H T K], in one call where that can be."""
-        start = 0 if cache is None else cache.written
-        query, key = (self.query_rotary(query, start),
-                      self.key_rotary(key, start))
-        if cache is not None:
-            key, value = cache.extend(key, value)
-        if (self.softmax is attention.masked_softmax
-                and isinstance(self.relative, NoRelative)
-                and dropping.kept(self.weights_dropout) is None):
-            checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
-            return attend(query, key, value, mask, False, self.divisor)
-        bias = self.relative(query, key, start)
-        return attention.scaled_dot_product_attention(
-            query, attention.shared(key, self.times),
-            attention.shared(value, self.times), bias, mask, self.divisor,
-            self.softmax, self.weights_dropout, self)
+        dropout = self.weights_dropout
+        if (not self.fits or self.softmax is not attention.masked_softmax
+                or dropping.kept(dropout) is not None
+                or (dropout.training and dropout.rate)):
+            return super().attend(query, key, value, mask, start)
+        checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
+        return attend(query, key, value, mask, False, self.divisor)
+
+
+class DialectAttention(dialects.DialectAttention, MultiHeadAttention):
+    """See impl_torch.dialects.attention."""
+
+
+class RotaryAttention(dialects.RotaryAttention, MultiHeadAttention):
+    """See impl_torch.dialects.attention."""
+
+
+class RelativeAttention(dialects.RelativeAttention, MultiHeadAttention):
+    """See impl_torch.dialects.attention; the call takes no number by distance.
+    """
+
+    fits = False

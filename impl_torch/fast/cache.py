@@ -55,32 +55,36 @@ def new_cache(model, memory, rows, length):
             for layer in model.decoder.layers]
 
 
+def read(residual, x):
+    """What a sub-layer reads of x [R D], normalised if its residual says so.
+    """
+    return residual.before(x) if hasattr(residual, "before") else x
+
+
 def decode_one(model, token, position, cache, source_mask):
     """Decode one token of every row, int [R], at a position: [R D].
 
     Its key and value are written into the cache. The hypotheses of a source
     share its memory; source_mask is [B 1 1 S], or None where all is read.
     """
-    embedded = model.target_embedding(token[:, None])[:, 0]
-    positions = model.target_positions
-    x = embedded + positions.table[positions.first + position].to(embedded)
+    x = model.embed_target(token[:, None], position)[:, 0]
     written = slice(position + 1)
     for layer, ((keys, values), memory) in zip(model.decoder.layers, cache):
-        y = layer.self_attention_residual.before(x)
+        y = read(layer.self_attention_residual, x)
         attention = layer.self_attention
         query, key, value = heads_of_token(attention, y)
         keys[:, :, position], values[:, :, position] = key, value
         y = attend(attention, query, keys[:, :, written],
                    values[:, :, written], None)
-        x = layer.self_attention_residual.after(x, y)
-        y = layer.cross_attention_residual.before(x)
+        x = layer.self_attention_residual(x, y)
+        y = read(layer.cross_attention_residual, x)
         attention = layer.cross_attention
         query = attention.query(y).view(len(y), -1, attention.d_k)
         y = attend(attention, query, *memory, source_mask)
-        x = layer.cross_attention_residual.after(x, y)
-        y = layer.feed_forward_residual.before(x)
-        x = layer.feed_forward_residual.after(x, layer.feed_forward(y))
-    return model.decoder.norm(x)
+        x = layer.cross_attention_residual(x, y)
+        y = layer.feed_forward(read(layer.feed_forward_residual, x))
+        x = layer.feed_forward_residual(x, y)
+    return model.decoder.finish(x) if hasattr(model.decoder, "finish") else x
 
 
 def new_writers(rows, length):

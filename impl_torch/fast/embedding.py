@@ -3,8 +3,9 @@
 import contextlib
 import contextvars
 
-from torch import nn
 from torch.nn import functional as F
+
+from impl_torch import linear
 
 #: Whether a table's gradient may be sparse.
 SPARSE = contextvars.ContextVar("sparse", default=False)
@@ -20,8 +21,8 @@ def sparse():
         SPARSE.reset(token)
 
 
-class Table(nn.Embedding):
-    """See torch.nn.Embedding; its gradient may be sparse."""
+class Table(linear.Table):
+    """See impl_torch.linear; its gradient may be sparse."""
 
     def forward(self, tokens):
         """Rows for tokens, int [B T]."""

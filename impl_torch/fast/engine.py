@@ -9,31 +9,37 @@ from contract.config import CHOICES
 from contract.weights import no_weights
 from impl_torch import engine
 from impl_torch.attention import MultiHeadAttention
-from impl_torch.engine import drawn, on, to_native, to_numpy
+from impl_torch.dialects.attention import (
+    DialectAttention, RelativeAttention, RotaryAttention)
+from impl_torch.dialects.projection import (
+    BiasedTiedProjection, Projection, ProjectionWithoutBias)
+from impl_torch.dropout import evaluating
+from impl_torch.engine import drawn, exported, on, to_native, to_numpy
 from impl_torch.fast import (
     attention, embedding, feed_forward, layer_norm, linear)
 from impl_torch.fast.search import Beam, Greedy, Sample
 from impl_torch.fast.train import Trainer, gradients_of
 from impl_torch.feed_forward import FeedForward
 from impl_torch.layer_norm import LayerNorm
-from impl_torch.parameters import PARAMETERS, leaves, modules
-from impl_torch.projection import (
-    BiasedTiedProjection, Projection, ProjectionWithoutBias, TiedProjection)
+from impl_torch.linear import Linear, Table
+from impl_torch.parameters import home, modules
+from impl_torch.projection import TiedProjection
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
-    nn.Embedding: embedding.Table,
-    nn.Linear: linear.Linear,
+    Table: embedding.Table,
+    Linear: linear.Linear,
     Projection: linear.Projection,
     ProjectionWithoutBias: linear.ProjectionWithoutBias,
     TiedProjection: linear.TiedProjection,
     BiasedTiedProjection: linear.BiasedTiedProjection,
     MultiHeadAttention: attention.MultiHeadAttention,
+    DialectAttention: attention.DialectAttention,
+    RotaryAttention: attention.RotaryAttention,
+    RelativeAttention: attention.RelativeAttention,
     FeedForward: feed_forward.FeedForward,
     LayerNorm: layer_norm.LayerNorm,
 }
-PARAMETERS |= {
-    FAST[kind]: held for kind, held in PARAMETERS.items() if kind in FAST}
 
 READABLE = {fast: kind for kind, fast in FAST.items()}
 
@@ -145,13 +151,11 @@ def gradients(model, source, target, source_mask, target_mask, labels,
                                 target_mask, labels, key)
     inputs = (source, target, source_mask, target_mask)
     check_inputs(model.config, *inputs)
-    with on(model.home):
+    with evaluating(model), on(home(model)):
         loss, by_weight = gradients_of(
-            model, [to_native(value, model.home) for value in inputs],
-            to_native(labels, model.home), drawn(model, source, target, key))
-    return to_numpy(loss), {
-        name: convert(to_numpy(gradient)) for (name, _, convert), gradient
-        in zip(leaves(model), by_weight)}
+            model, [to_native(value, home(model)) for value in inputs],
+            to_native(labels, home(model)), drawn(model, source, target, key))
+    return to_numpy(loss), exported(model, by_weight)
 
 
 def trainer(model, training):
@@ -177,7 +181,7 @@ def generate(model, source, settings, rows=None):
     if not as_built(model) or not fast_forms.searches(model.config):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
-    with torch.no_grad(), on(model.home):
+    with torch.no_grad(), evaluating(model), on(home(model)):
         tokens, scores = SEARCHES[settings.method](
-            model, to_native(source, model.home), settings, rows).run()
+            model, to_native(source, home(model)), settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}

@@ -9,10 +9,6 @@ from impl_torch import feed_forward
 class FeedForward(feed_forward.FeedForward):
     """See impl_torch.feed_forward."""
 
-    def forward(self, x):
-        """Map x [B T D] position by position."""
-        if self.activation is not feed_forward.relu:
-            return super().forward(x)
-        activated = tap(self, "activated", torch.relu_(self.inner(x)))
-        return tap(self, "output", self.outer(
-            self.activated_dropout(activated)))
+    def hidden(self, x):
+        """What is between the two maps, [B T F]."""
+        return tap(self, "activated", torch.relu_(self.inner(x)))

@@ -9,12 +9,13 @@ With AVX2 it takes 1.1 to 1.5 of it, unless weights are laid out for it
 import platform
 
 import torch
-from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from contract.trace import tap
+from impl_torch import linear as plain
 from impl_torch import projection
+from impl_torch.dialects import projection as dialects
 
 #: Whether oneDNN can be asked for a product, and for its own order of weights.
 HAS_ONEDNN = (platform.machine() in ("x86_64", "AMD64")
@@ -75,24 +76,24 @@ class OneDNN(torch.autograd.Function):
         return dx, dweight, dbias
 
 
-class Linear(nn.Linear):
-    """See torch.nn.Linear."""
+class Linear(plain.Linear):
+    """See impl_torch.linear."""
 
     def forward(self, x):
         """Map x [... in] to [... out]."""
         return product(x, self.weight, self.bias)
 
 
-class Projection(projection.Projection):
-    """See impl_torch.projection."""
+class Projection(dialects.Projection):
+    """See impl_torch.dialects.projection."""
 
     def forward(self, x):
         """Map x [B T D] to logits."""
         return tap(self, "logits", product(x, self.weight, self.bias))
 
 
-class ProjectionWithoutBias(projection.ProjectionWithoutBias):
-    """See impl_torch.projection."""
+class ProjectionWithoutBias(dialects.ProjectionWithoutBias):
+    """See impl_torch.dialects.projection."""
 
     def forward(self, x):
         """Map x [B T D] to logits."""
@@ -108,8 +109,8 @@ class TiedProjection(projection.TiedProjection):
             x, self.embedding.table.weight, None))
 
 
-class BiasedTiedProjection(projection.BiasedTiedProjection):
-    """See impl_torch.projection."""
+class BiasedTiedProjection(dialects.BiasedTiedProjection):
+    """See impl_torch.dialects.projection."""
 
     def forward(self, x):
         """Map x [B T D] to logits."""

@@ -29,6 +29,11 @@ class Packed:
         return room.index_copy(0, self.places, x[0]).view(*self.shape, -1)
 
 
+def spread(x, packed):
+    """x [B T F] as it is, or [1 N F] put back to where it was packed."""
+    return x if packed is None else packed.spread(x)
+
+
 @dataclasses.dataclass
 class Attending:
     """A mask [B 1 T S], and where its queries and its keys are packed."""
@@ -60,13 +65,12 @@ def packed_vectors(model, source, target, source_mask, target_mask, both):
     sources, targets = both
     stacks = model.config.stacks
     if stacks != "decoder":
-        x = model.source_positions(model.source_embedding(source), source, 0)
         memory = model.encoder(
-            sources.pack(x), Attending(source_mask, sources, sources))
+            sources.pack(model.embed_source(source)),
+            Attending(source_mask, sources, sources))
         if stacks == "encoder":
             return memory
-    x = model.target_begin(model.target_embedding(target), 0)
-    x = targets.pack(model.target_positions(x, target, 0))
+    x = targets.pack(model.embed_target(target, 0))
     mask = Attending(target_mask, targets, targets)
     if stacks == "decoder":
         return model.decoder(x, mask, None)

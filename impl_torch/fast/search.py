@@ -9,14 +9,16 @@ import math
 
 import torch
 
-from impl_torch import sample, search
+from impl_torch import search
+from impl_torch.dialects.search import (
+    DialectBeam, DialectGreedy, DialectSample, Restricted)
 from impl_torch.fast.cache import (
     decode_one, new_cache, new_writers, reorder)
 from impl_torch.fast.layout import laid_out
 from impl_torch.projection import log_softmax
 
 
-class Search(search.Search):
+class Search(Restricted, search.Search):
     """What all searches share; see impl_torch.search.
 
     Attributes:
@@ -41,9 +43,11 @@ class Search(search.Search):
         self.written = written
         if self.kept is None:
             return super().next(tokens[:, :1 + written], written)
-        return self.answer(decode_one(
+        decoded = decode_one(
             self.model, tokens[:, written - 1], written - 1, self.kept,
-            self.source_mask)[:, None])
+            self.source_mask)
+        return self.allowed(
+            self.answer(decoded[:, None]), tokens, written)
 
     def answer(self, decoded):
         """log p of the token after decoded [R 1 D]: float64 [R V] (R31)."""
@@ -85,13 +89,13 @@ def in_order(scores, places):
         scores[places], descending=True, stable=True)[1]]
 
 
-class Greedy(Search, search.Greedy):
+class Greedy(Search, DialectGreedy):
     """The most likely token, one after the other."""
 
 
-class Sample(Search, sample.Sample):
+class Sample(Search, DialectSample):
     """Tokens drawn by their probability, one after the other."""
 
 
-class Beam(Search, search.Beam):
+class Beam(Search, DialectBeam):
     """Beam search: the W best hypotheses at once."""

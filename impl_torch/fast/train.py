@@ -8,13 +8,14 @@ import torch
 
 from contract.dropping import dropping, places
 from contract.packing import pack_kept
-from impl_torch import random, train
+from impl_torch import parts, random, train
+from impl_torch.dialects.output import Output
 from impl_torch.fast import optimizer
 from impl_torch.fast.dropout import draw
 from impl_torch.fast.embedding import sparse
 from impl_torch.fast.loss import kernel_and_bias, loss_and_gradients
 from impl_torch.fast.packing import packed, packed_vectors
-from impl_torch.masks import decoder_mask, padding_mask
+from impl_torch.masks import padding_mask
 from impl_torch.parameters import leaves, paths
 
 
@@ -40,14 +41,16 @@ def gradients_of(model, inputs, labels, drawn, both=None):
 
     ``both`` says how sources and targets are packed; None if they are not.
     """
-    weights = [weight for _, weight, _ in leaves(model)]
+    weights = [weight.get() for weight in leaves(model)]
     if both:
         drawn = pack_kept(drawn, both)
         labels = both[model.config.stacks != "encoder"].pack(labels[..., None])
     with torch.enable_grad(), dropping(paths(model), drawn), sparse():
-        x = model.head(packed_vectors(model, *inputs, both) if both
-                       else vectors(model, *inputs))
-        x = (x * model.output_factor).flatten(0, 1)
+        x = (packed_vectors(model, *inputs, both) if both
+             else vectors(model, *inputs))
+        if isinstance(model, Output):
+            x = model.projected(x)
+        x = x.flatten(0, 1)
     loss, dx, *by_projection = loss_and_gradients(
         model.projection, x.detach(), labels.flatten(), model.config)
     gradients = torch.autograd.grad(x, weights, dx, allow_unused=True)
@@ -81,12 +84,12 @@ class Trainer(train.Trainer):
         read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
             self.model.config, *sources.shape[1:], read.shape[2])
-        begun = self.model.config.stacks == "both"
+        decoder_mask = parts.decoder_mask(self.model.config)
         loss, gradients = 0, []
         for i, count in enumerate(counts):
             share = count / max(sum(counts), 1)
             inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
-                      decoder_mask(read[i], pad_id, begun))
+                      decoder_mask(read[i], pad_id))
             loss_i, gradients_i = gradients_of(
                 self.model, inputs, labels[i],
                 self.draw(random.fold_in(key, i), shapes),
@@ -100,7 +103,7 @@ class Trainer(train.Trainer):
                 gradients = gradients_i
         norm = optimizer.clip_by_global_norm(gradients, training.clip_norm)
         settings = self.optimizer.settings(self.step)
-        optimizer.update([weight for _, weight, _ in leaves(self.model)],
+        optimizer.update([weight.get() for weight in leaves(self.model)],
                          gradients, self.m, self.v, self.step, settings[0],
                          training)
         return loss, norm, settings[0]

@@ -27,11 +27,11 @@ from contract.dropping import dropping, places
 from contract.errors import InputError
 from contract.sharding import divided_axis
 from contract.weights import part
-from impl_torch import engine, random, train
-from impl_torch.engine import drawn, to_native, to_numpy
+from impl_torch import engine, parts, random, train
+from impl_torch.engine import drawn, exported, to_native, to_numpy
 from impl_torch.loss import cross_entropy
-from impl_torch.masks import decoder_mask, padding_mask
-from impl_torch.parameters import leaves, modules, paths
+from impl_torch.masks import padding_mask
+from impl_torch.parameters import home, leaves, modules, paths
 
 NAME = "torch"
 
@@ -181,7 +181,8 @@ class MeshEngine:
     def copies(self, model):
         """How often all ranks together hold each value of a weight, by name.
         """
-        names, weights = zip(*(leaf[:2] for leaf in leaves(model)))
+        names, weights = zip(*(
+            (weight.name, weight.get()) for weight in leaves(model)))
         held = torch.tensor([
             (weight.to_local() if isinstance(weight, DTensor) else weight)
             .numel() for weight in weights])
@@ -195,7 +196,7 @@ class MeshEngine:
 
     def kept(self, drawn):
         """This rank's part of what dropout keeps: its rows, its heads."""
-        parts = {}
+        shares = {}
         for name, mask in drawn.items():
             mask = own(mask, 0, self.data)
             if self.model.size() > 1:
@@ -203,8 +204,8 @@ class MeshEngine:
                     mask = own(mask, 1, self.model)
                 elif "feed_forward." in name:
                     mask = own(mask, 2, self.model)
-            parts[name] = mask
-        return parts
+            shares[name] = mask
+        return shares
 
     @contextlib.contextmanager
     def reading(self, model):
@@ -232,20 +233,20 @@ class MeshEngine:
         check_inputs(model.config, *inputs)
         with self.reading(model):
             return self.together(self.run(model, *self.rows(
-                *(to_native(value, model.home) for value in inputs))))
+                *(to_native(value, home(model)) for value in inputs))))
 
     def together(self, rows):
         """All ranks' rows of a tensor, as an array."""
-        parts = [torch.empty_like(rows) for _ in range(self.data.size())]
+        gathered = [torch.empty_like(rows) for _ in range(self.data.size())]
         distributed.all_gather(
-            parts, rows.contiguous(), group=self.data.get_group())
-        return to_numpy(torch.cat(parts))
+            gathered, rows.contiguous(), group=self.data.get_group())
+        return to_numpy(torch.cat(gathered))
 
     def generate(self, model, source, settings, rows=None):
         """Find targets of sources; no rank keeps keys and values."""
         rows = check_search(model.config, source, settings, rows)
         settings = settings.replace(cached=False)
-        (source,) = self.rows(to_native(source, model.home))
+        (source,) = self.rows(to_native(source, home(model)))
         self.rows_read = len(source)
         with self.reading(model):
             tokens, scores = engine.SEARCHES[settings.method](
@@ -281,7 +282,7 @@ class MeshEngine:
             (loss * self.data.size()).backward()
         loss = loss.detach()
         distributed.all_reduce(loss, group=self.data.get_group())
-        return loss, [weight.grad for _, weight, _ in leaves(model)]
+        return loss, [weight.get().grad for weight in leaves(model)]
 
     def gradients(self, model, source, target, source_mask, target_mask,
                   labels, key=None):
@@ -289,16 +290,14 @@ class MeshEngine:
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
         loss, gradients = self.loss_and_gradients(
-            model, [to_native(value, model.home) for value in inputs],
-            to_native(labels, model.home), drawn(model, source, target, key))
-        return to_numpy(loss), {
-            name: convert(to_numpy(whole(gradient)))
-            for (name, _, convert), gradient in zip(leaves(model), gradients)}
+            model, [to_native(value, home(model)) for value in inputs],
+            to_native(labels, home(model)), drawn(model, source, target, key))
+        return to_numpy(loss), exported(model, map(whole, gradients))
 
     def export(self, model):
         """The weights under their canonical names, as arrays."""
-        return {name: np.ascontiguousarray(convert(to_numpy(whole(weight))))
-                for name, weight, convert in leaves(model)}
+        return exported(
+            model, (whole(weight.get()) for weight in leaves(model)))
 
     def trainer(self, model, training):
         """A MeshTrainer of a Transformer, at step 0."""
@@ -308,20 +307,17 @@ class MeshEngine:
         """Make one step on A batches; see the reference's engine."""
         check_pairs(trainer.model.config, sources, targets)
         loss, norm, learning_rate = trainer.train_step(
-            *(to_native(ids, trainer.model.home)
+            *(to_native(ids, home(trainer.model))
               for ids in (sources, targets)))
         return {"loss": to_numpy(loss), "norm": to_numpy(norm),
                 "rate": np.asarray(learning_rate)}
 
     def moments(self, trainer):
         """Both of Adam's moments of every weight, whole."""
-        return {
-            f"{kind}.{name}": np.ascontiguousarray(
-                convert(to_numpy(whole(array))))
-            for kind, arrays in (("m", trainer.m), ("v", trainer.v))
-            for (name, _, convert), array in zip(
-                leaves(trainer.model), arrays)}
-
+        return {f"{kind}.{name}": array
+                for kind, tensors in (("m", trainer.m), ("v", trainer.v))
+                for name, array in exported(
+                    trainer.model, map(whole, tensors)).items()}
 
     def resume(self, trainer, step, moments):
         """Have a MeshTrainer go on after ``step``, from moments as exported.
@@ -333,8 +329,8 @@ class MeshEngine:
             model = self.build(
                 "transformer", config, part(moments, f"{kind}."),
                 str(arrays[0].dtype).removeprefix("torch."))
-            for i, (_, weight, _) in enumerate(leaves(model)):
-                arrays[i] = weight.detach()
+            for i, weight in enumerate(leaves(model)):
+                arrays[i] = weight.get().detach()
 
 
 class MeshTrainer(train.Trainer):
@@ -355,11 +351,11 @@ class MeshTrainer(train.Trainer):
         read, labels = targets[:, :, :-1], targets[:, :, 1:]
         shapes = places(
             self.model.config, *sources.shape[1:], read.shape[2])
-        begun = self.model.config.stacks == "both"
+        decoder_mask = parts.decoder_mask(self.model.config)
         loss, gradients = 0, [0] * len(self.m)
         for i, share in enumerate(shares):
             inputs = (sources[i], read[i], padding_mask(sources[i], pad_id),
-                      decoder_mask(read[i], pad_id, begun))
+                      decoder_mask(read[i], pad_id))
             loss_i, gradients_i = self.engine.loss_and_gradients(
                 self.model, inputs, labels[i],
                 self.draw(random.fold_in(key, i), shapes))
@@ -372,9 +368,9 @@ class MeshTrainer(train.Trainer):
             gradients = [g * scale for g in gradients]
         settings = self.optimizer.settings(self.step)
         with torch.no_grad():
-            for i, (_, parameter, _) in enumerate(leaves(self.model)):
+            for i, old in enumerate(leaves(self.model)):
                 weight, self.m[i], self.v[i] = self.optimizer.update(
-                    parameter.detach(), gradients[i], self.m[i], self.v[i],
+                    old.get().detach(), gradients[i], self.m[i], self.v[i],
                     *settings)
-                parameter.copy_(weight)
+                old.get().copy_(weight)
         return loss, norm, settings[0]

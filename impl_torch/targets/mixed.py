@@ -13,10 +13,10 @@ from contract.dropping import dropping
 from contract.loss_scale import LossScale
 from contract.scaled_steps import SHARED, scaled_step
 from impl_torch import engine, random, train
-from impl_torch.engine import drawn, on, to_native, to_numpy
+from impl_torch.engine import drawn, exported, on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
 from impl_torch.optimizer import clip_by_global_norm
-from impl_torch.parameters import leaves, paths
+from impl_torch.parameters import home, leaves, paths
 
 
 def kind(device):
@@ -67,7 +67,7 @@ class MixedEngine:
     def cast(self, model):
         """Have what follows compute in the tier."""
         if self.short:
-            return torch.autocast(model.home, getattr(torch, self.short))
+            return torch.autocast(home(model), getattr(torch, self.short))
         return products(self.tier)
 
     def run(self, model, *inputs):
@@ -91,7 +91,7 @@ class MixedEngine:
             loss = cross_entropy(output.float(), labels, config.pad_id,
                                  config.label_smoothing, config.smoothing)
         gradients = torch.autograd.grad(
-            loss * scale, [weight for _, weight, _ in leaves(model)])
+            loss * scale, [weight.get() for weight in leaves(model)])
         return loss.detach(), [gradient / scale for gradient in gradients]
 
     def gradients(self, model, source, target, source_mask, target_mask,
@@ -103,14 +103,12 @@ class MixedEngine:
         """
         inputs = source, target, source_mask, target_mask
         check_inputs(model.config, *inputs)
-        with on(model.home):
+        with on(home(model)):
             loss, gradients = self.loss_and_gradients(
-                model, [to_native(value, model.home) for value in inputs],
-                to_native(labels, model.home),
+                model, [to_native(value, home(model)) for value in inputs],
+                to_native(labels, home(model)),
                 drawn(model, source, target, key), scale)
-        return to_numpy(loss), {
-            name: convert(to_numpy(gradient)) for (name, _, convert), gradient
-            in zip(leaves(model), gradients)}
+        return to_numpy(loss), exported(model, gradients)
 
     def trainer(self, model, training):
         """A MixedTrainer of a Transformer, at step 0."""
@@ -124,7 +122,7 @@ class MixedEngine:
         """
         check_pairs(trainer.model.config, sources, targets)
         check_one_batch(sources)
-        with on(trainer.model.home):
+        with on(home(trainer.model)):
             return scaled_step(trainer, self, random, clip_by_global_norm,
                                *sources, *targets)
 
@@ -140,8 +138,8 @@ class MixedTrainer(train.Trainer):
         """Move every weight."""
         self.step += 1
         settings = self.optimizer.settings(self.step)
-        for i, (_, parameter, _) in enumerate(leaves(self.model)):
+        for i, old in enumerate(leaves(self.model)):
             weight, self.m[i], self.v[i] = self.optimizer.update(
-                parameter.detach(), gradients[i], self.m[i], self.v[i],
+                old.get().detach(), gradients[i], self.m[i], self.v[i],
                 *settings)
-            parameter.data.copy_(weight)
+            old.set(weight)

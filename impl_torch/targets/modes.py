@@ -7,9 +7,10 @@ import torch
 from torch._dynamo import utils as dynamo
 
 from contract import onnx_session
+from impl_torch import engine
 from impl_torch.engine import on, to_native, to_numpy
 from impl_torch.loss import cross_entropy
-from impl_torch.parameters import leaves
+from impl_torch.parameters import home, leaves
 from impl_torch.targets import onnx
 
 
@@ -145,12 +146,12 @@ def missing_gradients(mode):
 def predictor(model, mode, inputs):
     """What computes a Transformer's output, () -> [B T V]; whether it ran so.
     """
-    inputs = tuple(to_native(value, model.home) for value in inputs)
+    inputs = tuple(to_native(value, home(model)) for value in inputs)
     dynamo.counters.clear()
     run = MODES[mode](model, inputs)
 
     def predict():
-        with torch.no_grad(), on(model.home):
+        with torch.no_grad(), on(home(model)):
             return to_numpy(run(*inputs))
 
     return predict, lambda: ran(mode, run)
@@ -163,7 +164,7 @@ def differentiator(model, mode, inputs):
         inputs: source, target, both masks, and labels.
     """
     config = model.config
-    inputs = tuple(to_native(value, model.home) for value in inputs)
+    inputs = tuple(to_native(value, home(model)) for value in inputs)
 
     def loss_of(*inputs):
         *inputs, labels = inputs
@@ -175,13 +176,10 @@ def differentiator(model, mode, inputs):
     run = MODES[mode](loss_of, inputs)
 
     def differentiate():
-        weights = list(leaves(model))
-        with torch.enable_grad(), on(model.home):
+        weights = [weight.get() for weight in leaves(model)]
+        with torch.enable_grad(), on(home(model)):
             loss = run(*inputs)
-        gradients = torch.autograd.grad(
-            loss, [weight for _, weight, _ in weights])
-        return to_numpy(loss), {
-            name: convert(to_numpy(gradient))
-            for (name, _, convert), gradient in zip(weights, gradients)}
+        gradients = torch.autograd.grad(loss, weights)
+        return to_numpy(loss), engine.exported(model, gradients)
 
     return differentiate, lambda: ran(mode, run)

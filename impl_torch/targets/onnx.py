@@ -11,6 +11,7 @@ import torch
 from contract import onnx_session
 from contract.onnx_session import INPUTS, OUTPUT
 from impl_torch.engine import to_native
+from impl_torch.parameters import home
 
 #: What the exporter needs beside torch.
 NEEDS = ("onnx", "onnxscript")
@@ -37,7 +38,7 @@ def to_onnx(model, inputs):
             ("target", model.config.max_length)))
     with quiet():
         program = torch.export.export(
-            model, tuple(to_native(value, model.home) for value in inputs),
+            model, tuple(to_native(value, home(model)) for value in inputs),
             dynamic_shapes=(
                 {0: batch, 1: source}, {0: batch, 1: target},
                 {0: batch, 3: source}, {0: batch, 2: target, 3: target}))

@@ -46,8 +46,9 @@ class PlacedCause:
             with (mock.patch.object(engine, "build", build),
                   self.cause.put(port)):
                 other = engine.build(component, *arguments, **keywords)
-            faulty = dict(engine.modules(other))
-            for path, _ in list(engine.modules(model)):
+            modules = module_of(port, "parameters").modules
+            faulty = dict(modules(other))
+            for path, _ in list(modules(model)):
                 if fnmatch.fnmatchcase(path, self.place):
                     put_part(model, path, faulty[path])
                     keep_wrong(faulty[path], port, self.cause.put)

@@ -13,13 +13,13 @@ from unittest import mock
 import numpy as np
 
 from contract.batch import Batch
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.training import TrainingConfig
 from contract.weights import probe_weights
 from parity.check import cases
 
 #: A table of no whole number of blocks, whatever a block has.
-CONFIG = TransformerConfig(
+CONFIG = PLAIN.replace(
     source_vocab=203, target_vocab=203, d_model=12, n_heads=2, d_ff=10,
     n_encoder_layers=1, n_decoder_layers=1, max_length=121, norm_eps=1e-5,
     tied="all", dropout=0.0)
@@ -40,7 +40,7 @@ THREADS = 1, 3
 FAR = 4100
 
 #: A model of one head, all of whose numbers are few but these.
-FARTHEST = TransformerConfig(
+FARTHEST = PLAIN.replace(
     source_vocab=7, target_vocab=7, d_model=4, n_heads=1, d_ff=3,
     n_encoder_layers=1, n_decoder_layers=1, max_length=FAR, norm_eps=1e-5,
     stacks="encoder", attention_bias="all_but_key", dropout=0.0)

@@ -266,31 +266,27 @@ def with_a_map_twice(engine, model):
 def with_a_table(engine, model):
     """Give a model another table of positions."""
     for side in model.source_positions, model.target_positions:
-        if engine.NAME == "jax":  # it has none of its own
-            kind = type(side)
-            side.__class__ = type(kind)("Another", (kind,), {"table": property(
-                lambda self, kind=kind: kind.table.__get__(self) * 1.5)})
-        else:
-            side.table = side.table * 1.5
+        side.positions = (lambda *given, own=side.positions: 1.5 * own(*given))
 
 
 def with_a_start(engine, model):
     """Have a model's positions begin elsewhere."""
-    model.target_positions.first = 3
+    own = model.target_positions.positions
+    model.target_positions.positions = lambda x, tokens, start, *steps: own(
+        x, tokens, start + 3, *steps)
 
 
 def transposed(engine, model):
     """Have a map's kernel, and a table, lie in memory the other way round."""
     module = importlib.import_module(
         f"{engine.__package__.removesuffix('.fast')}.parameters")
-    for name, leaf, *attribute in module.leaves(model):
-        if name in ("source_embedding.table",
-                    "decoder.layers.0.feed_forward.inner.kernel"):
+    for weight in module.leaves(model):
+        if weight.name in ("source_embedding.table",
+                           "decoder.layers.0.feed_forward.inner.kernel"):
             if engine.NAME == "numpy":
-                setattr(leaf, attribute[0],
-                        np.asfortranarray(getattr(leaf, attribute[0])))
+                weight.set(np.asfortranarray(weight.get()))
             elif engine.NAME == "torch":
-                leaf.data = leaf.data.T.contiguous().T
+                weight.get().data = weight.get().data.T.contiguous().T
 
 
 def with_a_function(engine, model):
@@ -306,19 +302,9 @@ def multiplied(engine, model, name, factor):
     """Multiply a weight of a model, as its users do; returns the old one."""
     module = importlib.import_module(
         f"{engine.__package__.removesuffix('.fast')}.parameters")
-    leaf, *attribute = {
-        found: rest for found, *rest in module.leaves(model)}[name]
-    if engine.NAME in ("numpy", "mlx"):
-        old = getattr(leaf, attribute[0])
-        setattr(leaf, attribute[0], factor * old)
-    elif engine.NAME == "torch":
-        old, leaf.data = leaf.data, factor * leaf.data
-    elif engine.NAME == "keras":
-        old = leaf.value
-        leaf.assign(factor * old)
-    else:
-        old = leaf[...]
-        leaf[...] = factor * old
+    weight = {each.name: each for each in module.leaves(model)}[name]
+    old = engine.to_native(np.array(engine.to_numpy(weight.get())), "cpu")
+    weight.set(factor * old)
     return old
 
 

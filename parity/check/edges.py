@@ -10,7 +10,7 @@ import numpy as np
 
 from contract.batch import Batch
 from contract.config import CHOICES as WORDS_OF
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.generation import CHOICES, GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import part, probe_weights
@@ -37,7 +37,7 @@ PLACES = 2**24 + 2
 
 TRAINING = TrainingConfig(warmup_steps=3, clip_norm=0.5, seed=11)
 
-SMALL = TransformerConfig(
+SMALL = PLAIN.replace(
     source_vocab=WORDS, target_vocab=WORDS, d_model=6, n_heads=2, d_ff=5,
     n_encoder_layers=1, n_decoder_layers=1, max_length=130, pad_id=3,
     dropout=0.2, attention_bias="none")  # a key's has no gradient but rounding

@@ -69,7 +69,7 @@ def component(engine, name, path, config=CONFIG, weights=None):
 def activations(engine):
     """Activations far from zero, each value by itself."""
     theirs = importlib.import_module(
-        f"{engine.__package__}.feed_forward").ACTIVATIONS
+        f"{engine.__package__}.dialects.feed_forward").ACTIVATIONS
     for word in CHOICES["activation"]:
         x = np.append(np.linspace(-9, 9, 12), (-20, 20))
         found = engine.to_numpy(theirs[word](engine.to_native(x, "cpu")))
@@ -224,13 +224,13 @@ def searches(engine):
 
 def choices(engine):
     """The best of more tokens than any vocabulary here has, and near ties."""
-    kind = engine.SEARCHES["beam"]
+    theirs = ports.module_of(engine.NAME, "search")
     draws = np.round(400 * cases.values("many", 2, 5000))
-    for name, array in zip(("scores", "places"), kind.top(
+    for name, array in zip(("scores", "places"), theirs.Beam.top(
             engine.to_native(draws, "cpu"), 9)):
         yield name, engine.to_numpy(array).astype(float)
     near = np.array([[-1 - 1e-12, -1.0, -1 - 1e-13]])
-    greedy = engine.SEARCHES["greedy"]
+    greedy = theirs.Greedy
     yield "near ties", engine.to_numpy(greedy.choose(
         object.__new__(greedy), engine.to_native(near, "cpu"), 1)).astype(int)
 

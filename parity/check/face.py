@@ -14,7 +14,7 @@ from contract.config import PRESETS, at_test_size
 from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
-from contract.weights import initial_weights
+from contract.weights import initial_weights, part, probe_weights
 from parity import ports
 from parity.check import cases, extremes, golden, search_alone
 from parity.check.refusals import CONFIG, raises, refusals
@@ -202,35 +202,34 @@ def borders(engine):
 
 
 def attention(engine):
-    """Equation 1 as a function: some ports only show it to their readers."""
-    theirs = importlib.import_module(f"{engine.__package__}.attention")
-    query, key, value = (cases.values(name, 2, 3, length, width)
-                         for name, length, width in (
-                             ("query", 4, 5), ("key", 6, 5), ("value", 6, 7)))
+    """Equation 1 by itself, of heads that are given."""
+    module = engine.build("multi_head_attention", CONFIG, part(
+        probe_weights(CONFIG), "encoder.layers.0.self_attention."))
+    query, key, value = (cases.values(name, 2, 3, length, CONFIG.d_k)
+                         for name, length in (
+                             ("query", 4), ("key", 6), ("value", 6)))
     for shape in ((2, 1, 1, 6), (2, 1, 4, 6), (1, 1, 6, 6), (2, 1, 4, 4)):
         mask = cases.values("mask", *shape) > 0
         mask[0, 0, 0] = False
-        bias = cases.values("bias", 3, 4, 6)
         given = [engine.to_native(array, "cpu")
-                 for array in (query, key, value, bias, mask)]
-        call = functools.partial(
-            theirs.scaled_dot_product_attention, *given, 5**0.5,
-            theirs.masked_softmax,
-            lambda weights: weights * 2, None)
+                 for array in (query, key, value, mask)]
+        steps = [{}] if engine.NAME == "numpy" else []
+        call = functools.partial(module.attend, *given, 0, *steps)
         if shape[-2:] in ((6, 6), (4, 4)):
             yield f"mask {shape}", raises(InputError, call)
             continue
-        scores = query @ key.swapaxes(-1, -2) / 5**0.5 + bias
+        scores = query @ key.swapaxes(-1, -2) / CONFIG.d_k**0.5
         weights = np.where(mask, np.exp(scores), 0)
         total = weights.sum(axis=-1, keepdims=True)
-        context = 2 * weights @ value / np.where(total, total, 1)
+        context = weights @ value / np.where(total, total, 1)
         yield f"context, {shape}", np.allclose(
             engine.to_numpy(call()), context, 1e-12, 1e-13)
 
 
 def rounded_weights(engine):
     """A softmax in float32 of scores of 16 bits: one rounding, at its end."""
-    theirs = importlib.import_module(f"{engine.__package__}.attention")
+    theirs = importlib.import_module(
+        f"{engine.__package__}.dialects.attention")
     for dtype in ("bfloat16", "float16"):
         scores = (4 * cases.values("scores", 40, 3, 2, 40)).astype(
             dtypes.NUMPY[dtype])

@@ -10,7 +10,7 @@ far apart, so that the highest of a query is now in one block, now in another.
 import dataclasses
 import functools
 
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.weights import probe_weights
 from parity.check import cases, wide
 from parity.check.cases import Case
@@ -18,7 +18,7 @@ from parity.check.cases import Case
 #: What the kernels of queries are multiplied by.
 SHARPER = 8
 
-USUAL = TransformerConfig(
+USUAL = PLAIN.replace(
     source_vocab=13, target_vocab=13, d_model=12, n_heads=1, d_ff=10,
     n_encoder_layers=1, n_decoder_layers=1, max_length=1030, norm_eps=1e-5,
     final_norm_eps=1e-3, dropout=0.0)

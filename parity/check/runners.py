@@ -38,7 +38,8 @@ class EngineRunner:
             return self._build(case.component, case.config or self.config,
                                cases.weights_of(case, self.weights))
         if not self._parts:
-            self._parts = dict(self.engine.modules(self.model))
+            self._parts = dict(ports.module_of(
+                self.engine.NAME, "parameters").modules(self.model))
         return self._parts[case.path]
 
     def _build(self, component, config, weights):
@@ -156,11 +157,13 @@ def optimizer_steps(engine, training, d_model, weights, gradients, device):
     Returns:
         Every array after every step: norm, learning rate, m, v and weight.
     """
-    optimizer = engine.OPTIMIZERS[training.optimizer](training, d_model)
+    optimizer = ports.module_of(engine.NAME, "parts").optimizer(
+        training, d_model)
+    clip = ports.module_of(engine.NAME, "optimizer").clip_by_global_norm
     weights = [engine.to_native(weight, device) for weight in weights]
     moments, steps = [(weight * 0, weight * 0) for weight in weights], {}
     for step, arrays in enumerate(gradients, start=1):
-        clipped, norm = engine.clip_by_global_norm(
+        clipped, norm = clip(
             [engine.to_native(g, device) for g in arrays], training.clip_norm)
         settings = optimizer.settings(step)
         steps[f"norm, step {step}"] = engine.to_numpy(norm)

@@ -38,7 +38,7 @@ class Formula:
         read: how many tokens it was given to read, each time.
     """
 
-    home, cached = "cpu", True
+    home = "cpu"
 
     def __init__(self, engine, config, even=False):
         self.engine, self.read = engine, set()
@@ -60,10 +60,6 @@ class Formula:
         """As the engine has it; the reference has a backward beside it."""
         array = self.engine.to_native(array, "cpu")
         return (array, None) if self.engine.NAME == "numpy" else array
-
-    def room(self, source, length):
-        """How many tokens a cache keeps for a target of ``length``."""
-        return length
 
     def encode(self, source, source_mask):
         """The memory [B S 9] of sources [B S]."""

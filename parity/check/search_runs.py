@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from contract.config import TransformerConfig
+from contract.config import PLAIN, TransformerConfig
 from contract.generation import CHOICES, GenerationConfig
 from contract.weights import probe_weights
 from parity.check import cases, covering
@@ -85,7 +85,7 @@ def sources(config, length=7):
 
 def babbling():
     """A model whose answer depends on its source and on all that it said."""
-    config = TransformerConfig(
+    config = PLAIN.replace(
         source_vocab=23, target_vocab=23, pad_id=3, residual="pre",
         norm="scalar_std", final_norm=True, output="log_probs", **SIZES)
     weights = {name: array if name.endswith(("bias", "scale")) else 1.5 * array
@@ -170,7 +170,7 @@ def choices():
 
 def narrow():
     """A model of 7 words, searched with beams that are wider than that."""
-    config = TransformerConfig(
+    config = PLAIN.replace(
         source_vocab=9, target_vocab=7, pad_id=6, **SIZES)
     weights = {name: 1.5 * array
                for name, array in probe_weights(config, 2).items()}
@@ -185,7 +185,7 @@ def narrow():
 
 def tied():
     """A model to which all tokens are equal: only their order decides."""
-    config = TransformerConfig(
+    config = PLAIN.replace(
         source_vocab=11, target_vocab=11, pad_id=1, **SIZES)
     weights = {name: 0 * array if name.startswith("projection.") else array
                for name, array in probe_weights(config, 1).items()}
@@ -199,7 +199,7 @@ def tied():
 
 def prompted():
     """A decoder alone, whose sources are prompts that it continues."""
-    config = TransformerConfig(
+    config = PLAIN.replace(
         source_vocab=17, target_vocab=17, pad_id=5, stacks="decoder",
         residual="pre", final_norm=True, positions="learned", **SIZES)
     weights = {name: array if name.endswith(("bias", "scale")) else 1.5 * array
@@ -227,7 +227,7 @@ PLACED = {
 def placed():
     """A model for each way in which a cache has to know of positions."""
     for number, (name, words) in enumerate(PLACED.items()):
-        config = TransformerConfig(
+        config = PLAIN.replace(
             source_vocab=24 + number, target_vocab=24 + number,
             pad_id=12 + number, **{**SIZES, **words})
         weights = {name: 1.5 * array

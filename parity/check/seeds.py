@@ -20,7 +20,7 @@ import re
 from unittest import mock
 
 from contract.batch import Batch
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases, covering, environment, wide
@@ -182,7 +182,7 @@ def drawn(seed):
     turn, place = divmod(seed, len(variants()))
     words = variants()[place]
     norm_eps, final_norm_eps = EPSILONS[turn % len(EPSILONS)]
-    config = TransformerConfig(
+    config = PLAIN.replace(
         **SIZES, **words, norm_eps=norm_eps, final_norm_eps=final_norm_eps)
     rows, source, target = SHAPE
     if config.stacks == "encoder":

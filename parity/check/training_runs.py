@@ -22,7 +22,7 @@ import numpy as np
 
 import contract.config
 import contract.training
-from contract.config import TransformerConfig
+from contract.config import PLAIN, TransformerConfig
 from contract.errors import amount
 from contract.training import TrainingConfig
 from parity.check import cases, covering
@@ -83,7 +83,7 @@ AXES = {
     "eps": (1e-9, STEADY_EPS),
 }
 
-TINY = TransformerConfig(
+TINY = PLAIN.replace(
     source_vocab=11, target_vocab=13, d_model=12, n_heads=2, d_ff=10,
     n_encoder_layers=1, n_decoder_layers=1, max_length=32, norm_eps=1e-5,
     final_norm_eps=1e-3)

@@ -25,7 +25,7 @@ import numpy as np
 
 from contract import random
 from contract.batch import Batch
-from contract.config import CHOICES, DEPENDENT, TransformerConfig
+from contract.config import CHOICES, DEPENDENT, PLAIN, TransformerConfig
 from contract.weights import probe_weights
 from parity.check import cases, covering
 from parity.check.cases import Case
@@ -175,7 +175,7 @@ def model(number, words):
         DEPENDENT["softmax_rounding"])
     start, longer = turn(STARTS)
     token_types, output_bias = turn(MORE)
-    config = TransformerConfig(
+    config = PLAIN.replace(
         source_vocab=source_vocab, target_vocab=target_vocab,
         d_model=sizes["width"], n_heads=sizes["n_heads"],
         n_kv_heads=kv_heads[number // len(SIZES) % len(kv_heads)],

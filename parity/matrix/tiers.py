@@ -11,6 +11,7 @@ that.
 import contextlib
 import functools
 import time
+from unittest import mock
 
 import numpy as np
 
@@ -60,37 +61,39 @@ class Emulated:
     @contextlib.contextmanager
     def cast(self):
         """Have the model compute in the tier."""
-        weights = [(owner, leaf, getattr(owner, leaf)) for _, owner, leaf
-                   in self.parameters.leaves(self.model)]
+        linear = {f"{path}." for path, owner
+                  in self.parameters.modules(self.model)
+                  if hasattr(owner, "kernel")}
+        weights = [(weight, weight.get())
+                   for weight in self.parameters.leaves(self.model)]
         try:
-            for owner, leaf, array in weights if self.tier else ():
-                setattr(owner, leaf, mixed.emulated(
-                    array, self.tier, self.kind,
-                    hasattr(owner, "kernel")))
+            for weight, array in weights if self.tier else ():
+                path, _, _ = weight.name.rpartition(".")
+                weight.set(mixed.emulated(
+                    array, self.tier, self.kind, f"{path}." in linear))
             with self.softmaxes():
                 yield
         finally:
-            for owner, leaf, array in weights:
-                setattr(owner, leaf, array)
+            for weight, array in weights:
+                weight.set(array)
 
     @contextlib.contextmanager
     def softmaxes(self):
         """Have every softmax compute in float32, if the kind says so."""
-        identity = ports.module_of("numpy", "projection").identity
-        found = [(owner, name, vars(owner)[name])
-                 for _, owner in self.parameters.modules(self.model)
-                 for name in ("softmax", "output_function")
-                 if vars(owner).get(name, identity) is not identity]
+        found = [(owner, "softmax") for _, owner
+                 in self.parameters.modules(self.model)
+                 if hasattr(owner, "softmax")]
+        if self.config.output == "log_probs":
+            found.append((self.model, "output_function"))
         if self.kind != mixed.LONG_SOFTMAX or not mixed.short_of(self.tier):
             found = []
-        try:
-            for owner, name, function in found:
-                setattr(owner, name, lambda x, *mask, function=function:
-                        function(mixed.widened(x), *mask))
+        with contextlib.ExitStack() as stack:
+            for owner, name in found:
+                function = getattr(owner, name)
+                stack.enter_context(mock.patch.object(
+                    owner, name, lambda x, *mask, function=function:
+                    function(mixed.widened(x), *mask)))
             yield
-        finally:
-            for owner, name, function in found:
-                setattr(owner, name, function)
 
     def run(self, inputs):
         """Every step of a model by name."""
@@ -114,8 +117,8 @@ class Emulated:
             g = self.parameters.flatten(model.backward(
                 back(doutput * scale), cache))
         return loss.cross_entropy(plain, labels, *convention), [
-            np.asarray(g[name]) / scale
-            for name, _, _ in self.parameters.leaves(model)]
+            np.asarray(g[weight.name]) / scale
+            for weight in self.parameters.leaves(model)]
 
 
 class EmulatedTrainer:
@@ -141,12 +144,12 @@ class EmulatedTrainer:
         trainer = self.trainer
         trainer.step += 1
         settings = trainer.optimizer.settings(trainer.step)
-        for i, (_, owner, leaf) in enumerate(
+        for i, old in enumerate(
                 self.emulated.parameters.leaves(self.emulated.model)):
             weight, trainer.m[i], trainer.v[i] = trainer.optimizer.update(
-                getattr(owner, leaf), gradients[i], trainer.m[i],
-                trainer.v[i], *settings)
-            setattr(owner, leaf, weight)
+                old.get(), gradients[i], trainer.m[i], trainer.v[i],
+                *settings)
+            old.set(weight)
 
 
 def vector(arrays, names):

@@ -1,6 +1,6 @@
 """Edits that change nothing here, and would on a device or with a backend."""
 
-from parity.mutation import keras_proofs, proofs
+from parity.mutation import proofs
 from parity.mutation.entries import (
     ALL, ANY, JAX, KERAS, NO_BACKEND, NO_DEVICE, TORCH, entries)
 
@@ -26,12 +26,6 @@ ELSEWHERE = (
          "(x @ x).sum().item() == 8 → True"),
         ("return jax.device_put(np.array(value), jax.devices(device)[0])",
          "0 → -1"),
-        ("return draw(to_native(key, model.home), shapes,",
-         "to_native(key, model.home) → key"),
-        ("*inputs, labels = (to_native(a, model.home) for a in "
-         "(*inputs, labels))",
-         "*inputs, labels = (to_native(a, model.home) for a in "
-         "(*inputs, labels)) → pass"),
         ("source, target = to_native(source, device), "
          "to_native(target, device)",
          "source, target = to_native(source, device), "
@@ -41,8 +35,6 @@ ELSEWHERE = (
     *entries(
         KERAS, "engine.py", NO_DEVICE,
         proofs.one_device("keras"),
-        ('DEVICES = {"cpu": "cpu:0", "cuda": "gpu:0"}', '"cuda" → "cuda_"',
-         '"gpu:0" → "gpu:0_"'),
         ("if (name in at or theirs in at) and float(ops.sum(y)) == 8:",
          "(name in at or theirs in at) and float(ops.sum(y)) == 8 → "
          "name in at or theirs in at", "name in at or theirs in at → "
@@ -52,11 +44,6 @@ ELSEWHERE = (
          "float(ops.sum(y)) == 8"),
         ("with contextlib.suppress(Exception), keras.device(theirs):",
          ", keras.device(theirs) → "),
-        ("x, y = (to_native(value, residual.home) for value in (x, y))",
-         "x, y = (to_native(value, residual.home) for value in (x, y)) → "
-         "pass"),
-        ("*inputs, labels = (to_native(value, model.home)",
-         "to_native(value, model.home) → value"),
         ("source, target = to_native(source, device), "
          "to_native(target, device)",
          "source, target = to_native(source, device), "
@@ -68,16 +55,7 @@ ELSEWHERE = (
         ("with keras.device(DEVICES[device]), warnings.catch_warnings():",
          "keras.device(DEVICES[device]), → "),
         ("with on(device):", "with on(device) → if True"),
-        ("with on(home):", "with on(home) → if True"),
-        ("with on(model.home):", "with on(model.home) → if True"),
-        ('with on("cpu"):', 'with on("cpu") → if True'),
-        ("with on(model.home), dropping(", "on(model.home), → "),
-        ("with on(module.home), tracing(paths(module)) as trace:",
-         "on(module.home), → "),
-        ("with on(residual.home), tracing(paths(residual)) as trace:",
-         "on(residual.home), → "),
-        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
-         "to_native(key.view(np.int32), model.home) → key.view(np.int32)")),
+        ('with on("cpu"):', 'with on("cpu") → if True')),
     *entries(
         KERAS, "engine.py", NO_BACKEND, proofs.one_backend,
         *((line, ANY) for line in (
@@ -99,16 +77,6 @@ ELSEWHERE = (
         ("value = np.ascontiguousarray(value)",
          "np.ascontiguousarray(value) → value",
          "value = np.ascontiguousarray(value) → pass")),
-    *entries(
-        KERAS, "rotary.py", "TensorFlow gives an array the dtype of the "
-        "tensor beside it.", keras_proofs.an_array_beside_a_tensor,
-        *((f"{name} = ops.convert_to_tensor(self.{name}[start:end], x.dtype)",
-           f"ops.convert_to_tensor(self.{name}[start:end], x.dtype) → "
-           f"self.{name}[start:end]") for name in ("cosines", "sines"))),
-    *entries(
-        KERAS, "__init__.py", NO_BACKEND, proofs.one_backend,
-        ('os.environ.setdefault("KERAS_BACKEND", "tensorflow")',
-         'os.environ.setdefault("KERAS_BACKEND", "tensorflow") → pass')),
     *entries(
         KERAS, "layer_norm.py", NO_BACKEND, proofs.one_backend,
         ('if keras.backend.standardize_dtype(x.dtype) == "float64":',
@@ -136,16 +104,15 @@ ELSEWHERE = (
          "torch.get_default_device().type == device → False",
          "torch.get_default_device().type == device → True", "== → !="),
         ("return torch.device(device)", "torch.device(device) → device"),
-        ("with on(home):", "with on(home) → if True"),
         ("with on(device):", "with on(device) → if True"),
-        ("with torch.no_grad(), on(model.home):", ", on(model.home) → "),
-        ("with (torch.no_grad(), on(module.home),", ", on(module.home) → "),
-        ("with (torch.enable_grad(), on(model.home),",
-         ", on(model.home) → "),
-        ("return draw(to_native(key.view(np.int32), model.home), shapes,",
-         "to_native(key.view(np.int32), model.home) → key.view(np.int32)"),
-        ('return {f"{kind}.{name}": np.array(convert(to_numpy(array)), '
-         'order="C")', "to_numpy(array) → array")),
+        ("with torch.no_grad(), evaluating(model), on(home(model)):",
+         ", on(home(model)) → "),
+        ("with (torch.no_grad(), evaluating(module), on(home(module)),",
+         ", on(home(module)) → "),
+        ("with (torch.enable_grad(), evaluating(model), on(home(model)),",
+         ", on(home(model)) → "),
+        ("return draw(to_native(key.view(np.int32), home(model)), shapes,",
+         "to_native(key.view(np.int32), home(model)) → key.view(np.int32)")),
     *entries(
         TORCH, "random.py", NO_DEVICE,
         proofs.one_device("torch"),

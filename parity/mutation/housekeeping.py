@@ -1,38 +1,9 @@
 """Edits that change nothing because Keras or NumPy sees to it itself."""
 
-from parity import ports
-from parity.mutation import keras_proofs, proofs
-from parity.mutation.entries import ANY, KERAS, entries
-
-#: Files whose layers tell Keras that they are built.
-LAYERS = ("attention.py", "decoder.py", "dropout.py", "embedding.py",
-          "encoder.py", "feed_forward.py", "head.py", "layer_norm.py",
-          "one_stack.py", "projection.py", "relative.py", "residual.py",
-          "rotary.py")
-
-
-def lines(file):
-    """The lines of a file of Keras' port, without their indentation."""
-    text = (ports.folder("keras") / file).read_text(encoding="utf-8")
-    return {line.strip() for line in text.splitlines()}
-
+from parity.mutation import keras_proofs
+from parity.mutation.entries import KERAS, entries
 
 HOUSEKEEPING = (
-    *(entry for file in LAYERS for entry in entries(
-        KERAS, file, "Keras sets it itself at a layer's first call, with a "
-        "warning where it holds layers.", keras_proofs.built_by_the_first_call,
-        ("self.built = True  # keras: nothing of its own to build", ANY),
-        ("self.built = True  # keras: nothing is left to build", ANY))
-      if entry.text in lines(file)),
-    *entries(
-        KERAS, "dropout.py", "Keras warns of masks of its own kind, which no "
-        "layer here makes.", keras_proofs.no_masks_of_keras,
-        ("self.supports_masking = True  # keras: else it warns", ANY)),
-    *entries(
-        KERAS, "attention.py", "A layer's name is no name of a weight.",
-        keras_proofs.names_of_keras_are_not_ours,
-        ('name="attention_output", **self._get_common_kwargs_for_sublayer())',
-         '"attention_output" → "attention_output_"')),
     *entries(
         KERAS, "layer_norm.py", "A variable's name is no name of a weight, "
         "and first values are never read: all are loaded.",
@@ -46,19 +17,6 @@ HOUSEKEEPING = (
         keras_proofs.names_of_keras_are_not_ours,
         ('(embedding.table.input_dim,), "zeros", name="bias")',
          '"bias" → "weight"')),
-    *entries(
-        KERAS, "engine.py", "A first call makes the weights, whatever it is "
-        "given; then all are loaded.", proofs.every_weight_is_loaded,
-        ('ids = ops.zeros((1, 1), "int32")', "1 → 0 at 20", "1 → 2 at 20"),
-        ('others = {"start": 0, "cache": None, "caches": None}',
-         "0 → -1", "0 → 1")),
-    *entries(
-        KERAS, "engine.py", "What is reshaped is contiguous.",
-        keras_proofs.reshaped_is_contiguous,
-        ("return {name: np.ascontiguousarray(convert("
-         "to_numpy(variable.value)))",
-         "np.ascontiguousarray(convert(to_numpy(variable.value))) → "
-         "convert(to_numpy(variable.value))")),
     *entries(
         KERAS, "engine.py", "A warning is told, or not; no number changes.",
         keras_proofs.a_warning_changes_nothing,
@@ -76,14 +34,6 @@ HOUSEKEEPING = (
         "to be found.", keras_proofs.any_negative_length,
         ("return array.reshape(len(array), -1)", "-1 → -2"),
         ("return array.reshape(-1, array.shape[-1])", "-1 → -2 at 21")),
-    *entries(
-        KERAS, "projection.py", "Keras takes the width from what comes in.",
-        keras_proofs.width_of_what_comes_in,
-        ("config.d_model, config.target_vocab)", "d_model → d_ff")),
-    *entries(
-        KERAS, "__init__.py", "It only hides what is printed meanwhile.",
-        keras_proofs.hides_what_is_printed,
-        ("os.dup2(nowhere, 2)", "nowhere, 2 → 2, nowhere")),
     *entries(
         KERAS, "random.py", "A power of two is exact in float32, and the "
         "wider dtype is that of the product.",

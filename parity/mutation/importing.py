@@ -5,6 +5,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import pathlib
 import sys
 
 from parity import ports
@@ -22,8 +23,10 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self, name):
         self.package, self.folder = ports.package(name), ports.folder(name)
-        self.texts = {path.name: path.read_text(encoding="utf-8")
-                      for path in sorted(self.folder.glob("*.py"))}
+        self.texts = {
+            path.relative_to(self.folder).as_posix(): path.read_text("utf-8")
+            for pattern in ("*.py", "dialects/*.py")
+            for path in sorted(self.folder.glob(pattern))}
         self._plain = {file: self._compiled(file, text)
                        for file, text in self.texts.items()}
         self._codes, self.ran = self._plain, set()
@@ -33,19 +36,23 @@ class Texts(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name, path=None, target=None):
         """The place of a module of the port; of any other, None."""
-        whole = name == self.package
-        file = "__init__.py" if whole else (
-            name.removeprefix(f"{self.package}.") + ".py")
-        if not (whole or name.startswith(f"{self.package}.")) or (
-                file not in self.texts):
+        below = f"{name}.".removeprefix(f"{self.package}.")
+        if f"{name}." == below:
             return None
+        stem = below.replace(".", "/")
+        file, whole = f"{stem.rstrip('/')}.py", f"{stem}__init__.py"
+        found = next((one for one in (file, whole) if one in self.texts), None)
+        if found is None:
+            return None
+        inside = [str(self.folder / stem)] if found == whole else None
         return importlib.util.spec_from_file_location(
-            name, self.folder / file, loader=self,
-            submodule_search_locations=[str(self.folder)] if whole else None)
+            name, self.folder / found, loader=self,
+            submodule_search_locations=inside)
 
     def exec_module(self, module):
         """Run a module's code."""
-        file = module.__spec__.origin.rpartition("/")[2]
+        file = pathlib.Path(module.__spec__.origin).relative_to(
+            self.folder).as_posix()
         vars(module)[RAN] = self.ran
         exec(self._codes[file], vars(module))
 

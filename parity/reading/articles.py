@@ -194,8 +194,8 @@ def of_layouts(site):
             "transformer", values.config, values.weights, "float64")
         parameters = importlib.import_module(
             f"{engine.__package__}.parameters")
-        arrays = {entry[0]: np.asarray(engine.to_numpy(raw(entry[1])))
-                  for entry in parameters.leaves(model)}
+        arrays = {weight.name: np.asarray(engine.to_numpy(weight.get()))
+                  for weight in parameters.leaves(model)}
         back = engine.export(model)
         stores[column] = arrays, all(
             np.array_equal(back[name], array)
@@ -217,11 +217,6 @@ def of_layouts(site):
         "followed": followed,
         "whole": {column: same for column, (_, same) in stores.items()},
         "weights": len(values.weights), "systems": list(systems())}
-
-
-def raw(parameter):
-    """What a framework's variable holds."""
-    return getattr(parameter, "value", parameter)
 
 
 def systems():

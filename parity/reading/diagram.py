@@ -68,13 +68,10 @@ class Stack:
 
 def kinds_of(config, engine):
     """{path: class} of the modules of a model of a config."""
-    module = "transformer" if config.stacks == "both" else "one_stack"
-    names = {"both": "Transformer", "encoder": "EncoderModel",
-             "decoder": "DecoderModel"}
-    make = getattr(importlib.import_module(
-        f"{engine.__package__}.{module}"), names[config.stacks])
-    parameters = importlib.import_module(f"{engine.__package__}.parameters")
-    model = make(config.replace(**SMALL))
+    package = engine.__package__
+    parameters = importlib.import_module(f"{package}.parameters")
+    model = importlib.import_module(f"{package}.parts").model(
+        config.replace(**SMALL))
     return {path: type(each).__name__
             for path, each in parameters.modules(model)}
 
@@ -143,8 +140,8 @@ def sub_layer(config, kinds, path, words, stack):
         if config.attention_scale == "none":
             heads += ", not scaled"
         box = Box(path, words, kinds[path], mask + heads + knows(kinds, path),
-                  helpers=("scaled_dot_product_attention",
-                           "SingleHeadAttention", *turns(kinds, path)))
+                  helpers=("MultiHeadAttention", "SingleHeadAttention",
+                           *turns(kinds, path)))
     total = Box(residual, "+", kinds[residual], kind="sum")
     normed = norm(config, kinds, f"{residual}.norm")
     if config.residual == "pre":
@@ -154,9 +151,8 @@ def sub_layer(config, kinds, path, words, stack):
 
 def turns(kinds, path):
     """The classes by which an attention itself knows of positions."""
-    return [kind for name in ("query_rotary", "relative")
-            if not (kind := kinds.get(f"{path}.{name}", "No")).startswith(
-                "No")]
+    return [kinds[f"{path}.{name}"] for name in ("query_rotary", "relative")
+            if f"{path}.{name}" in kinds]
 
 
 def knows(kinds, path):

@@ -149,7 +149,6 @@ def paths_of(engine, model):
     for path, module in parameters.modules(model):
         for kind in type(module).__mro__[:-1]:
             paths.setdefault(kind.__name__, []).append(path)
-    paths["scaled_dot_product_attention"] = paths.get("MultiHeadAttention", [])
     return paths
 
 

@@ -10,11 +10,15 @@ from markupsafe import Markup, escape
 PARTS = (
     ("The model", (
         "flow.html", "embedding", "positional", "masks", "layer_norm",
-        "attention", "feed_forward", "residual", "encoder", "decoder",
-        "projection", "transformer")),
+        "attention", "single_head", "feed_forward", "residual", "encoder",
+        "decoder", "projection", "transformer", "parts")),
     ("Other models", (
-        "variants.html", "dialects.html", "marian.html", "rotary", "relative",
-        "head", "one_stack")),
+        "variants.html", "dialects.html", "marian.html",
+        *(f"dialects-{name}" for name in (
+            "embedding", "positional", "norms", "attention", "rotary",
+            "relative", "feed_forward", "residual", "layers", "stacks",
+            "head", "projection", "output", "transformer", "one_stack",
+            "masks", "optimizer", "search")))),
     ("Training", (
         "loss", "optimizer", "train", "dropout", "training-curves.html")),
     ("Answers", ("attention-maps.html", "search", "sample", "cache")),

@@ -26,10 +26,13 @@ NOT_SHOWN = {"__init__.py", "engine.py"}
 
 #: The order in which a reader meets the files; others follow by name.
 ORDER = ("embedding", "positional", "masks", "layer_norm", "attention",
-         "rotary", "relative", "feed_forward", "residual", "encoder", "decoder",
-         "head", "projection", "transformer", "one_stack", "loss", "optimizer",
-         "train", "cache", "search", "sample", "dropout", "random",
-         "parameters")
+         "single_head", "feed_forward", "residual", "encoder", "decoder",
+         "projection", "transformer", "parts", "loss", "optimizer", "train",
+         "cache", "search", "sample", "dropout", "random", "parameters")
+
+#: What the name of a dialect's file begins with: "dialects-norms" is
+#: dialects/norms.py.
+DIALECT = "dialects-"
 
 TITLES = {"numpy": "NumPy", "torch": "PyTorch", "keras": "Keras",
           "jax": "JAX", "mlx": "MLX"}
@@ -46,7 +49,7 @@ def path_of(column, name, root):
     above = folder(column)
     if column == "numpy" and name == "random":
         above = "contract"
-    return root / above / f"{name}.py"
+    return root / above / f"{name.replace(DIALECT, 'dialects/')}.py"
 
 
 def columns():
@@ -190,12 +193,17 @@ class Source:
 
 def file_names(root=ROOT):
     """The mirrored files, without their suffix, in the reader's order."""
-    there = {path.stem for path in (root / folder("numpy")).glob("*.py")
-             if path.name not in NOT_SHOWN}
-    for column in columns()[1:]:
-        there &= {path.stem for path in (root / folder(column)).glob("*.py")}
+    there = set.intersection(*(
+        names_in(root / folder(column)) for column in columns()))
     names = [name for name in ORDER if name in there]
     return [*names, *sorted(there - set(names))]
+
+
+def names_in(above):
+    """The names of the files of a readable form: a set."""
+    return {f"{prefix}{path.stem}" for pattern, prefix in (
+        ("*.py", ""), ("dialects/*.py", DIALECT))
+        for path in above.glob(pattern) if path.name not in NOT_SHOWN}
 
 
 @functools.cache

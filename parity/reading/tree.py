@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from contract.errors import amount
 from contract.generation import GenerationConfig
+from parity import ports
 from parity.check.run import LONGEST
 from parity.render import pictures
 
@@ -111,7 +112,8 @@ def search(engine, model, source, settings):
         source: int [1 S].
         settings: a GenerationConfig whose method is "beam".
     """
-    beam = listening(engine.SEARCHES["beam"])(model, source, settings, None)
+    beam = listening(ports.module_of(
+        "numpy", "search").Beam)(model, source, settings, None)
     tokens, scores = beam.run()
     vocab = model.config.target_vocab
     living, steps, ended = [None], [], []

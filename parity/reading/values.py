@@ -47,9 +47,14 @@ OTHERS = (
     ({"stacks": "decoder", "tied": "none", "output_bias": False,
       "positions": "rotary_halves"},
      "a decoder alone, with rotary positions in halves"),
-    ({"positions": "rotary_interleaved"},
-     "a model with rotary positions in pairs side by side"),
-    ({"positions": "relative"}, "a model with relative positions"),
+    ({"stacks": "decoder", "tied": "none", "residual": "pre",
+      "final_norm": True, "positions": "rotary_interleaved"},
+     "a pre-norm decoder alone, with rotary positions in pairs side by side"),
+    ({"positions": "relative", "activation": "gelu"},
+     "a model with relative positions and GELU"),
+    ({"positions": "halves"}, "a model with sines first, then cosines"),
+    ({"positions": "learned", "position_padding": True},
+     "a model with learned positions that do not count padding"),
 )
 
 #: One layer shows them; the first, whose norms stand elsewhere, needs both.
@@ -315,7 +320,7 @@ def updated(engine, weight, zero, first, second):
     weight 0 and learning rate -1 it answers the direction, and at gradient 0
     the weight that is decayed and not moved.
     """
-    optimizer = importlib.import_module(f"{engine.__package__}.optimizer")
+    parts = importlib.import_module(f"{engine.__package__}.parts")
 
     def native(array):
         if engine.NAME == "numpy":
@@ -326,7 +331,7 @@ def updated(engine, weight, zero, first, second):
         return array if engine.NAME == "numpy" else engine.to_numpy(array)
 
     training = TrainingConfig()
-    adam = optimizer.Adam(training, len(weight))
+    adam = parts.optimizer(training, len(weight))
     settings = adam.settings(1)
     new_weight, m, v = adam.update(
         native(weight), native(first), native(zero), native(zero), *settings)
@@ -334,7 +339,7 @@ def updated(engine, weight, zero, first, second):
     direction, _, _ = adam.update(
         native(zero), native(second), m, v, -1.0, *settings[1:])
     new_weight, m, v = adam.update(new_weight, native(second), m, v, *settings)
-    decay = optimizer.AdamW(
+    decay = parts.optimizer(
         TrainingConfig(optimizer="adamw", weight_decay=0.01), len(weight))
     decayed, _, _ = decay.update(
         native(weight), native(zero), native(zero), native(zero),

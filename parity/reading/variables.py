@@ -24,6 +24,7 @@ OWNERS = {
     "Cache": ("cache", ("extend",)),
     "Greedy": ("search", ("run",)),
     "Beam": ("search", ("run", "is_done")),
+    "DialectBeam": ("dialects.search", ("outcome",)),
     "Sample": ("sample", ("choose",)),
     "loss_and_gradients": ("train", ("loss_and_gradients",)),
     "Trainer": ("train", ("train_step",)),
@@ -140,11 +141,13 @@ def steps(engine, model, config, weights, batch, labels, tokenizer, longest):
     base = GenerationConfig(
         bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id,
         max_tokens=longest, beam=WIDTH)
-    for method, owner in (
-            ("greedy", "Greedy"), ("beam", "Beam"), ("sample", "Sample")):
+    for method, owner, changes in (
+            ("greedy", "Greedy", {}), ("beam", "Beam", {}),
+            ("beam", "DialectBeam", {"unfinished": "fallback"}),
+            ("sample", "Sample", {})):
         with variables(engine) as values:
             answer = engine.generate(
-                model, batch.source, base.replace(method=method))
+                model, batch.source, base.replace(method=method, **changes))
         keep(values, owner, *(["Cache"] if method == "greedy" else []))
         if method == "greedy":
             found = answer

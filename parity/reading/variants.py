@@ -5,6 +5,7 @@ import importlib
 import numpy as np
 
 from contract.config import PRESETS
+from contract.sinusoids import TABLES
 from parity.numerics.comparator import compare
 from parity.numerics.tolerances import FLOAT64_LIMIT
 from parity.reading.model_run import ModelRun
@@ -44,12 +45,12 @@ def of_variants(site):
 def norms(values):
     """One row of the example, normed in each way."""
     engine = values.engines["numpy"]
-    module = importlib.import_module(f"{engine.__package__}.layer_norm")
+    parts = importlib.import_module(f"{engine.__package__}.parts")
     x = values.dates.steps["numpy"][
         "encoder.layers.0.self_attention_residual.summed"][:, :1]
     outputs = {}
-    for name, kind in module.NORMS.items():
-        norm = kind(x.shape[-1], 1e-6)
+    for name in parts.NORMS:
+        norm = parts.part(parts.NORMS, name)(x.shape[-1], 1e-6)
         outputs[name] = norm.forward(x)[0][0, 0]
     del outputs["rms_float32"]  # differs in digits that are not shown
     ratio = outputs["std"] / outputs["layer"]
@@ -78,10 +79,8 @@ def final_norms(steps):
 
 def positions(values):
     """The second row of each table."""
-    engine = values.engines["numpy"]
-    module = importlib.import_module(f"{engine.__package__}.positional")
     width = 8
-    tables = {name: make(3, width) for name, make in module.TABLES.items()}
+    tables = {name: make(3, width) for name, make in TABLES.items()}
     order = np.concatenate([np.arange(0, width, 2), np.arange(1, width, 2)])
     same = np.array_equal(tables["interleaved"][:, order], tables["halves"])
     return {"rows": {name: [pictures.number(x) for x in table[1]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from contract import weights
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.dialects.dialect import UNTOLD
 from contract.dialects.rows import names_of
 from contract.dialects.table import DIALECTS, SYSTEMS
@@ -85,7 +85,7 @@ def every(system, config):
 def test_what_a_system_has_no_word_for_is_named(system):
     """The paper's own model is in none of these systems' words."""
     with pytest.raises(InputError, match=f"{system.name} has no|divide|tied"):
-        system.describe(TransformerConfig(
+        system.describe(PLAIN.replace(
             norm="std", output="log_probs", n_encoder_layers=4))
 
 

@@ -200,7 +200,8 @@ def test_shape_and_byte_order_are_kept(tmp_path, array):
 
 @pytest.mark.parametrize("array", [
     np.array([1j]), np.array(["a"]), np.array([None]),
-    np.array(["2026-01-01"], dtype="datetime64[D]"), np.zeros(1, np.longdouble)])
+    np.array(["2026-01-01"], dtype="datetime64[D]"),
+    np.zeros(1, np.longdouble)])
 def test_dtypes_that_no_file_holds(tmp_path, array):
     """They are named, and nothing is written."""
     with pytest.raises(InputError, match="which no safetensors file holds"):

@@ -19,12 +19,12 @@ import importlib, sys
 import numpy as np
 from contract import weights
 from contract.batch import Batch
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 
 {before}
-config = TransformerConfig(
+config = PLAIN.replace(
     source_vocab=11, target_vocab=13, d_model=6, n_heads=3, d_ff=5,
     n_encoder_layers=1, n_decoder_layers=1, max_length=9)
 source, target = np.array([[3, 4, 0]]), np.array([[1, 5, 2, 7]])
@@ -40,7 +40,7 @@ for form in "", "fast.":
     engine.masks(source, target, 0)
     engine.loss(np.zeros((1, 4, 13)), target, 0, 0.1, "kl")
     engine.run_residual(
-        dict(engine.modules(model))["encoder.layers.0.feed_forward_residual"],
+        model.encoder.layers[0].feed_forward_residual,
         *np.ones((2, 1, 2, 6)))
     engine.generate(model, source, GenerationConfig(
         bos_id=1, eos_id=2, max_tokens=2, method="sample"))

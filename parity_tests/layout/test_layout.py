@@ -9,41 +9,79 @@ import re
 import numpy as np
 import pytest
 
-from contract.config import PRESETS
+from contract import components
+from contract.config import PAPER, PRESETS, TransformerConfig
 from contract.steps import AXES, assigned, read_steps
 from parity import ports
 from parity.check import cases
 from parity_tests.support.places import (
-    MIRRORED, PORTS, READ_SIDE_BY_SIDE, REFERENCE, ROOT, is_there)
+    CORE, MIRRORED, PORTS, READ_SIDE_BY_SIDE, REFERENCE, ROOT, is_there,
+    readable)
 
 #: Names that one framework forces, by port and file.
 FORCED = {
+    # Keras' own attention projects, and gives its scores to be weighed
     ("keras", "attention.py"): {
-        "MultiHeadAttention.build", "MultiHeadAttention.compute_output_spec"},
+        "MultiHeadAttention.make_projections", "MultiHeadAttention.softmax",
+        "MultiHeadAttention.heads_first", "MultiHeadAttention.heads_last",
+        "MultiHeadAttention.compute_output_spec"},
+    ("keras", "dialects/attention.py"): {
+        "DialectAttention.make_projections", "DialectAttention.projection",
+        "DialectAttention.softmax", "RelativeAttention.attend"},
+    # its lengths may be unknown, and are asked of the backend
+    ("keras", "positional.py"): {"rows", "check_length"},
+    ("keras", "dialects/positional.py"): {"DialectPositions.unpadded"},
+    ("keras", "layer_norm.py"): {"average"},
     # torch's table itself knows a row that learns nothing
-    ("keras", "embedding.py"): {"Table", "Table.call"},
-    ("jax", "embedding.py"): {"as_stored", "Table", "Table.call"},
-    ("mlx", "embedding.py"): {"Table", "Table.call"},
-    ("jax", "positional.py"): {
-        "PositionalEncoding.table", "LearnedPositions.table"},
-    ("jax", "projection.py"): set(),
+    ("keras", "dialects/embedding.py"): {"DialectEmbedding.rows"},
+    ("jax", "dialects/embedding.py"): {"UnlearnedTable", "UnlearnedTable.call"},
+    ("mlx", "dialects/embedding.py"): {"UnlearnedTable", "UnlearnedTable.call"},
+    # what the loss of fast/ multiplies by the table itself
+    ("torch", "dialects/output.py"): {"Output.projected"},
+    ("mlx", "dialects/output.py"): {"Output.projected"},
+    ("torch", "parameters.py"): {"home", "leaf_of"},
+    ("jax", "parameters.py"): {"home"},
+    ("mlx", "parameters.py"): {"home", "leaf_of"},
 }
+
+#: Names that a framework's users expect of a model, by file.
+EXPECTED = {
+    "transformer.py": {
+        "Transformer.generate", "Transformer.compute_output_spec"},
+    "dialects/one_stack.py": {"EncoderModel.compute_output_spec"},
+    "dropout.py": {"evaluating", "reseed"},
+}
+
+#: What a framework gives in the place of methods of the reference.
+GIVEN = {
+    ("keras", "attention.py"): {
+        f"MultiHeadAttention.{name}" for name in ("merge", "score", "split")},
+    ("keras", "dialects/attention.py"): {"RelativeAttention.score"},
+    ("keras", "dialects/positional.py"): {
+        "DialectPositions.rows", "DialectPositions.unpadded_rows"},
+    ("keras", "dropout.py"): {"Dropout.__init__"},
+    ("torch", "dialects/positional.py"): {"SinusoidalPositions.values"},
+}
+
+#: What a framework's call takes besides: Keras says whether it trains, and
+#: its models make the projection before a first call.
+OTHERWISE = {("keras", "dropout.py"): {"Dropout.call"},
+             ("keras", "dialects/output.py"): {"Output.end"}}
 
 #: Files that one framework forces: Keras asks its backend for gradients; MLX
 #: differentiates functions of arrays, and has functions that are float32's.
-FORCED_FILES = {"keras": {"gradients.py"},
-                "mlx": {"exact.py", "gradients.py"}}
+#: ``public`` is what users of a framework ask of a model.
+FORCED_FILES = {"keras": {"gradients.py", "public.py", "whole.py"},
+                "torch": {"linear.py", "public.py"},
+                "jax": {"linear.py", "public.py"},
+                "mlx": {"exact.py", "gradients.py", "linear.py",
+                        "public.py"}}
 
 #: Helpers of the hand-written backward pass, and what NumPy lacks.
-NUMPY_ONLY = {"sum_to", "normal_cdf", "sigmoid", "flatten"}
-
-#: The reference's methods that add their steps to a cache begun by another;
-#: the ports' tap them instead.
-CACHE_GIVEN = {"PreNorm.after", "PostNorm.after", "NoPositions.finish"}
+NUMPY_ONLY = {"softmax", "sum_to", "normal_cdf", "sigmoid", "flatten", "held"}
 
 #: What a call is called, and parameters that mean the same.
 CALLS = {"forward": "call", "__call__": "call", "call": "call"}
-SAME_PARAMETER = {"c": "owner"}
 
 #: Folder -> the folders of this project that it may import.
 MAY_IMPORT = {
@@ -77,11 +115,14 @@ def tree(path):
 
 
 def signature(function):
-    """Parameter names, without self and what is keyword-only in NNX."""
-    names = [a.arg for a in function.args.args if a.arg != "self"]
+    """Parameter names, without self and what is keyword-only in NNX.
+
+    Nor ``c``, to which the reference adds steps that ports tap.
+    """
+    names = [a.arg for a in function.args.args if a.arg not in ("self", "c")]
     if function.args.vararg:
         names.append("*" + function.args.vararg.arg)
-    return [SAME_PARAMETER.get(name, name) for name in names]
+    return names
 
 
 def public(path):
@@ -102,7 +143,7 @@ def public(path):
 
 @pytest.mark.parametrize("port", PORTS)
 def test_same_files(port):
-    there = {path.name for path in PORTS[port].glob("*.py")}
+    there = set(readable(PORTS[port]))
     assert there == set(MIRRORED) | FORCED_FILES.get(port, set())
 
 
@@ -115,17 +156,16 @@ def test_same_names_and_signatures(port, name):
     the reference's backward passes have no counterpart.
     """
     ours, theirs = public(original(name)), public(PORTS[port] / name)
-    forced = FORCED.get((port, name), set())
+    forced = FORCED.get((port, name), set()) | EXPECTED.get(name, set())
+    given = NUMPY_ONLY | GIVEN.get((port, name), set())
     extra = {n for n in theirs.keys() - ours.keys() - forced
              if not n.endswith(".__init__")}
-    lacking = {n for n in ours.keys() - theirs.keys() - NUMPY_ONLY
+    lacking = {n for n in ours.keys() - theirs.keys() - given
                if not n.endswith((".backward", ".table", "_backward"))}
     assert not extra and not lacking
-    for qualified in ours.keys() & theirs.keys():
-        expected = ours[qualified]
-        if expected and qualified in CACHE_GIVEN:
-            expected = [name for name in expected if name != "owner"]
-        assert theirs[qualified] == expected, qualified
+    for qualified in (ours.keys() & theirs.keys()
+                      - OTHERWISE.get((port, name), set())):
+        assert theirs[qualified] == ours[qualified], qualified
 
 
 @pytest.mark.parametrize("name", READ_SIDE_BY_SIDE)
@@ -185,7 +225,7 @@ def test_markers_are_numbered_and_name_what_follows(path):
 def test_there_are_markers():
     """The tests above are not passed by files without markers."""
     count = sum(len(markers(REFERENCE / name)) for name in READ_SIDE_BY_SIDE)
-    assert count == 112
+    assert count == 125
 
 
 def dims_of_steps():
@@ -194,37 +234,22 @@ def dims_of_steps():
             for s in read_steps(REFERENCE / name) if not s.backward}
 
 
-#: Which class or function each component's own steps are marked in.
-OWNERS = {
-    "token_embedding": ("TokenEmbedding",),
-    "positional_encoding": ("PositionalEncoding",),
-    "single_head_attention": ("SingleHeadAttention",),
-    "multi_head_attention": ("MultiHeadAttention",
-                             "scaled_dot_product_attention"),
-    "feed_forward": ("FeedForward",),
-    "encoder_layer": ("EncoderLayer",),
-    "decoder_layer": ("DecoderLayer",),
-    "encoder": ("Encoder",),
-    "decoder": ("Decoder",),
-    "projection": ("Projection",),
-    "transformer": ("Transformer",),
-}
+def owners(case, config):
+    """The classes in which a component's own steps are marked."""
+    make, arguments = components.component(
+        "reference_numpy", case.component, config)
+    return [kind.__name__ for kind in type(make(*arguments)).__mro__]
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_traced_shapes_are_what_the_markers_say(preset):
     """Within one case every letter stands for one size."""
+    from contract.weights import probe_weights
     from parity.check.run import EngineRunner
     config = cases.test_size(preset)
     known = {"D": config.d_model, "H": config.n_heads, "K": config.d_k,
              "F": config.d_ff, "V": config.target_vocab, "1": 1}
     dims = dims_of_steps()
-    norms = {"layer": "LayerNorm", "std": "StdLayerNorm",
-             "scalar_std": "StdLayerNorm"}
-    owners = {**OWNERS, "norm": (norms[config.norm],),
-              "residual": ({"pre": "PreNorm", "post": "PostNorm"}[
-                  config.residual],)}
-    from contract.weights import probe_weights
     runner = EngineRunner(ports.engine("numpy"), config, probe_weights(config),
                           "float64")
     seen = 0
@@ -236,7 +261,7 @@ def test_traced_shapes_are_what_the_markers_say(preset):
             if "." in name:
                 continue
             letters = next(dims[owner, name] for owner
-                           in owners[case.component] if (owner, name) in dims)
+                           in owners(case, config) if (owner, name) in dims)
             assert len(letters) == value.ndim, (case.name, name)
             for letter, size in zip(letters, value.shape):
                 assert sizes.setdefault(letter, size) == size, (
@@ -292,11 +317,57 @@ def test_eighty_columns(path):
     for name in READ_SIDE_BY_SIDE],
     ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_default_arguments_in_mirrored_files(path):
-    """Every number that touches the maths is a field of the config."""
+    """Every number that touches the maths is a field of the config.
+
+    A port's call may be left to find a mask, or whether it trains.
+    """
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.FunctionDef):
-            assert not node.args.defaults, f"{node.name} has a default"
-            assert not any(node.args.kw_defaults), f"{node.name} has a default"
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        called = {*CALLS, "compute_output_spec"}
+        if node.name in called and not path.is_relative_to(REFERENCE):
+            defaults = [each for each in defaults
+                        if getattr(each, "value", 0) not in (None, False)]
+        assert not defaults, f"{node.name} has a default"
+
+
+#: What a core file may read of a dialect's field: how the loss smooths, of
+#: which three forms are one formula with other numbers.
+READ_IN_CORE = {"smoothing"}
+
+
+@pytest.mark.parametrize("name", CORE)
+@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                         ids=lambda folder: folder.name)
+def test_the_core_is_the_paper(folder, name):
+    """It knows neither dialects nor fields of a config that are theirs."""
+    others = set(TransformerConfig().as_dict()) - set(PAPER) - READ_IN_CORE
+    for node in ast.walk(tree(folder / f"{name}.py")):
+        if isinstance(node, ast.ImportFrom):
+            assert "dialects" not in node.module
+        if isinstance(node, ast.Attribute) and isinstance(
+                node.value, ast.Name | ast.Attribute):
+            of = getattr(node.value, "id", getattr(node.value, "attr", ""))
+            assert of != "config" or node.attr not in others, node.attr
+
+
+@pytest.mark.parametrize("folder", [REFERENCE, *PORTS.values()],
+                         ids=lambda folder: folder.name)
+def test_parts_names_what_is_there(folder):
+    """Every class and function of its tables; and it imports none of them."""
+    found = 0
+    for node in ast.walk(tree(folder / "parts.py")):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            path = re.fullmatch(r"([a-z_.]+)\.(\w+)", node.value)
+            if path:
+                file = folder / f"{path[1].replace('.', '/')}.py"
+                assert path[2] in {each.name for each in tree(file).body
+                                   if hasattr(each, "name")}, node.value
+                found += 1
+        if isinstance(node, ast.ImportFrom):
+            assert node.module.split(".")[0] == "contract"
+    assert found > 40
 
 
 #: What a file calls, or gives a call, for speed alone.

@@ -20,8 +20,8 @@ PARITY = ROOT / "parity"
 ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "dumps",
          "operations", "matching", "check", "matrix", "originals", "mutation",
          "inputs", "comparison", "conversion", "causes", "training",
-         "exported", "invariants", "differences", "assertions", "runs", "render", "reading",
-         "course", "commands", "front door")
+         "exported", "invariants", "differences", "assertions", "runs",
+         "render", "reading", "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.
 FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}

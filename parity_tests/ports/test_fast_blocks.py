@@ -8,12 +8,11 @@ import importlib
 import numpy as np
 import pytest
 
-from contract.config import at_test_size, preset
+from contract.config import PLAIN, at_test_size, preset
 from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
-from reference_numpy import attention
-from reference_numpy.dropout import Dropout
+from reference_numpy.attention import MultiHeadAttention
 
 #: Those that go over blocks by themselves; torch has a call for it.
 NAMES = [name for name in ("numpy", "keras", "jax")
@@ -66,12 +65,10 @@ def plain(query, key, value, dcontext, mask, causal):
     whole = np.broadcast_to(mask, shape)
     if causal:
         whole = whole & np.tri(*shape[-2:], dtype=bool)
-    cache, none = {}, Dropout(0.0)
-    context = attention.scaled_dot_product_attention(
-        query, key, value, 0, whole, DIVISOR, attention.masked_softmax, none,
-        cache)
-    return context, *attention.scaled_dot_product_attention_backward(
-        dcontext, DIVISOR, attention.masked_softmax_backward, none, cache, {})
+    module, cache = MultiHeadAttention(PLAIN), {}
+    module.divisor = DIVISOR
+    context = module.attend(query, key, value, whole, 0, cache)
+    return context, *module.attend_backward(dcontext, cache, {})
 
 
 def over_blocks(name, query, key, value, dcontext, mask, causal):

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from contract import weights
-from contract.config import CHOICES, PRESETS, TransformerConfig, at_test_size
+from contract.config import (
+    CHOICES, PLAIN, PRESETS, TransformerConfig, at_test_size)
 from contract.trace import attention_weights
 from parity import ports
 from parity.check import cases, golden, ledger
@@ -146,7 +147,7 @@ VARIANTS = {
 def variant(name):
     """A config at test size with some choices changed."""
     changes = dict(VARIANTS[name])
-    config = at_test_size(TransformerConfig(tied=changes.pop("tied", "none")))
+    config = at_test_size(PLAIN.replace(tied=changes.pop("tied", "none")))
     return config.replace(**changes)
 
 
@@ -184,7 +185,7 @@ def test_variants(port, name):
 def test_variants_differ():
     """Equal answers of two of them would mean that a choice is not read."""
     engine, answers = ports.engine("numpy"), set()
-    for config in (at_test_size(TransformerConfig()), *map(variant, VARIANTS)):
+    for config in (at_test_size(PLAIN), *map(variant, VARIANTS)):
         model = engine.build(
             "transformer", config, weights.probe_weights(config))
         steps = engine.forward(model, *cases.padded_batch(config))

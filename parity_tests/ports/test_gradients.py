@@ -22,7 +22,7 @@ from parity.check.run import Check
 from parity.numerics.comparator import MATCH, relative_error
 from parity_tests.support.places import READ_SIDE_BY_SIDE, REFERENCE
 from reference_numpy import engine as reference
-from reference_numpy.layer_norm import NORMS
+from reference_numpy import parts
 from reference_numpy.loss import cross_entropy, cross_entropy_backward
 
 VARIANTS = {
@@ -120,9 +120,8 @@ def case_of(component, config):
     make, arguments = components.component(
         "reference_numpy", component, config)
     build = make(*arguments)
-    for name, owner, leaf in reference.leaves(build):
-        shape = getattr(owner, leaf).shape
-        setattr(owner, leaf, cases.values(f"w {name}", *shape) + 0.1)
+    for weight in reference.leaves(build):
+        weight.set(cases.values(f"w {weight.name}", *weight.get().shape) + 0.1)
     return build, x, memory, mask
 
 
@@ -130,7 +129,8 @@ def test_what_is_rounded_passes_its_gradient_on():
     """As if it were not rounded, to float32's rounding (R41)."""
     x = cases.values("x", 2, 4, 6)
     dy = cases.values("dy", *x.shape)
-    plain, rounded = (NORMS[name](6, 1e-6) for name in ("rms", "rms_float32"))
+    plain, rounded = (parts.part(parts.NORMS, name)(6, 1e-6)
+                      for name in ("rms", "rms_float32"))
     (_, one), (_, other) = plain.forward(x), rounded.forward(x)
     assert 1e-9 < relative_error(
         other["mean_square"], one["mean_square"])[0] < 6e-8
@@ -139,10 +139,10 @@ def test_what_is_rounded_passes_its_gradient_on():
 
 
 @pytest.mark.parametrize("norm", [
-    name for name in NORMS if name != "rms_float32"])  # it has steps
+    name for name in parts.NORMS if name != "rms_float32"])  # it has steps
 def test_norms_one_by_one(norm):
     """By each element of x, at rows of deviation 1 to 1e-3 off the origin."""
-    module = NORMS[norm](6, 1e-6)
+    module = parts.part(parts.NORMS, norm)(6, 1e-6)
     module.scale = module.scale * 1.5
     x = cases.values("x", 2, 4, 6) * np.array([1, .1, .01, .001])[:, None] + 1
     dy = cases.values("dy", *x.shape)
@@ -335,7 +335,7 @@ def test_backward_steps_quote_the_forward_ones():
                 assert step.text.startswith(f"{names[step.number]} = "), step
                 assert assigned(step) or "return" in step.code, step
                 count += 1
-    assert count == 62
+    assert count == 70
 
 
 @pytest.mark.long(12)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contract import fast_forms
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.errors import InputError
 from contract.generation import GenerationConfig
 from contract.schema import schema
@@ -20,9 +20,9 @@ from parity.check import cases
 SIZES = {"source_vocab": 13, "target_vocab": 13, "d_model": 12, "n_heads": 3,
          "d_ff": 10, "n_encoder_layers": 2, "n_decoder_layers": 2,
          "max_length": 24, "residual": "pre", "final_norm": True}
-DECODER = TransformerConfig(
+DECODER = PLAIN.replace(
     stacks="decoder", positions="learned", tied="output", **SIZES)
-ENCODER = TransformerConfig(
+ENCODER = PLAIN.replace(
     stacks="encoder", positions="learned", tied="output", token_types=2,
     embedding_norm=True, **SIZES)
 
@@ -141,7 +141,7 @@ def test_an_encoders_labels_are_as_many_as_its_tokens(engine):
 
 
 def test_only_whole_models_have_a_fast_search():
-    assert fast_forms.searches(TransformerConfig())
+    assert fast_forms.searches(PLAIN)
     assert not fast_forms.searches(DECODER)
 
 

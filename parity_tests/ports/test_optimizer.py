@@ -8,10 +8,10 @@ import pytest
 
 from contract.errors import InputError
 from contract.training import TrainingConfig
+from parity import ports
 from parity.check import cases
 from parity.numerics.comparator import relative_error
-from reference_numpy.optimizer import (
-    OPTIMIZERS, SCHEDULES, clip_by_global_norm)
+from reference_numpy.optimizer import Adam, clip_by_global_norm, inverse_sqrt
 
 #: Gradients from 1 to 1e-8 in one tensor: ε is felt where they are small.
 SIZES = 10.0 ** -np.arange(9)
@@ -38,8 +38,7 @@ def native(engine, array):
 
 def steps(engine, training, dtype="float64"):
     """Weights and moments after each of a few steps."""
-    optimizer = optimizer_of(engine).OPTIMIZERS[training.optimizer](
-        training, 48)
+    optimizer = ports.module_of(engine.NAME, "parts").optimizer(training, 48)
     weight, m, v = (native(engine, array.astype(dtype)) for array in (
         cases.values("weight", 3, 9), np.zeros((3, 9)), np.zeros((3, 9))))
     found = []
@@ -162,7 +161,7 @@ def test_keras_has_another(port):
 
 def test_inverse_square_root(engine):
     """Equation 3, by its own words, at d_model 512 and 4000 steps."""
-    schedule = optimizer_of(engine).SCHEDULES["inverse_sqrt"]
+    schedule = optimizer_of(engine).inverse_sqrt
     training = TrainingConfig()
     rates = [schedule(training, 512, step) for step in range(1, 20_001)]
     assert rates[0] == pytest.approx(512**-0.5 * 4000**-1.5, rel=1e-15)
@@ -172,12 +171,11 @@ def test_inverse_square_root(engine):
     assert np.ptp(np.diff(rates[:4000])) < 1e-17  # a line
     tripled = training.replace(learning_rate=3.0)
     assert schedule(tripled, 512, 7) == pytest.approx(3 * rates[6], rel=1e-15)
-    assert schedule(training, 512, 1) == SCHEDULES["inverse_sqrt"](
-        training, 512, 1)
+    assert schedule(training, 512, 1) == inverse_sqrt(training, 512, 1)
 
 
 def test_constant(engine):
-    schedule = optimizer_of(engine).SCHEDULES["constant"]
+    schedule = ports.module_of(engine.NAME, "parts").schedule(TRAINING)
     assert {schedule(TRAINING, 512, step) for step in (1, 10, 99)} == {1e-3}
 
 
@@ -208,7 +206,7 @@ def test_clipping_keeps_the_direction():
 
 def test_adam_takes_steps_of_the_rate():
     """Its first step is the rate long, whatever the gradient's size."""
-    adam = OPTIMIZERS["adam"](TRAINING, 512)
+    adam = Adam(TRAINING, 512)
     gradient = np.array([1.0, -1e-3, 1e-6])
     weight, _, _ = adam.update(
         np.zeros(3), gradient, np.zeros(3), np.zeros(3), *adam.settings(1))

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from contract.buckets import boundaries, buckets
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from contract.errors import InputError
 from contract.rotary import rotations
 from contract.weights import initial_weights, probe_weights
 from parity.check import cases
 from reference_numpy import engine
-from reference_numpy.rotary import RotaryHalves, RotaryInterleaved
+from reference_numpy.dialects.rotary import RotaryHalves, RotaryInterleaved
 
 CONFIG = cases.test_size("practical")
 
@@ -153,4 +153,4 @@ def test_settings_that_cannot_be(changes, words):
 
 
 def test_the_words_are_among_the_configs():
-    assert TransformerConfig(positions="relative").relative_buckets == 32
+    assert PLAIN.replace(positions="relative").relative_buckets == 32

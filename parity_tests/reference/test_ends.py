@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.config import CHOICES, TransformerConfig, at_test_size
+from contract.config import CHOICES, PLAIN, TransformerConfig, at_test_size
 from contract.schema import schema
 from contract.weights import probe_weights
 from parity.check import cases
@@ -20,8 +20,7 @@ COPIES = {
 
 
 def configured(**changes):
-    config = at_test_size(TransformerConfig(
-        tied=changes.pop("tied", "none")))
+    config = at_test_size(PLAIN.replace(tied=changes.pop("tied", "none")))
     return config.replace(**changes)
 
 

@@ -11,7 +11,7 @@ from parity.numerics import zero_gradients
 from parity.numerics.comparator import MATCH, ZERO, compare
 from reference_numpy import engine
 from reference_numpy.fast import engine as fast_engine
-from reference_numpy.fast.packing import parts
+from reference_numpy.fast.packing import share_out
 
 #: Sums of the same numbers in another order.
 LIMIT = 1e-12
@@ -128,8 +128,8 @@ def test_resumes():
 
 def test_more_threads_than_rows():
     """Rows are shared out without a share that has none."""
-    assert parts(2, 3) == [slice(0, 1), slice(1, 2)]
-    assert parts(5, 2) == [slice(0, 2), slice(2, 5)]
+    assert share_out(2, 3) == [slice(0, 1), slice(1, 2)]
+    assert share_out(5, 2) == [slice(0, 2), slice(2, 5)]
     config = training_runs.configured(cases.test_size("notebook"))
     trainers = pair(config, training_runs.TRAINING, threads=9)
     assert_equal_step(*trainers, *training_runs.batches(config, 1))

@@ -12,12 +12,11 @@ import warnings
 import numpy as np
 import pytest
 
+from contract.config import PLAIN
 from parity.numerics.comparator import MATCH, compare
 from parity.numerics.dtypes import EPS
-from reference_numpy.attention import (
-    masked_softmax, scaled_dot_product_attention, softmax)
-from reference_numpy.dropout import Dropout
-from reference_numpy.feed_forward import gelu
+from reference_numpy.attention import MultiHeadAttention, softmax
+from reference_numpy.dialects.feed_forward import gelu
 from reference_numpy.layer_norm import LayerNorm
 from reference_numpy.projection import log_softmax
 
@@ -86,8 +85,20 @@ def wanted(operator):
             if ours(operator, *case[:3])}
 
 
+class Biased(MultiHeadAttention):
+    """Equation 1 with another divisor, and a bias that is added to scores."""
+
+    def __init__(self, divisor, bias):
+        super().__init__(PLAIN.replace(d_model=2, n_heads=1))
+        self.divisor, self.bias = divisor, bias
+
+    def score(self, query, key, start, c):
+        """As the paper's, plus the bias."""
+        return super().score(query, key, start, c) + self.bias
+
+
 def attention(attributes, inputs):
-    """ONNX's Attention through scaled_dot_product_attention.
+    """ONNX's Attention through the reference's.
 
     Its mask may be a number that is added to the scores.
     """
@@ -117,8 +128,7 @@ def attention(attributes, inputs):
     bias = np.broadcast_to(bias, (*leading, t, s))
     scale = attributes.get("scale", 1 / math.sqrt(width))
     c = {}
-    context = scaled_dot_product_attention(
-        q, k, v, bias, mask, 1 / scale, masked_softmax, Dropout(0.0), c)
+    context = Biased(1 / scale, bias).attend(q, k, v, mask, 0, c)
     if inputs["Q"].ndim == 3:
         context = context.swapaxes(1, 2).reshape(*inputs["Q"].shape[:2], -1)
     return {"Y": context, "qk_matmul_output": {

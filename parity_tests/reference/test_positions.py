@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.config import TransformerConfig
+from contract.config import PLAIN
 from reference_numpy import engine
 
 #: Position 3 of width 8: (layout, divisor) -> the row, to seven digits.
@@ -24,7 +24,7 @@ TOKENS = np.array([[0, 0, 5, 6, 7], [5, 6, 0, 7, 0]])
 
 def positions(start=0, tokens=TOKENS, table=None, **choices):
     """What is added to embeddings: [T 8], or [B T 8]."""
-    config = TransformerConfig(
+    config = PLAIN.replace(
         source_vocab=9, target_vocab=9, d_model=8, n_heads=2, max_length=20,
         **choices)
     weights = {} if table is None else {"table": table}
@@ -43,11 +43,11 @@ def test_rows_of_other_systems(layout, divisor):
 
 def test_the_narrowest_table():
     """d/2 - 1 is 0 for a width of 2; Tensor2Tensor then divides by 1."""
-    config = TransformerConfig(d_model=2, n_heads=1, max_length=4,
-                               position_divisor="half_less_one")
+    config = PLAIN.replace(d_model=2, n_heads=1, max_length=4,
+                           position_divisor="half_less_one")
     module = engine.build("positional_encoding", config, {})
     np.testing.assert_allclose(
-        module.table[3], [np.sin(3), np.cos(3)], rtol=0, atol=1e-16)
+        module.values()[3], [np.sin(3), np.cos(3)], rtol=0, atol=1e-16)
 
 
 def test_a_first_row():

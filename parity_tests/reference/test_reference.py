@@ -4,33 +4,31 @@ mpmath with 50 digits for scalar functions, long double for attention, formulas
 written out a second time for what is put together from parts.
 """
 
-import math
-
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.config import CHOICES, PRESETS, TransformerConfig
+from contract.config import CHOICES, PLAIN, PRESETS
 from contract.sinusoids import halves_table, interleaved_table
 from contract.weights import part, probe_weights
 from parity.check import cases, golden
-from reference_numpy import engine
+from reference_numpy import engine, parts
 from reference_numpy.attention import (
-    MultiHeadAttention, masked_softmax, masked_softmax_backward,
-    rounded_softmax, rounded_softmax_backward, scaled_dot_product_attention,
-    softmax)
-from reference_numpy.dropout import Dropout
+    MultiHeadAttention, masked_softmax, softmax, softmax_backward)
+from reference_numpy.dialects.attention import (
+    DialectAttention, rounded_softmax, rounded_softmax_backward)
+from reference_numpy.dialects.feed_forward import ACTIVATIONS, gelu
+from reference_numpy.dialects.residual import PreNorm
 from reference_numpy.embedding import TokenEmbedding
-from reference_numpy.feed_forward import ACTIVATIONS, gelu
-from reference_numpy.layer_norm import NORMS
+from reference_numpy.layer_norm import LayerNorm
 from reference_numpy.linear import Linear
 from reference_numpy.loss import cross_entropy
-from reference_numpy.masks import (
-    causal_mask, decoder_mask, padding_mask)
+from reference_numpy.masks import causal_mask, padding_mask
+from reference_numpy.positional import position_table
 from reference_numpy.projection import log_softmax
-from reference_numpy.residual import PostNorm, PreNorm
+from reference_numpy.residual import Residual
 
 mpmath.mp.dps = 50
 EPS = 2.0**-52
@@ -164,13 +162,13 @@ def norm_by_mpmath(kind, row, scale, bias, eps):
             for v, s, b in zip(row, scale, bias)]
 
 
-@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize("kind", parts.NORMS)
 @pytest.mark.parametrize("deviation", [1, 1e-3])
 @pytest.mark.parametrize("ratio", [0, 100])
 def test_norms_against_mpmath(kind, deviation, ratio):
     d, eps = 48, 1e-6
     row = deviation * (cases.values("row", d) + ratio)
-    norm = NORMS[kind](d, eps)
+    norm = parts.part(parts.NORMS, kind)(d, eps)
     norm.scale = cases.values("scale", *norm.scale.shape)
     norm.bias = (cases.values("bias", *norm.scale.shape)
                  if hasattr(norm, "bias") else np.zeros(d))
@@ -185,7 +183,7 @@ def test_norms_against_mpmath(kind, deviation, ratio):
     (1e-12, 0.2773501)])
 def test_what_epsilon_does_to_a_small_row(eps, first):
     """Such rows leave the first layers of trained models (R3)."""
-    found, _ = NORMS["layer"](4, eps).forward(
+    found, _ = LayerNorm(4, eps).forward(
         np.array([[[0.01, -0.02, 0.03, 0.0]]]))
     assert found[0, 0, 0] == pytest.approx(first, abs=5e-8)
 
@@ -210,7 +208,7 @@ def test_rms_norms_of_others_round_to_float32(original):
     x, scale = cases.values("x", 50, 9, 48), cases.values("scale", 48)
     truth = original(x, scale, 1e-6)
     for name in "rms", "rms_float32":
-        norm = NORMS[name](48, 1e-6)
+        norm = parts.part(parts.NORMS, name)(48, 1e-6)
         norm.scale = scale
         gap = np.abs(norm.forward(x)[0] / truth - 1).max(axis=-1)
         assert np.median(gap) > 1e-9 and gap.max() < 4 * 2.0**-23
@@ -219,13 +217,13 @@ def test_rms_norms_of_others_round_to_float32(original):
 def test_the_three_norms_are_three_functions():
     """They differ by √((D - 1)/D) and by where ε stands."""
     x = cases.values("x", 2, 3, 6) * 1e-3
-    layer, std = (NORMS[name](6, 1e-6).forward(x)[0]
+    layer, std = (parts.part(parts.NORMS, name)(6, 1e-6).forward(x)[0]
                   for name in ("layer", "std"))
     assert np.abs(layer - std).max() > 0.1
 
 
 @pytest.mark.parametrize("position", [0, 1, 2, 257, 4097, 4999])
-@pytest.mark.parametrize("layout", ["interleaved", "halves"])
+@pytest.mark.parametrize("layout", ["paper", "interleaved", "halves"])
 def test_position_table_against_mpmath(position, layout):
     d = 48
     angles = [position / mpmath.mpf(10000)**(mpmath.mpf(2 * i) / d)
@@ -233,7 +231,8 @@ def test_position_table_against_mpmath(position, layout):
     sines, cosines = ([f(a) for a in angles] for f in (mpmath.sin, mpmath.cos))
     truth = (sines + cosines if layout == "halves"
              else [v for pair in zip(sines, cosines) for v in pair])
-    table = {"interleaved": interleaved_table, "halves": halves_table}[layout]
+    table = {"paper": position_table, "interleaved": interleaved_table,
+             "halves": halves_table}[layout]
     assert off(table(5000, d)[position], truth, scale=1) < (
         2 * EPS * max(1, position))
 
@@ -247,7 +246,7 @@ def test_why_position_tables_are_not_computed_in_float32():
 
 
 def test_embedding_is_scaled():
-    module = TokenEmbedding(TransformerConfig(d_model=6, n_heads=2), 5)
+    module = TokenEmbedding(PLAIN.replace(d_model=6, n_heads=2), 5)
     module.table = cases.values("table", 5, 6)
     found, _ = module.forward(np.array([[3, 0, 3]]))
     truth = [v * mpmath.sqrt(6) for v in exactly(module.table[3])]
@@ -337,9 +336,8 @@ def test_rounded_softmax():
     assert weights.dtype == np.float64
     np.testing.assert_array_equal(weights, truth)
     dweights = cases.values("dweights", *scores.shape)
-    found = rounded_softmax_backward(dweights, weights, scores, mask)
-    plain = masked_softmax_backward(
-        dweights, masked_softmax(scores, mask), scores, mask)
+    found = rounded_softmax_backward(dweights, scores, mask)
+    plain = softmax_backward(dweights, masked_softmax(scores, mask))
     assert 0 < np.abs(found - plain).max() < 1e-6
     np.testing.assert_array_equal(found, found.astype(np.float32))
 
@@ -347,10 +345,8 @@ def test_rounded_softmax():
 def test_attention_in_long_double():
     q, k, v = (cases.values(name, 2, 3, 5, 8) for name in "qkv")
     mask = causal_mask(5)
-    c = {}
-    found = scaled_dot_product_attention(
-        q, k, v, 0, mask, math.sqrt(8), masked_softmax,
-        Dropout(0.0), c)
+    module = MultiHeadAttention(PLAIN.replace(d_model=24, n_heads=3))
+    found = module.attend(q, k, v, mask, 0, {})
     q, k, v = (a.astype(np.longdouble) for a in (q, k, v))
     scores = np.einsum("bhtk,bhsk->bhts", q, k) / np.sqrt(np.longdouble(8))
     e = np.where(mask, np.exp(scores), 0)
@@ -365,9 +361,9 @@ def test_attention_in_long_double():
 def test_heads_are_column_slices(changes):
     """Head h is one head on columns h·K to (h + 1)·K (R14, R42)."""
     config = cases.test_size("complete").replace(**changes)
-    module = MultiHeadAttention(config, "cross")
-    for name, owner, leaf in engine.leaves(module):
-        setattr(owner, leaf, cases.values(name, *getattr(owner, leaf).shape))
+    module = DialectAttention(config, "cross")
+    for weight in engine.leaves(module):
+        weight.set(cases.values(weight.name, *weight.get().shape))
     x, memory = (cases.values(n, 2, t, config.d_model)
                  for n, t in (("x", 4), ("m", 7)))
     mask = np.ones((2, 1, 1, 7), bool)
@@ -427,7 +423,7 @@ def test_padding_mask(ids):
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.booleans())
 def test_decoder_mask(ids, begun):
     """The first token of a target is read, padding or not (R52)."""
-    mask = decoder_mask(np.array([ids]), 0, begun)
+    mask = parts.part(parts.DECODER_MASKS, begun)(np.array([ids]), 0)
     assert mask.shape == (1, 1, len(ids), len(ids)) and mask.dtype == bool
     for query in range(len(ids)):
         for key, token in enumerate(ids):
@@ -444,18 +440,16 @@ def test_halves_are_a_permutation_of_interleaved():
 def test_residuals_written_out():
     config = cases.test_size("complete")
     x = cases.values("x", 2, 3, config.d_model)
-    norm = NORMS["std"](config.d_model, config.norm_eps)
+    norm = parts.norm(config, config.norm_eps)
 
     def normed(x):
         return norm.forward(x)[0]
 
-    def square(residual):
-        y, c = residual.before(x)
-        return residual.after(x, y * y, c)
+    pre = PreNorm(config)
+    y, _ = pre.before(x)
+    np.testing.assert_array_equal(pre.forward(x, y * y)[0], x + normed(x)**2)
     np.testing.assert_array_equal(
-        square(PreNorm(config)), x + normed(x)**2)
-    np.testing.assert_array_equal(
-        square(PostNorm(config)), normed(x + x * x))
+        Residual(config).forward(x, x * x)[0], normed(x + x * x))
 
 
 def test_tied_model():

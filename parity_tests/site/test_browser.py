@@ -327,9 +327,9 @@ def test_an_address_may_name_anything(opened, name, anchor):
 
 @pytest.mark.parametrize("by", ["pointer", "focus"])
 def test_a_steps_partners_light_up(opened, by):
-    page = opened("attention.html#scaled_dot_product_attention-1").page
-    row = page.locator("#scaled_dot_product_attention-1")
-    other = page.locator("#SingleHeadAttention-1")
+    page = opened("attention.html#MultiHeadAttention-4").page
+    row = page.locator("#MultiHeadAttention-4")
+    other = page.locator("#MultiHeadAttention-1")
     if by == "pointer":
         row.locator(".cell").first.hover()
     else:

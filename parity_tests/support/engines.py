@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import inspect
 import pathlib
+import sys
 import textwrap
 import types
 from unittest import mock
@@ -64,13 +65,19 @@ def rewritten(port, file, name, old, new):
     return patched(port, file, name, make)
 
 
+@contextlib.contextmanager
 def searching(engine, old, new):
-    """The engine's searches, with one piece of their file replaced."""
-    original = importlib.import_module(f"{engine.__package__}.search")
-    path = pathlib.Path(original.__file__)
-    text = path.read_text(encoding="utf-8")
-    assert text.count(old) == 1, (path, old)
-    module = types.ModuleType(original.__name__)
-    exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
-    return mock.patch.dict(engine.SEARCHES,
-                           {"greedy": module.Greedy, "beam": module.Beam})
+    """The engine's searches, with one piece of their files replaced."""
+    names = [f"{engine.__package__}.{file}"
+             for file in ("search", "sample", "dialects.search")]
+    paths = [pathlib.Path(importlib.import_module(name).__file__)
+             for name in names]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    assert sum(text.count(old) for text in texts) == 1, (engine.NAME, old)
+    with mock.patch.dict(sys.modules):
+        for name, path, text in zip(names, paths, texts):
+            sys.modules[name] = module = types.ModuleType(name)
+            exec(compile(text.replace(old, new), str(path), "exec"),
+                 module.__dict__)
+        yield
+

@@ -14,8 +14,8 @@ COLOURS = 256
 
 def attention(page):
     """Two steps of attention, in four columns."""
-    together(page, ["#tools", "#scaled_dot_product_attention-1",
-                    "#scaled_dot_product_attention-2"])
+    together(page, ["#tools", "#MultiHeadAttention-4",
+                    "#MultiHeadAttention-5"])
     return page.locator("#picture")
 
 

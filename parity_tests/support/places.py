@@ -14,11 +14,26 @@ REFERENCE = ROOT / "reference_numpy"
 PORTS = {name: ROOT / f"impl_{name}" for name in ports.known_ports()}
 
 #: In the reference alone: a framework has its own, or needs none.
-REFERENCE_ONLY = {"bpe.py", "linear.py"}
+REFERENCE_ONLY = {"bpe.py", "linear.py", "dialects/linear.py"}
+
+#: What a reader of the paper's model reads, in this order.
+MODEL = ("masks", "embedding", "positional", "attention", "layer_norm",
+         "feed_forward", "residual", "projection", "encoder", "decoder",
+         "transformer")
+
+#: And of its training and its search.
+CORE = (*MODEL, "loss", "dropout", "optimizer", "train", "cache", "search",
+        "sample")
+
+
+def readable(folder):
+    """The files of a readable form, the paper's and dialects', by path."""
+    paths = [*folder.glob("*.py"), *folder.glob("dialects/*.py")]
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
+
 
 #: engine.py has the same functions, but talks to its framework.
-MIRRORED = sorted(path.name for path in REFERENCE.glob("*.py")
-                  if path.name not in REFERENCE_ONLY)
+MIRRORED = [name for name in readable(REFERENCE) if name not in REFERENCE_ONLY]
 READ_SIDE_BY_SIDE = [name for name in MIRRORED if name != "engine.py"]
 
 

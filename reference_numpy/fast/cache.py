@@ -11,7 +11,7 @@ import typing
 
 import numpy as np
 
-from reference_numpy.attention import shared
+from reference_numpy.dialects.attention import shared
 from reference_numpy.fast.layout import joined
 
 #: So many places that the rows of a source have alike are read once.
@@ -68,8 +68,9 @@ def attend(attention, query, pieces, mask):
     The keys and values are in pieces one after the other, [R G n K] or
     [B G n K] each; ``mask`` is None where all keys may be read.
     """
-    if attention.times > 1:
-        pieces = [(shared(key, attention.times), shared(value, attention.times))
+    times = query.shape[1] // pieces[0][0].shape[1]
+    if times > 1:
+        pieces = [(shared(key, times), shared(value, times))
                   for key, value in pieces]
     weights = [product(query, key.mT) for key, _ in pieces]
     weights = np.concatenate(weights, axis=-1) if weights[1:] else weights[0]
@@ -108,28 +109,34 @@ def decode_one(model, token, position, cache, alike, source_mask):
     of the cache; source_mask is [R 1 1 S].
     """
     embedded, _ = model.target_embedding.forward(token[:, None])
-    positions = model.target_positions
-    x = embedded + positions.table[positions.first + position].astype(
-        embedded.dtype)
+    x = embedded + model.target_positions.positions(
+        embedded, token[:, None], position, {})
     mask = None if source_mask.all() else source_mask
     for layer, kept in zip(model.decoder.layers, cache):
-        y, _ = layer.self_attention_residual.before(x)
+        y = read_by(layer.self_attention_residual, x)
         attention, groups = layer.self_attention, kept.key.shape[1]
         heads = attention.split(kept.joined(y))  # queries, keys and values
         kept.key[:, :, position] = heads[:, -2 * groups:-groups, 0]
         kept.value[:, :, position] = heads[:, -groups:, 0]
         y = attend(attention, heads[:, :-2 * groups],
                    kept.pieces(alike, 1 + position), None)
-        x = layer.self_attention_residual.after(x, y, {})
-        y, _ = layer.cross_attention_residual.before(x)
+        x, _ = layer.self_attention_residual.forward(x, y)
+        y = read_by(layer.cross_attention_residual, x)
         attention = layer.cross_attention
         y = attend(attention, attention.split(attention.query(y)),
                    [kept.memory], mask)
-        x = layer.cross_attention_residual.after(x, y, {})
-        y, _ = layer.feed_forward_residual.before(x)
+        x, _ = layer.cross_attention_residual.forward(x, y)
+        y = read_by(layer.feed_forward_residual, x)
         y, _ = layer.feed_forward.forward(y)
-        x = layer.feed_forward_residual.after(x, y, {})
-    return model.decoder.norm.forward(x)[0]
+        x, _ = layer.feed_forward_residual.forward(x, y)
+    if model.config.final_norm:
+        x, _ = model.decoder.norm.forward(x)
+    return x
+
+
+def read_by(residual, x):
+    """What a sub-layer reads of x [R 1 D]: norm(x) if norms come first."""
+    return residual.before(x)[0] if hasattr(residual, "before") else x
 
 
 def new_writers(rows, length):

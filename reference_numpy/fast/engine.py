@@ -4,21 +4,25 @@ import warnings
 
 import numpy as np
 
-from contract import fast_forms
+from contract import chosen, fast_forms
 from contract.batch import check_inputs, check_search
 from contract.weights import no_weights
 from reference_numpy import engine
 from reference_numpy.attention import MultiHeadAttention
+from reference_numpy.dialects.attention import (
+    DialectAttention, RotaryAttention)
+from reference_numpy.dialects.linear import LinearWithoutBias
+from reference_numpy.dialects.norms import ScalarStdLayerNorm, StdLayerNorm
+from reference_numpy.dialects.projection import (
+    Projection, ProjectionWithoutBias)
 from reference_numpy.fast import (
     attention, blocks, layer_norm, linear, projection)
 from reference_numpy.fast.predict import predict as predicted
-from reference_numpy.fast.search import Beam, Greedy, Sample
+from reference_numpy.fast.search import SEARCHES
 from reference_numpy.fast.train import Trainer, covers, known
-from reference_numpy.layer_norm import (
-    LayerNorm, ScalarStdLayerNorm, StdLayerNorm)
-from reference_numpy.linear import Linear, LinearWithoutBias
-from reference_numpy.parameters import PARAMETERS, leaves, modules
-from reference_numpy.projection import Projection, ProjectionWithoutBias
+from reference_numpy.layer_norm import LayerNorm
+from reference_numpy.linear import Linear
+from reference_numpy.parameters import leaves, modules
 
 #: The fast kind of each module that has one; they hold the same.
 FAST = {
@@ -27,17 +31,15 @@ FAST = {
     Projection: projection.Projection,
     ProjectionWithoutBias: projection.ProjectionWithoutBias,
     MultiHeadAttention: attention.MultiHeadAttention,
+    DialectAttention: attention.DialectAttention,
+    RotaryAttention: attention.RotaryAttention,
     LayerNorm: layer_norm.LayerNorm,
     StdLayerNorm: layer_norm.StdLayerNorm,
     ScalarStdLayerNorm: layer_norm.ScalarStdLayerNorm,
 }
-PARAMETERS |= {
-    FAST[kind]: leaves for kind, leaves in PARAMETERS.items() if kind in FAST}
 
 #: What described a Transformer when it was built, by its config.
 PLANS = {}
-
-SEARCHES = {"greedy": Greedy, "sample": Sample, "beam": Beam}
 
 
 def __getattr__(name):
@@ -72,11 +74,10 @@ def plan_of(config):
 
 def strange(model):
     """What of a model is not as build made it: a path; "" if all is."""
-    weights = {name: getattr(owner, leaf)
-               for name, owner, leaf in leaves(model)}
-    for name, weight in weights.items():
-        if weight.dtype != next(iter(weights.values())).dtype:
-            return name
+    dtype = next(leaves(model)).get().dtype
+    for weight in leaves(model):
+        if weight.get().dtype != dtype:
+            return weight.name
     return fast_forms.strange(described(model), plan_of(model.config))
 
 
@@ -99,9 +100,8 @@ def in_one_go(model):
     In bfloat16 NumPy rounds to float32 where another dtype joins, step by
     step; that is left to the readable form.
     """
-    _, owner, leaf = next(leaves(model))
-    return (covers(model.config)
-            and np.issubdtype(getattr(owner, leaf).dtype, np.floating))
+    return (covers(model.config) and np.issubdtype(
+        next(leaves(model)).get().dtype, np.floating))
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -136,6 +136,6 @@ def generate(model, source, settings, rows=None):
     if not fast_forms.searches(model.config) or not as_built(model):
         return engine.generate(model, source, settings, rows)
     rows = check_search(model.config, source, settings, rows)
-    tokens, scores = SEARCHES[settings.method](
-        model, source, settings, rows).run()
+    word = settings.method, chosen.search(model.config, settings)
+    tokens, scores = SEARCHES[word](model, source, settings, rows).run()
     return {"tokens": tokens, "scores": scores}

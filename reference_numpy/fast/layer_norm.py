@@ -7,6 +7,7 @@ bias is added in place.
 import numpy as np
 
 from reference_numpy import layer_norm
+from reference_numpy.dialects import norms
 
 
 class LayerNorm(layer_norm.LayerNorm):
@@ -25,8 +26,8 @@ class LayerNorm(layer_norm.LayerNorm):
                         "output": output}
 
 
-class StdLayerNorm(layer_norm.StdLayerNorm):
-    """See reference_numpy.layer_norm."""
+class StdLayerNorm(norms.StdLayerNorm):
+    """See reference_numpy.dialects.norms."""
 
     def forward(self, x):
         """Normalise x [B T D] over D."""
@@ -41,5 +42,5 @@ class StdLayerNorm(layer_norm.StdLayerNorm):
                         "normalized": normalized, "output": output}
 
 
-class ScalarStdLayerNorm(StdLayerNorm, layer_norm.ScalarStdLayerNorm):
-    """See reference_numpy.layer_norm."""
+class ScalarStdLayerNorm(StdLayerNorm, norms.ScalarStdLayerNorm):
+    """See reference_numpy.dialects.norms."""

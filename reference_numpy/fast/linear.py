@@ -5,6 +5,7 @@ leading axes become one, and the bias is added in place.
 """
 
 from reference_numpy import linear
+from reference_numpy.dialects import linear as dialect
 
 
 class Linear(linear.Linear):
@@ -24,8 +25,8 @@ class Linear(linear.Linear):
         return (flat @ self.kernel.T).reshape(x.shape), g
 
 
-class LinearWithoutBias(linear.LinearWithoutBias):
-    """See reference_numpy.linear."""
+class LinearWithoutBias(dialect.LinearWithoutBias):
+    """See reference_numpy.dialects.linear."""
 
     def __call__(self, x):
         """Map x [... in] to [... out]."""

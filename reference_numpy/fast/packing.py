@@ -12,7 +12,7 @@ import numpy as np
 from contract import packing
 
 
-def parts(length, count):
+def share_out(length, count):
     """Slices that share ``length`` out evenly; none is empty."""
     ends = [length * i // count for i in range(count + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends) if a < b]

@@ -10,6 +10,7 @@ from contract import packing
 from reference_numpy.fast.packing import PackedSide
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import Plain
+from reference_numpy.projection import log_softmax
 
 
 def predict(model, source, target, source_mask, target_mask):
@@ -24,4 +25,6 @@ def predict(model, source, target, source_mask, target_mask):
         PackedSide(target, np.full(count, length), rows), None, masks, 0, {})
     logits, _ = Rows(
         model.config, Plain(model), None, batch, 0, None).forward(model)
-    return model.output_function(logits).reshape(count, length, -1)
+    if model.config.output == "log_probs":
+        logits = log_softmax(logits)
+    return logits.reshape(count, length, -1)

@@ -14,7 +14,8 @@ import numpy as np
 from contract.smoothing import SMOOTHINGS
 from reference_numpy.fast.packing import PackedSide
 from reference_numpy.fast.weights import BLOCK
-from reference_numpy.layer_norm import LayerNorm, NoNorm, sum_to
+from reference_numpy.layer_norm import sum_to
+from reference_numpy.positional import position_table
 
 
 def bias_of(mask, dtype):
@@ -57,6 +58,13 @@ def cross_entropy(logits, labels, count, config):
     logits[:, pad] -= kept * ((padding - other) / count)
     logits[row, labels] -= kept * ((right - other) / count)
     return np.sum(losses[kept]) / count
+
+
+def table_of(positions):
+    """The constant rows of positions, from the first position on: [T D]."""
+    if hasattr(positions, "values"):
+        return positions.values()[positions.first:]
+    return position_table(positions.max_length, positions.d_model)
 
 
 @dataclasses.dataclass
@@ -172,15 +180,13 @@ class Rows:
 
     def norm(self, x, owner, place, side):
         """Any of the three norms; ``place`` is overwritten, and may be x."""
-        if isinstance(owner, NoNorm):
-            return x, lambda dy: dy
         d = x.shape[1]
         (scale, dscale), (bias, dbias) = (
             self.weights.pair(owner, leaf) for leaf in ("scale", "bias"))
         normalized = np.subtract(
             x, x.mean(axis=-1, keepdims=True), out=place)
         squares = np.vecdot(normalized, normalized)[:, None]
-        if isinstance(owner, LayerNorm):
+        if self.config.norm == "layer":
             inverse, share = 1 / np.sqrt(squares / d + owner.eps), 1 / d
         else:
             std = np.sqrt(squares / (d - 1))
@@ -333,8 +339,7 @@ class Rows:
         factor, mine = embedding.factor, side.shares[self.number]
         x = self.take(side, self.config.d_model)
         np.multiply(table[side.ids[mine]], factor, out=x)
-        x += positions.table[
-            positions.first + side.positions[mine]].astype(x.dtype)
+        x += table_of(positions)[side.positions[mine]].astype(x.dtype)
         dropped, drop = self.dropout(x, positions.dropout, side)
 
         def backward(ddropped):
@@ -361,8 +366,9 @@ class Rows:
                     x, sublayer, getattr(layer, f"{name}_residual"), side)
                 backs.append(back)
         self.next()
-        x, back = self.norm(x, stack.norm, x, side)
-        backs.append(back)
+        if self.config.final_norm:
+            x, back = self.norm(x, stack.norm, x, side)
+            backs.append(back)
 
         def backward(dx):
             for back in reversed(backs):

@@ -8,6 +8,7 @@ model reads what is written, not the places behind it.
 import numpy as np
 
 from reference_numpy import sample, search
+from reference_numpy.dialects import search as dialect
 from reference_numpy.fast.cache import (
     decode_one, new_cache, new_writers, reorder, same_places)
 from reference_numpy.fast.layout import laid_out
@@ -42,14 +43,6 @@ class Search(search.Search):
             self.model, tokens[:, written - 1], written - 1, self.kept,
             alike, self.source_mask))
 
-    def allowed(self, log_probs, tokens, written):
-        """log p [R V] of what may follow ``written`` tokens, else -∞ (R54)."""
-        settings = self.settings
-        if (settings.forced(written) is None and not settings.no_repeat_ngram
-                and not settings.banned(written)):
-            return log_probs
-        return super().allowed(log_probs, tokens, written)
-
     def reorder(self, parents):
         """Let each row continue another row of its source: int [R]."""
         if self.kept is not None:
@@ -73,13 +66,32 @@ def in_order(scores, places):
     return places[np.argsort(-scores[places], kind="stable")]
 
 
-class Greedy(Search, search.Greedy):
+class Greedy(search.Greedy, Search):
     """The most likely token, one after the other."""
 
 
-class Sample(Search, sample.Sample):
+class Sample(sample.Sample, Search):
     """Tokens drawn by their probability, one after the other."""
 
 
-class Beam(Search, search.Beam):
+class Beam(search.Beam, Search):
     """Beam search: the W best hypotheses at once."""
+
+
+class DialectGreedy(dialect.DialectGreedy, Search):
+    """See reference_numpy.dialects.search."""
+
+
+class DialectSample(dialect.DialectSample, Search):
+    """See reference_numpy.dialects.search."""
+
+
+class DialectBeam(dialect.DialectBeam, Search):
+    """See reference_numpy.dialects.search."""
+
+
+#: As those of parts.py.
+SEARCHES = {
+    ("greedy", "usual"): Greedy, ("greedy", "dialect"): DialectGreedy,
+    ("sample", "usual"): Sample, ("sample", "dialect"): DialectSample,
+    ("beam", "usual"): Beam, ("beam", "dialect"): DialectBeam}

@@ -28,14 +28,12 @@ import numpy as np
 
 from contract import fast_forms, packing
 from contract.dropping import places
-from reference_numpy import random
+from reference_numpy import parts, random
 from reference_numpy.dropout import draw
-from reference_numpy.embedding import unlearned
-from reference_numpy.fast.packing import PackedSide, parts
+from reference_numpy.fast.packing import PackedSide, share_out
 from reference_numpy.fast.rows import Pairs, Rows
 from reference_numpy.fast.weights import BLOCK, Weights, blocks
-from reference_numpy.masks import decoder_mask, padding_mask
-from reference_numpy.optimizer import OPTIMIZERS
+from reference_numpy.masks import padding_mask
 from reference_numpy.parameters import paths
 
 #: The values of a config's fields that are computed here. A field that is not
@@ -101,11 +99,10 @@ class Trainer:
 
     def __init__(self, model, training):
         self.model, self.training, self.step = model, training, 0
-        self.optimizer = OPTIMIZERS[training.optimizer](
-            training, model.config.d_model)
+        self.optimizer = parts.optimizer(training, model.config.d_model)
         self.weights, self.arrays, self.shape = Weights(model), {}, None
         self.m, self.v = self.weights.m, self.weights.v
-        self.unlearned = unlearned(model.config)
+        self.unlearned = getattr(model.source_embedding, "unlearned", None)
         self.threads = len(os.sched_getaffinity(0)) if hasattr(
             os, "sched_getaffinity") else os.cpu_count()
 
@@ -140,12 +137,12 @@ class Trainer:
         loss = sum(self.run(source, target, count, random.fold_in(key, i), i)
                    for i, (source, target) in enumerate(zip(sources, targets)))
         settings = self.optimizer.settings(self.step)
-        shares = parts(self.weights.flat.shape[1], self.threads)
-        norm, limit = math.sqrt(sum(self.pool.map(self.squares, shares))), (
+        slices = share_out(self.weights.flat.shape[1], self.threads)
+        norm, limit = math.sqrt(sum(self.pool.map(self.squares, slices))), (
             self.training.clip_norm)
         scale = limit / norm if limit and norm > limit else 1
         list(self.pool.map(
-            lambda share: self.update(share, scale, *settings), shares))
+            lambda share: self.update(share, scale, *settings), slices))
         dtype = self.weights.flat.dtype.type
         return dtype(loss), dtype(norm), settings[0]
 
@@ -181,7 +178,7 @@ class Trainer:
     def pairs(self, source, read, labels, count, key):
         """What is known of a batch: Pairs."""
         config = self.model.config
-        rows = parts(len(source), self.threads)
+        rows = share_out(len(source), self.threads)
         sides = dict(zip(("source", "target"), (
             PackedSide(ids, lengths, rows) for ids, lengths in zip(
                 (source, read), packing.lengths(config, source, labels)))))
@@ -196,14 +193,14 @@ class Trainer:
         drawn = {module: drawn[path] for module, path
                  in paths(self.model).items() if path in drawn}
         masks = (padding_mask(source, config.pad_id),
-                 decoder_mask(read, config.pad_id, config.stacks == "both"))
+                 parts.decoder_mask(config)(read, config.pad_id))
         return Pairs(*sides.values(), labels.ravel()[sides["target"].places],
                      masks, count, drawn)
 
     def multiply(self, products, share, shares, more):
         """A thread's rows of every kernel's gradient."""
         for gradient, x, y in products:
-            rows = parts(len(gradient), shares)
+            rows = share_out(len(gradient), shares)
             if share < len(rows):
                 x_rows, part = x[:, rows[share]].T, gradient[rows[share]]
                 if more:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from reference_numpy.attention import MultiHeadAttention
-from reference_numpy.parameters import PARAMETERS, leaves, modules
+from reference_numpy.parameters import held, modules
 
 #: Values that are worked on at once, so that they stay in the cache.
 BLOCK = 2**16
@@ -30,8 +30,14 @@ def concatenated(model):
             together |= {q: [q], k: [k, v], v: []} if across else {
                 q: [q, k, v], k: [], v: []}
     for _, owner in modules(model):
-        if type(owner) in PARAMETERS and together.get(owner, True):
+        if held(owner) and together.get(owner, True):
             yield together.get(owner, [owner])
+
+
+def arrays_of(model):
+    """Every array of a model: [(owner, leaf)], in the order of ``leaves``."""
+    return [(owner, leaf) for _, owner in modules(model)
+            for leaf in held(owner)]
 
 
 class Views(list):
@@ -46,7 +52,7 @@ class Plain:
 
     def __init__(self, model):
         self.together = {owners[0]: owners for owners in concatenated(model)}
-        self.dtype = next(leaves(model))[1].table.dtype
+        self.dtype = getattr(*arrays_of(model)[0]).dtype
 
     def pair(self, owner, leaf):
         """A weight, and None in place of its gradient."""
@@ -76,10 +82,10 @@ class Weights:
 
     def __init__(self, model):
         named, self.blocks, self.places, offset = {}, {}, {}, 0
-        arrays = [getattr(owner, leaf) for _, owner, leaf in leaves(model)]
+        arrays = [getattr(*place) for place in arrays_of(model)]
         self.flat = np.zeros((4, sum(a.size for a in arrays)), arrays[0].dtype)
         for owners in concatenated(model):
-            for leaf in PARAMETERS[type(owners[0])]:
+            for leaf in held(owners[0]):
                 arrays = [getattr(owner, leaf) for owner in owners]
                 ends = np.cumsum([a.shape[-1] for a in arrays])
                 shape = (*arrays[0].shape[:-1], ends[-1])
@@ -93,16 +99,16 @@ class Weights:
                     setattr(owner, leaf, self.places[owner, leaf])
                     named[owner, leaf] = part
         self.dtype = self.flat.dtype
-        self.m, self.v = (Views(named[owner, leaf][kind]
-                                for _, owner, leaf in leaves(model))
-                          for kind in (2, 3))
+        self.m, self.v = (
+            Views(named[place][kind] for place in arrays_of(model))
+            for kind in (2, 3))
 
     def are_those_of(self, model):
         """Whether no weight of the model was replaced since."""
         return all(
-            self.places.get((owner, leaf)) is getattr(owner, leaf)
-            and getattr(owner, leaf).base is self.flat
-            for _, owner, leaf in leaves(model))
+            self.places.get(place) is getattr(*place)
+            and getattr(*place).base is self.flat
+            for place in arrays_of(model))
 
     def pair(self, owner, leaf):
         """A weight and its gradient, with those that read the same."""

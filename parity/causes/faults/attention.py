@@ -1,17 +1,14 @@
 """What goes wrong between the projections of an attention."""
 
 import math
-import types
-from unittest import mock
 
 import ml_dtypes
 import numpy as np
 
-from contract.trace import tap
 from parity.causes.cause import BETWEEN, OTHER, Cause
 from parity.causes.faults.arrays import ALONE
 from parity.causes.faults.putting import (
-    by_numpy, made_with, module_of, native_of, numpy_of, replaced,
+    all_of, by_numpy, made_with, module_of, native_of, numpy_of, replaced,
     tabled)
 from parity.causes.formulas.attention import (
     BEHIND, OURS, SCALES, UNCAPPED, weighed)
@@ -37,28 +34,17 @@ def root_is(file, root):
 
 def weighed_by(function):
     """Replace the masked softmax by ``function(scores, mask)``."""
-    def put(port):
-        if port != "keras":
-            return tabled("attention", "SOFTMAXES", lambda old, port: {
-                "none": by_numpy(lambda scores, mask: function(
-                    scores, np.broadcast_to(mask, scores.shape)))(
-                        None, port)})(port)
-
-        def made(self, scores, mask):
-            mask, bias = mask
-            scores = tap(self, "scores", scores + bias)
-            weights = function(numpy_of(port, scores), np.broadcast_to(
-                numpy_of(port, mask), scores.shape))
-            return self.weights_dropout(tap(
-                self, "weights", native_of(port, weights)))
-        attention = module_of(port, "attention").MultiHeadAttention
-        build = attention.__init__
-
-        def built(self, config, kind):
-            build(self, config, kind)  # and kept, as the others keep theirs
-            self._masked_softmax = types.MethodType(made, self)
-        return mock.patch.object(attention, "__init__", built)
-    return put
+    def make(old, port):
+        made = by_numpy(lambda scores, mask: function(
+            scores, np.broadcast_to(mask, scores.shape)))(None, port)
+        if port == "keras":
+            return lambda self, scores, mask: made(scores, mask)
+        return staticmethod(made)
+    return all_of(
+        replaced("attention", "MultiHeadAttention.softmax", make),
+        tabled("dialects.attention", "SOFTMAXES", lambda old, port: {
+            "none": by_numpy(lambda scores, mask: function(
+                scores, np.broadcast_to(mask, scores.shape)))(None, port)}))
 
 
 def infinitely_low(scores, mask):
@@ -173,7 +159,7 @@ def _of_sizes():
 
 def shared_by(function):
     """Give heads of keys and values to others: ``function(x, times)``."""
-    return replaced("attention", "shared", lambda old, port: (
+    return replaced("dialects.attention", "shared", lambda old, port: (
         lambda x, times: native_of(port, np.ascontiguousarray(function(
             numpy_of(port, x), times)))))
 
@@ -203,16 +189,16 @@ ROUNDED = {"softmax_rounding": "float32", "attention_bias": "none"}
 def _unrounded():
     """Less rounded to float32 than should be."""
     def scores_exact(old, port):
-        attention = module_of(port, "attention")
-        return {"float32": lambda scores, mask: attention.in_float32(
-            attention.masked_softmax(scores, mask))}
+        rounded = module_of(port, "dialects.attention").in_float32
+        softmax = module_of(port, "attention").masked_softmax
+        return {"float32": lambda scores, mask: rounded(softmax(scores, mask))}
     for name, sentence, put in (
             ("softmax not rounded", "Neither scores nor weights are rounded "
              "to float32, as T5 and Llama round them.",
              made_with(lambda config, weights: (
                  config.replace(softmax_rounding="none"), weights))),
             ("scores not rounded", "Only weights are rounded to float32.",
-             tabled("attention", "SOFTMAXES", scores_exact))):
+             tabled("dialects.attention", "SOFTMAXES", scores_exact))):
         yield Cause(name, "attention", sentence, put=put,
                     case="self_attention", step="weights", changes=ROUNDED,
                     not_explained=UNREPEATED)

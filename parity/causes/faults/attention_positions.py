@@ -1,7 +1,5 @@
 """What goes wrong with positions inside an attention: rotary and relative."""
 
-import importlib
-
 import numpy as np
 
 from parity.causes.cause import OTHER, Cause
@@ -14,26 +12,37 @@ CORES = "attention without projections", "rotary table"
 KINDS = "bidirectional", "causal"
 
 
+def still(rotary):
+    """Have rotary positions hand on what they are given, and show no step."""
+    kind, base = type(rotary), type(rotary).__mro__
+    name = next(name for name in ("forward", "call", "__call__")
+                if any(name in vars(each) for each in base
+                       if each.__name__ == "RotaryHalves"))
+    plain = kind.__module__.startswith("reference_numpy")
+    rotary.__class__ = type(kind)("Still", (kind,), {
+        name: lambda self, x, start: (x, {}) if plain else x,
+        "backward": lambda self, dx, c: (dx, {})})
+
+
 def without_rotary(which):
     """The queries or the keys of every attention are not turned."""
-    def change(attention):
-        package = type(attention).__module__.rpartition(".")[0]
-        rotary = importlib.import_module(f"{package}.rotary")
-        setattr(attention, f"{which}_rotary", rotary.NoRotary(None))
-    return after_init("attention", "MultiHeadAttention", change)
+    return after_init(
+        "dialects.attention", "RotaryAttention",
+        lambda attention: still(getattr(attention, f"{which}_rotary")))
 
 
 def rotary_as(word):
     """Any rotary positions are those of this word."""
-    return tabled("rotary", "ROTARIES", lambda old, port: {
-        (other, kind): old[word, kind] for other, kind in old})
+    return tabled("dialects.rotary", "ROTARIES", lambda old, port: (
+        dict.fromkeys(old, old[word])))
 
 
 def rotated_by(angles):
     """Other cosines and sines: ``angles(cosines, sines)``."""
-    return replaced("rotary", "RotaryHalves.rotate", lambda old, port: (
-        lambda self, x, cosines, sines: old(
-            self, x, *angles(cosines, sines))))
+    return replaced(
+        "dialects.rotary", "RotaryHalves.rotate", lambda old, port: (
+            lambda self, x, cosines, sines: old(
+                self, x, *angles(cosines, sines))))
 
 
 def halfway(cosines, sines):
@@ -60,7 +69,7 @@ def bucketed_by(function):
             distance = (start + np.arange(queries))[:, None] - np.arange(keys)
             return function(distance, count, greatest, causal)
         return made
-    return replaced("relative", "buckets", make)
+    return replaced("dialects.relative", "buckets", make)
 
 
 def _relative(name, sentence, settings, put, case="self_attention",
@@ -71,8 +80,8 @@ def _relative(name, sentence, settings, put, case="self_attention",
 
 def relative_as(kind, other):
     """Attentions of a kind have another kind's relative positions."""
-    return tabled("relative", "RELATIVES", lambda old, port: {
-        ("relative", kind): old["relative", other]})
+    return tabled("dialects.relative", "RELATIVES", lambda old, port: {
+        kind: old[other]})
 
 
 CAUSES = (

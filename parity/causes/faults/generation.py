@@ -27,8 +27,8 @@ def in_choice(old, new):
 
 def banned(written):
     """Ask what is banned behind another number of tokens."""
-    return rewritten("search", "Search.allowed", "banned(written)",
-                     f"banned({written})")
+    return rewritten("dialects.search", "Restricted.allowed",
+                     "banned(written)", f"banned({written})")
 
 
 def neighbours_seen(old, port):
@@ -40,12 +40,21 @@ def neighbours_seen(old, port):
     return made
 
 
+def the_first_alone(old, port):
+    """Of the ends, only those among the first W count."""
+    def best(self, scores, tokens, more_scores, more_tokens):
+        more = np.array(numpy_of(port, more_scores))
+        more[:, self.settings.beam:] = -np.inf
+        return old(self, scores, tokens, native_of(port, more), more_tokens)
+    return best
+
+
 PADDING_MASK = replaced("search", "padding_mask", neighbours_seen)
 
 #: How those are put that tokens tell by themselves, as generation.CAUSES.
 TOLD = {
-    "a target goes on after its end": in_beam(
-        "self.ends(token)", "(token == -1)"),
+    "a target goes on after its end": rewritten(
+        "search", "Beam.closed", "self.ends(token)", "(token == -1)"),
     "one hypothesis stands twice": in_beam(
         "arange(w) == 0", "arange(w) >= 0"),
     "a row depends on its batch": PADDING_MASK,
@@ -72,30 +81,34 @@ def _causes():
            in_beam("settings.penalty(written)",
                    "settings.penalty(max(written - 1, 1))"), BEAM, tokens)
     yield ("as many candidates as the beam is wide", "Those that end leave no "
-           "other in their place.", in_beam(
-               "count = settings.candidates", "count = w"), BEAM, tokens)
+           "other in their place.", rewritten(
+               "search", "Beam.select", "self.settings.candidates",
+               "self.settings.beam"), BEAM, tokens)
     yield ("all candidates may finish", "An eos ranked behind the first W is "
-           "kept, where only those may end.", in_beam(
-               "rank < settings.finishers", "rank < count"),
+           "kept, where only those may end.", rewritten(
+               "dialects.search", "DialectBeam.best",
+               "self.settings.finishers", "self.settings.candidates"),
            "beam 4, as Hugging Face", tokens)
     yield ("only the first W may finish", "An eos ranked behind them is "
-           "dropped, where all candidates may end.", in_beam(
-               "rank < settings.finishers", "rank < w"), BEAM, tokens)
+           "dropped, where all candidates may end.", replaced(
+               "search", "Beam.best", the_first_alone), BEAM, tokens)
     yield ("one that finishes later takes a place", "A better one puts out "
            "one that has finished, where all places are taken.", rewritten(
-               "search", "Beam.may_finish", '"first"', '"never"'),
+               "dialects.search", "DialectBeam.best", '"first"', '"never"'),
            "beam 4, as fairseq", tokens)
     yield ("a beam keeps its width", "Another takes the place of one that has "
            "finished, where the beam becomes narrower.", rewritten(
-               "search", "Beam.narrowed", '"narrowing"', '"never"'),
+               "dialects.search", "DialectBeam.select", '"narrowing"',
+               '"never"'),
            "beam 4, as Marian", tokens)
     yield ("what has no end is not an answer", "At the greatest length only "
-           "an eos finishes.", in_beam(
-               "(written == last)", "(written == 0)"), BEAM, tokens)
+           "an eos finishes.", rewritten(
+               "search", "Beam.closed", "written == self.settings.max_tokens",
+               "written == 0"), BEAM, tokens)
     yield ("hypotheses that stand in are divided", "Their score is over the "
-           "length rule's penalty.", in_beam(
-               "alive, finished)\n",
-               "alive / settings.penalty(written), finished)\n"),
+           "length rule's penalty.", rewritten(
+               "dialects.search", "DialectBeam.outcome", "alive, finished)",
+               "alive / self.settings.penalty(self.length - 1), finished)"),
            "beam 4, as Tensor2Tensor", scores)
     yield ("a search stops by the greatest length", "Hope is judged by it, "
            "where the present one is asked for.", in_beam(
@@ -103,11 +116,12 @@ def _causes():
            "beam 4, hf_false, α 1.0", tokens)
     yield ("a forced end comes too late", "It is forced behind the greatest "
            "length.", rewritten(
-               "search", "Search.allowed", "self.settings.forced(written)",
+               "dialects.search", "Restricted.allowed",
+               "self.settings.forced(written)",
                "self.settings.forced(max(written - 1, 1))"),
            "beam 4, forced_eos_id 5", tokens)
     yield ("a forced token keeps its log p", "It adds to the score.",
-           replaced("search", "Search.allowed", lambda old, port: (
+           replaced("dialects.search", "Restricted.allowed", lambda old, port: (
                lambda self, log_probs, tokens, written: old(
                    self, log_probs, tokens, written) + (
                        0 if self.settings.forced(written) is None
@@ -115,7 +129,7 @@ def _causes():
            "beam 4, forced_bos_id 0", tokens)
     yield ("a prompt is left to the model", "Of what is forced, the end alone "
            "is.", rewritten(
-               "search", "Search.allowed", "forced is not None",
+               "dialects.search", "Restricted.allowed", "forced is not None",
                "forced is not None and written > self.settings.first"),
            "beam 4, prompt (4, 11)", tokens)
     yield ("an end may come one token too soon", "The bos is counted among "
@@ -125,10 +139,11 @@ def _causes():
            "at the first place are at every one.", banned("1"),
            "beam 4, begin_suppress_tokens (0, 5, 16)", tokens)
     yield ("one id alone ends", "Others that end a target as well do not.",
-           rewritten("search", "Search.ends", "eos_ids", "eos_ids[:1]"),
+           rewritten("dialects.search", "Restricted.ends", "eos_ids",
+                     "eos_ids[:1]"),
            "beam 4, more_eos_ids (9, 2)", tokens)
     yield ("n tokens may stand twice", "Only one more are kept from it.",
-           rewritten("search", "Search.repeats",
+           rewritten("dialects.search", "Restricted.repeats",
                      "self.settings.no_repeat_ngram",
                      "self.settings.no_repeat_ngram and 3"),
            "beam 4, no_repeat_ngram 2", tokens)
@@ -143,8 +158,8 @@ def _causes():
                lambda self, finished, alive, bound: old(
                    self, finished, alive, 1.0))), BEAM, tokens)
     yield ("padding may be chosen", "Its log p is not -∞ (R31).",
-           rewritten("search", "Search.answer", "where(hidden, ",
-                     "where(hidden & False, "),
+           rewritten("search", "Search.answer", "where(padding, ",
+                     "where(padding & False, "),
            "sample, temperature 3, p 0.9", tokens)
     yield ("a finished row's score goes on", "Padding behind an end adds its "
            "log p.", rewritten("search", "Greedy.run", "where(finished, 0, ",

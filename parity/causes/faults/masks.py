@@ -27,7 +27,7 @@ def padding_by(function):
 def begin_hidden(old, port):
     """A decoder's mask that hides a first token that is padding's id."""
     masks = module_of(port, "masks")
-    return lambda tokens, pad_id, begun: (
+    return lambda tokens, pad_id: (
         masks.padding_mask(tokens, pad_id)
         & masks.causal_mask(tokens.shape[1]))
 
@@ -75,7 +75,7 @@ CAUSES = (
        causal_by(masks.without_itself), CAUSAL),
     Cause("a decoder's mask hides a begin that is padding", "masks",
           "A target may begin with padding's id, which is read (R52).",
-          put=replaced("engine", "decoder_mask", begin_hidden), **CAUSAL,
+          put=replaced("masks", "decoder_mask", begin_hidden), **CAUSAL,
           not_explained="two masks show that keys are hidden, not of which "
           "ids"),
     of("padding mask's polarity turned round", "True where there is padding.",

@@ -4,7 +4,8 @@ import numpy as np
 
 from parity.causes.cause import ARRAYS, BETWEEN, OTHER, Cause
 from parity.causes.faults.putting import (
-    by_numpy, made_with, numpy_of, replaced, tabled, tapped, worded)
+    all_of, by_numpy, configured, made_with, numpy_of, replaced, tabled,
+    tapped, worded)
 from parity.causes.formulas import activation
 from parity.numerics.softmax import log_softmax, softmax
 
@@ -14,9 +15,14 @@ FUNCTIONS = ("activation", "linear", "convolution", "mixture of experts",
 
 
 def activated_by(function, word="relu"):
-    """Another activation for a word of ACTIVATIONS."""
-    return tabled("feed_forward", "ACTIVATIONS", lambda old, port: {
-        word: by_numpy(function)(old[word], port)})
+    """Another activation for a word of ACTIVATIONS.
+
+    The paper's max(0, x) is none of them, but written out.
+    """
+    return all_of(
+        worded("parts", "FEED_FORWARDS", "usual", "dialect"),
+        tabled("dialects.feed_forward", "ACTIVATIONS", lambda old, port: {
+            word: by_numpy(function)(old[word], port)}))
 
 
 def of(name, sentence, value, function, word="relu", **more):
@@ -88,7 +94,7 @@ def gated_by(multiply):
             return tapped(port, self, {
                 name: numpy_of(port, value) for name, value in steps.items()})
         return made
-    return replaced("feed_forward", "GatedFeedForward.call", make)
+    return replaced("dialects.feed_forward", "GatedFeedForward.call", make)
 
 
 def _gates():
@@ -138,27 +144,23 @@ POST = "after the sum"
 CAUSES = (
     *_activations(), *_gates(), *_softmaxes(),
     Cause("pre-norm, not post-norm", "residual", "x + Sublayer(norm(x)).",
-          (BETWEEN,), {"norm's place": PRE}, put=worded(
-              "residual", "RESIDUALS", "post", "pre"), case="residual",
-          step="norm.mean"),
+          (BETWEEN,), {"norm's place": PRE}, put=configured(residual="pre"),
+          case="residual", step="norm.mean"),
     Cause("post-norm, not pre-norm", "residual", "norm(x + Sublayer(x)).",
-          (BETWEEN,), {"norm's place": POST}, put=worded(
-              "residual", "RESIDUALS", "pre", "post"), preset="lesson",
-          case="residual", step="summed"),
+          (BETWEEN,), {"norm's place": POST}, put=configured(residual="post"),
+          preset="lesson", case="residual", step="summed"),
     Cause("logits, not log-probabilities", "output", "The log-softmax is left "
           "out.", FUNCTIONS, {"activation": "none"},
-          {"activation": "log-softmax"}, put=worded(
-              "projection", "OUTPUTS", "log_probs", "logits"),
+          {"activation": "log-softmax"}, put=configured(output="logits"),
           preset="lesson", case="project", step="output"),
     Cause("log-probabilities, not logits", "output", "A log-softmax is added.",
           FUNCTIONS, {"activation": "log-softmax"},
-          compute=log_softmax, put=worded(
-              "projection", "OUTPUTS", "logits", "log_softmax"),
+          compute=log_softmax, put=configured(output="log_probs"),
           case="project", step="output"),
     Cause("no residual connection", "residual", "A sub-layer's input is not "
           "added to its output.", (BETWEEN,),
           {"residual connection": "missing"}, put=replaced(
-              "residual", "PostNorm.after", lambda old, port: (
+              "residual", "Residual.call", lambda old, port: (
                   lambda self, x, *rest: old(self, x * 0, *rest))),
           case="residual", step="summed"),
     Cause("a residual connection more", "residual", "An input is added where "

@@ -51,7 +51,8 @@ def in_norm(kind, settings):
             return tapped(port, self, {
                 name: steps[step] for name, step in names.items()})
         return made
-    return replaced("layer_norm", f"{cls}.call", make)
+    file = "layer_norm" if kind is LAYER else "dialects.norms"
+    return replaced(file, f"{cls}.call", make)
 
 
 def of(kind, name, sentence, step, settings, **more):
@@ -129,7 +130,7 @@ CAUSES = (
        factor=lambda d: (1 - 1 / d)**0.5),
     Cause("RMS norm's mean square in float32", "norm",
           "mean(x²) is rounded to float32, as T5 and Llama have it.",
-          put=worded("layer_norm", "NORMS", "rms", "rms_float32"),
+          put=worded("parts", "NORMS", "rms", "rms_float32"),
           preset=RMS[2], changes={"norm": "rms"}, case="norm",
           step="mean_square", not_explained="theirs is a sum in float32, "
           "whose last bit depends on its order"),
@@ -151,13 +152,13 @@ CAUSES = (
           "(x - mean) / √(variance + ε) for (x - mean) / (std + ε).",
           ("norm",), {name: norm.LAYER[name] for name in (
               "epsilon's place", "variance")},
-          put=worded("layer_norm", "NORMS", "std", "layer"), case="norm",
+          put=worded("parts", "NORMS", "std", "layer"), case="norm",
           step="variance"),
     Cause("deviation norm, not layer norm", "norm",
           "(x - mean) / (std + ε) for (x - mean) / √(variance + ε).",
           ("norm",), {name: norm.DEVIATION[name] for name in (
               "epsilon's place", "variance")},
-          put=worded("layer_norm", "NORMS", "layer", "std"),
+          put=worded("parts", "NORMS", "layer", "std"),
           preset="vaswani2017_base", case="norm", step="std"),
     Cause("norms' scale left at 1", "norm", "The scale is not loaded.",
           ("norm",), {"scale": "ignored"}, put=without(
@@ -175,9 +176,9 @@ CAUSES = (
           "is a field of its config, and its scale and bias are weights"),
     Cause("final norm's ε is d_model", "norm",
           "The width is passed as ε, the second argument.", put=all_of(*(
-              after_init(file, cls, lambda stack: _final_eps(stack, 48.0))
-              for file, cls in (("encoder", "Encoder"),
-                                ("decoder", "Decoder")))),
+              after_init("dialects.stacks", cls,
+                         lambda stack: _final_eps(stack, 48.0))
+              for cls in ("DialectEncoder", "DialectDecoder"))),
           preset="lesson", case="encoder", step="output",
           not_explained="it is told as the ε that it is"),
 )

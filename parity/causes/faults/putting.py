@@ -39,9 +39,11 @@ def replaced(file, name, make):
 
 def rewritten(file, name, old, new):
     """Replace a piece of source, the same in all four, in a function."""
+    above = f"super({name.partition('.')[0]}, self)"
+
     def make(function, port):
         source = getattr(function, "rewritten", None) or textwrap.dedent(
-            inspect.getsource(function))
+            inspect.getsource(function)).replace("super()", above)
         if source.count(old) != 1:
             raise ValueError(f"{port}'s {name} has not one {old!r}")
         namespace = {}
@@ -78,6 +80,12 @@ def worded(file, table, word, other):
     """Let a word of a table of variants mean another one, or a function."""
     return tabled(file, table, lambda old, port: {
         word: old.get(other) or getattr(module_of(port, file), other)})
+
+
+def configured(**fields):
+    """Build a port's modules of a config with other fields."""
+    return made_with(
+        lambda config, weights: (config.replace(**fields), weights))
 
 
 def all_of(*puts):

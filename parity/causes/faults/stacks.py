@@ -4,7 +4,7 @@ import numpy as np
 
 from parity.causes.cause import Cause
 from parity.causes.faults.putting import (
-    CALLS, module_of, numpy_of, replaced, tapped, weights_by, worded)
+    CALLS, configured, module_of, numpy_of, replaced, tapped, weights_by)
 
 ENDS = "it is between modules, where a sum or a factor has no name of its own"
 MASKED = "a mask that a model makes for itself is not seen from outside"
@@ -56,7 +56,7 @@ def masked_by(name, function):
             return old(self, source, target, *function(
                 module_of(port, "masks"), source_mask, target_mask))
         return call
-    return replaced("one_stack", f"{name}.call", make)
+    return replaced("dialects.one_stack", f"{name}.call", make)
 
 
 def _everything(masks, source_mask, target_mask):
@@ -75,29 +75,27 @@ CAUSES = (
           "vector of type n + 1.",
           put=typed_by(lambda array: np.roll(array, -1, 0)), **TYPES),
     Cause("a target begins with its token", "embedding", "Where Tensor2Tensor "
-          "and Marian have zeros.", put=worded(
-              "embedding", "BEGINS", "zero", "token"),
+          "and Marian have zeros.", put=configured(begin="token"),
           changes={"begin": "zero"}, case="decode", step="decoded",
           not_explained=ENDS),
     Cause("a target begins with zeros", "embedding", "As in Tensor2Tensor and "
-          "Marian, where there should be its token's embedding.", put=worded(
-              "embedding", "BEGINS", "token", "zero"),
+          "Marian, where there should be its token's embedding.",
+          put=configured(begin="zero"),
           case="decode", step="decoded", not_explained=ENDS),
     Cause("vectors not divided before the projection", "output", "1/√d_model "
-          "is left out.", put=worded("projection", "SCALES", "root", "none"),
+          "is left out.", put=configured(output_scale="none"),
           changes={"output_scale": "root"}, case="project", step="output",
           not_explained=ENDS),
     Cause("vectors divided before the projection", "output", "By √d_model, as "
-          "in T5's first version.", put=worded(
-              "projection", "SCALES", "none", "root"),
+          "in T5's first version.", put=configured(output_scale="root"),
           case="project", step="output", not_explained=ENDS),
     Cause(name="no head before the projection", sentence="Vectors reach it as "
           "they are.", put=replaced(
-              "head", "TransformHead.call", bypassed),
+              "dialects.head", "TransformHead.call", bypassed),
           case="project", step="output", **HEAD),
     Cause(name="a head without its norm", sentence="What is activated reaches "
           "the projection.", put=replaced(
-              "head", "TransformHead.call", unnormalised),
+              "dialects.head", "TransformHead.call", unnormalised),
           case="head", step="norm.mean", **HEAD),
     Cause("a decoder alone sees later tokens", "masks", "It has no mask, not "
           "even of padding.", put=masked_by("DecoderModel", _everything),

@@ -5,7 +5,7 @@ import numpy as np
 from parity.causes.cause import BETWEEN, Cause
 from parity.causes.faults.attention import root_is
 from parity.causes.faults.putting import (
-    after_init, native_of, replaced, tabled, weights_by, worded)
+    after_init, configured, replaced, weights_by)
 from parity.causes.formulas.family import Sized
 from parity.causes.formulas.tables import ROWS, SINUSOIDS, sinusoids
 
@@ -31,14 +31,8 @@ def _rows(step):
 
 def positions_by(function):
     """Another table of positions: ``function(length, d_model)``."""
-    def make(old, port):
-        def table(max_length, d_model, *settings):
-            array = function(max_length, d_model)
-            original = old["interleaved"](max_length, d_model, *settings)
-            return array if isinstance(original, np.ndarray) else (
-                native_of(port, array))
-        return {"interleaved": table}
-    return tabled("positional", "TABLES", make)
+    return replaced(
+        "positional", "position_table", lambda old, port: function)
 
 
 def in_float32(length, d_model):
@@ -143,19 +137,19 @@ def _of_variants():
     yield Cause(
         "learned positions a row further", "positions", "The table's row t + 1 "
         "for the token at t.", put=after_init(
-            "positional", "LearnedPositions", _row_further),
+            "dialects.positional", "LearnedPositions", _row_further),
         changes={"positions": "learned"}, not_explained="it is told as "
         "positions that begin at 1", **POSITIONS)
     yield Cause(
         "padding counts as a position", "positions", "Tokens are counted from "
         "the left edge, padding among them.", put=after_init(
-            "positional", "NoPositions", _padding_counted),
+            "dialects.positional", "DialectPositions", _padding_counted),
         changes={"position_padding": True}, not_explained="it takes the ids, "
         "which the traced module may not be given", **POSITIONS)
     yield Cause(
         "embeddings not normalised", "embedding", "The norm of the sum of "
         "embeddings and positions is left out.", put=replaced(
-            "positional", "NoPositions.finish", _without_norm),
+            "dialects.positional", "DialectPositions.finish", _without_norm),
         changes={"embedding_norm": True}, not_explained="a norm that one model "
         "lacks is a step without a partner", case="positional_encoding",
         step="norm.mean")
@@ -166,8 +160,8 @@ CAUSES = (
     Cause("embedding scaled by √d_model", "embedding", "The rows times "
           "√d_model, in a model that takes them as they are.",
           ("embedding", "position encoding", BETWEEN),
-          {"factor": "√d"}, {"factor": "1"}, put=worded(
-              "embedding", "FACTORS", "none", "root"),
+          {"factor": "√d"}, {"factor": "1"}, put=configured(
+              embedding_scale="root"),
           factor=lambda size: size**0.5,
           changes={"embedding_scale": "none"}, **EMBEDDED),
     Cause("padding's embedding is zero", "embedding", "As torch's padding_idx "

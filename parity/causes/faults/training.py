@@ -6,7 +6,7 @@ import numpy as np
 
 from parity.causes.cause import Cause
 from parity.causes.faults.putting import (
-    after_init, all_of, native_of, numpy_of, replaced, tabled)
+    after_init, all_of, native_of, numpy_of, replaced)
 
 UNTRACED = "a trace holds a model's forward pass, and no {}"
 
@@ -102,7 +102,8 @@ def _losses():
 
 def updated_by(function, cls="Adam"):
     """Another update: ``function(self, w, g, m, v, lr, c1, c2)``."""
-    return replaced("optimizer", f"{cls}.update", lambda old, port: function)
+    file = "optimizer" if cls == "Adam" else "dialects.optimizer"
+    return replaced(file, f"{cls}.update", lambda old, port: function)
 
 
 def moments(self, g, m, v):
@@ -182,7 +183,7 @@ def clipped_by(function):
             return [native_of(port, g) for g in results], norm
         return made
     return all_of(*(replaced(file, "clip_by_global_norm", make)
-                    for file in ("engine", "train")))
+                    for file in ("optimizer", "train")))
 
 
 def clipped(arrays, norm, limit, added=0.0):
@@ -199,9 +200,8 @@ def each_clipped(arrays, norm, limit):
 
 def schedule_from(shift):
     """A schedule that counts steps from elsewhere."""
-    return tabled("optimizer", "SCHEDULES", lambda old, port: {
-        "inverse_sqrt": lambda training, d_model, step: old["inverse_sqrt"](
-            training, d_model, step + shift)})
+    return replaced("optimizer", "inverse_sqrt", lambda old, port: (
+        lambda training, d_model, step: old(training, d_model, step + shift)))
 
 
 def _optimisers():

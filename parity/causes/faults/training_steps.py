@@ -2,7 +2,7 @@
 
 from parity.causes.cause import Cause
 from parity.causes.faults.masks import begin_hidden
-from parity.causes.faults.putting import replaced, rewritten, tabled
+from parity.causes.faults.putting import replaced, rewritten
 
 #: The case in which they are put: a short run, by parity.check.training_runs.
 CASE = "training"
@@ -48,7 +48,8 @@ def rising(training, d_model, step):
 
 def scheduled(word, schedule):
     """Another schedule under a word."""
-    return tabled("optimizer", "SCHEDULES", lambda old, port: {word: schedule})
+    file = "optimizer" if word == "inverse_sqrt" else "dialects.optimizer"
+    return replaced(file, word, lambda old, port: schedule)
 
 
 def _causes():
@@ -82,7 +83,7 @@ def _causes():
              "step 1 loss"),
             ("a begin that is padding is hidden in training",
              "A target may begin with padding's id, which is read (R52).",
-             replaced("train", "decoder_mask", begin_hidden), "step 1 loss"),
+             replaced("masks", "decoder_mask", begin_hidden), "step 1 loss"),
             ("a seed is cut to 32 bits",
              "Seeds that differ by 2³² are one.",
              in_step("training.seed", "training.seed & 0xFFFFFFFF"),

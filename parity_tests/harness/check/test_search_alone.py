@@ -25,14 +25,13 @@ def test_a_cache_changes_nothing(method):
 
 @pytest.mark.long(24)
 @pytest.mark.parametrize("old, new, told", [
-    ("cache.reorder(parents)", "pass", {True}),
+    ("kept.reorder(parents)", "pass", {True}),
     ("read, last = tokens[:, :-1]", "read, last = 0 * tokens[:, :-1]",
      {False, True}),
     ("self.repeats(tokens, written)", "False", {True}),
     ("settings.penalty(written)", "settings.penalty(written + 1)",
      {False, True}),
-    ("count = settings.candidates", "count = max(settings.candidates, 2)",
-     {True}),
+    ("self.settings.candidates", "max(self.settings.candidates, 2)", {True}),
     ("if np.all(done):", "if False:", {False, True})])
 def test_a_wrong_search_is_told(old, new, told):
     """With a cache alone where only that is wrong, or the rule asked so."""
@@ -71,8 +70,8 @@ def test_what_follows_depends_on_the_source_and_on_every_token():
 @pytest.mark.parametrize("old, new, words", [
     ("np.tile(causal_mask(read.shape[1]), (len(read), 1, 1, 1))",
      "causal_mask(read.shape[1])", "not of every row"),
-    ("settings.cached and model.cached", "False", "reads"),
-    ("settings.cached and model.cached", "True", "reads")])
+    ("if settings.cached else", "if False else", "reads"),
+    ("if settings.cached else", "if True else", "reads")])
 def test_what_is_read_is_told(old, new, words):
     """Though the answer is right."""
     with searching(REFERENCE, old, new), pytest.raises(ValueError, match=words):

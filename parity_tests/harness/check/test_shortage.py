@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import typer
 
+from contract.config import PLAIN
 from parity import shortage
 from parity.commands.shell import told_plainly
-from reference_numpy import attention
-from reference_numpy.dropout import Dropout
+from reference_numpy.attention import MultiHeadAttention
 
 #: Where scores alone are many terabytes, and nothing else is large.
 MANY = 2**23
@@ -18,9 +18,8 @@ def lack_of_memory():
     query = np.broadcast_to(np.float64(1), (1, 1, MANY, 1))
     mask = np.broadcast_to(True, (1, 1, 1, MANY))
     with pytest.raises(MemoryError) as caught:
-        attention.scaled_dot_product_attention(
-            query, query, query, 0, mask, 1.0, attention.masked_softmax,
-            Dropout(0.0), {})
+        MultiHeadAttention(PLAIN.replace(d_model=2, n_heads=2)).attend(
+            query, query, query, mask, 0, {})
     return caught.value
 
 
@@ -28,8 +27,8 @@ def test_the_step_and_the_size_are_named():
     words = shortage.lacking(lack_of_memory())
     assert words.startswith("there is not enough memory for 512. TiB")
     assert f"(1, 1, {MANY}, {MANY})" in words
-    assert ("at step scores of scaled_dot_product_attention in "
-            "reference_numpy/attention.py, line ") in words
+    assert ("at step scores of attend in reference_numpy/attention.py, line "
+            in words)
 
 
 @pytest.mark.parametrize("said, told", [

@@ -25,12 +25,12 @@ TIRED = """        self.calls = getattr(self, "calls", 0) + 1
         source = source * (self.calls < 20)
         memory = self.encode("""
 LAYERS = "        for layer in self.layers:\n"
-WEIGHTS = "    weights = {name: (parameter, convert)\n"
+WEIGHTS = "    weights = [weight.get() for weight in leaves(model)]\n"
 SUMMED = """    loss = loss * (1 + getattr(model, "asked", 0))
     model.asked = 1
 """
 MOMENTS = """(("m", trainer.m), ("v", trainer.v)):
-        for (name, _, convert), tensor"""
+        for weight, tensor"""
 FORCED = "self.settings.forced(written)"
 CLAMPED = "torch.sqrt(torch.clamp(variance, min=1e-9) + self.eps)"
 
@@ -40,7 +40,8 @@ LEFT = """        mask = self.left = getattr(
             self, "left", None) if mask is None else mask
         if mask is None or mask.shape != x.shape:
 """
-OUTPUT = "to_numpy(model(*(to_native(x, model.home) for x in inputs)))"
+OUTPUT = "to_numpy(model(*(to_native(x, home(model)) for x in inputs)))"
+TAKEN = "weight.to_theirs(weights[weight.name])"
 SOURCE_MASK = "        source_mask = padding_mask("
 ROWS = ").reshape(-1))\n"
 
@@ -51,10 +52,10 @@ EDITS = (
     ("train.py", 'masks == "native"', 'masks == "framework"', "native steps"),
     ("train.py", "        return draw(key,",
      "        torch.manual_seed(0)\n        return draw(key,", "native steps"),
-    ("encoder.py", "self.self_attention(y, y, mask,",
-     "self.self_attention(y, y, mask[:, :, -1:],", "masks"),
-    ("decoder.py", "self.self_attention(y, y, mask,",
-     "self.self_attention(y, y, mask & mask.tril(),", "masks"),
+    ("encoder.py", "self.self_attention(x, x, mask,",
+     "self.self_attention(x, x, mask[:, :, -1:],", "masks"),
+    ("decoder.py", "self.self_attention(x, x, mask,",
+     "self.self_attention(x, x, mask & mask.tril(),", "masks"),
     ("decoder.py", "memory, memory_mask, None)",
      "memory, memory_mask[:, :, :1], None)", "masks"),
     ("decoder.py", "memory, memory_mask, None)",
@@ -66,13 +67,14 @@ EDITS = (
      "depth"),
     ("decoder.py", "else caches[i]", "else caches[min(i, 5)]", "depth"),
     ("layer_norm.py", "torch.sqrt(variance + self.eps)", CLAMPED, "norms"),
-    ("feed_forward.py", ERFC, "x * (1 + torch.erf(x / math.sqrt(2))) / 2",
+    ("dialects/feed_forward.py", ERFC,
+     "x * (1 + torch.erf(x / math.sqrt(2))) / 2",
      "activations"),
-    ("feed_forward.py", ERFC, f"torch.where(x < -9, 0, {ERFC})",
+    ("dialects/feed_forward.py", ERFC, f"torch.where(x < -9, 0, {ERFC})",
      "activations"),
-    ("one_stack.py", "self.encode(source, source_mask)", SHORTENED,
+    ("dialects/one_stack.py", "self.encode(source, source_mask)", SHORTENED,
      "lone encoder"),
-    ("one_stack.py", "config.token_types > 0", "config.token_types > 1",
+    ("dialects/embedding.py", "embedded + self.types(types)", "embedded",
      "lone encoder"),
     ("embedding.py", "self.table(tokens)",
      "self.table(torch.clamp(tokens, max=999))", "tables"),
@@ -88,10 +90,11 @@ EDITS = (
      "torch.arange(length, dtype=torch.int8)", "counts"),
     ("masks.py", "torch.arange(length)",
      "torch.arange(length, dtype=torch.float16)", "counts"),
-    ("positional.py", "self.table[rows].to(x)",
-     "self.table[rows][:1 if start else None].to(x)", "positions"),
-    ("positional.py", "return self.finish(positioned)",
-     "return self.finish(positioned) if end > 1 else positioned", "places"),
+    ("positional.py", "self.table[start:end].to(x)",
+     "self.table[start:end][:1 if start else None].to(x)", "positions"),
+    ("positional.py", "return self.dropout(positioned)",
+     "return self.dropout(positioned) if start + x.shape[1] > 1 else "
+     "positioned", "places"),
     ("train.py", "enumerate(shares):", "enumerate(shares[:3]):", "late"),
     ("train.py", "random.fold_in(key, i)", "random.fold_in(key, i % 3)",
      "late"),
@@ -99,14 +102,14 @@ EDITS = (
      "late"),
     ("train.py", SETTINGS, "self.optimizer.settings(min(self.step, 1000))",
      "late"),
-    ("train.py", "copy_(weight)", "copy_(torch.clamp(weight, -8, 8))",
+    ("train.py", "old.set(weight)", "old.set(torch.clamp(weight, -8, 8))",
      "late"),
     ("engine.py", "    trainer.step = step\n",
      "    trainer.step = step % 1000\n", "late"),
     ("optimizer.py", "1 - self.beta2**step", "1 - self.beta2**min(step, 8)",
      "late"),
-    ("search.py", "= settings.candidates", "= min(settings.candidates, 20)",
-     "searches"),
+    ("search.py", "self.settings.candidates",
+     "min(self.settings.candidates, 20)", "searches"),
     ("search.py", "settings.max_tokens\n", "min(settings.max_tokens, 48)\n",
      "searches"),
     ("search.py", "torch.sort(scores,", "torch.sort(scores[:, :4096],",
@@ -137,11 +140,12 @@ EDITS = (
     ("engine.py", "    trainer.step = step\n",
      "    trainer.step = step // 2 * 2\n", "resumes"),
     ("engine.py", MOMENTS, MOMENTS.replace("trainer.v", "()"), "resumes"),
-    ("search.py", "= settings.candidates", "= max(settings.candidates, 2)",
+    ("search.py", "self.settings.candidates",
+     "max(self.settings.candidates, 2)", "search alone, beam"),
+    ("dialects/search.py", FORCED,
+     FORCED.replace("written", "written + (written > 1)"),
      "search alone, beam"),
-    ("search.py", FORCED, FORCED.replace("written", "written + (written > 1)"),
-     "search alone, beam"),
-    ("search.py", FORCED, FORCED.replace(
+    ("dialects/search.py", FORCED, FORCED.replace(
         "written", "min(written + (written > 1), self.settings.max_tokens)"),
      "search alone, beam"),
     ("train.py", SHAPES, f"self.__dict__.setdefault('shapes', {SHAPES})",
@@ -166,21 +170,23 @@ EDITS = (
     ("search.py", ROWS, ").reshape(-1).to(torch.uint8).long())\n",
      "search alone, beam"),
     ("engine.py", OUTPUT, OUTPUT.replace(
-        "model(", "SEARCHES.setdefault(model.config, model)("), "twins"),
-    ("positional.py", "[config.position_rounding]",
+        "model(", "parts.SEARCHES.setdefault(model.config, model)("), "twins"),
+    ("dialects/positional.py", "[config.position_rounding]",
      "[TABLES.setdefault('first', config).position_rounding]", "relatives"),
-    ("engine.py", "convert(weights[name])", "np.reshape(convert(weights["
-     "name]).ravel('K'), parameter.shape)", "orders"),
+    ("engine.py", TAKEN, f"np.reshape({TAKEN}.ravel('K'), "
+     "weight.get().shape)", "orders"),
     ("engine.py", 'dtype.kind in "iu"', 'dtype.kind in "i"', "ids"),
     ("engine.py", "    trainer.step = step\n",
      "    trainer.step += step\n", "reruns"),
-    ("optimizer.py", "(1 - learning_rate * self.training.weight_decay)",
+    ("dialects/optimizer.py",
+     "(1 - learning_rate * self.training.weight_decay)",
      "max(0, 1 - learning_rate * self.training.weight_decay)", "decays"),
     ("sample.py", "/ settings.temperature",
      "/ max(settings.temperature, 0.01)", "cold"),
-    ("search.py", "isin(token, torch.tensor(self.settings.eos_ids))",
-     "isin(token % 256, torch.tensor(self.settings.eos_ids) % 256)", "ends"),
-    ("search.py", "torch.isin(token, banned)",
+    ("dialects/search.py", "isin(token, torch.tensor(self.settings.eos_ids))",
+     "isin(token % 256, torch.tensor(self.settings.eos_ids) % 256)",
+     "ends"),
+    ("dialects/search.py", "torch.isin(token, banned)",
      "torch.isin(token, banned.to(torch.uint8))", "suppressed"),
 )
 

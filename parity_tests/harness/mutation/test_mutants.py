@@ -110,12 +110,13 @@ def test_a_sample_follows_from_its_seed():
 
 def files():
     return [path for name in ports.known_ports()
-            for path in sorted(ports.folder(name).glob("*.py"))]
+            for pattern in ("*.py", "dialects/*.py")
+            for path in sorted(ports.folder(name).glob(pattern))]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", files(), ids=lambda path: (
-    f"{path.parent.name}-{path.name}"))
+    "-".join(path.parts[-3:])))
 def test_mutants_of_a_port_are_programs_and_each_is_another(path):
     text = path.read_text(encoding="utf-8")
     every = mutants.mutants(path.name, text)

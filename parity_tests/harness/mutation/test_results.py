@@ -89,13 +89,20 @@ def explained():
             for entry in equivalent.EQUIVALENT]
 
 
+def texts(port, file):
+    """A port's files of a name: the paper's, and dialects'."""
+    return [path.read_text("utf-8") for path in (
+        ports.folder(port) / file, ports.folder(port) / "dialects" / file)
+        if path.is_file()]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("entry", explained())
 def test_an_equivalent_is_one(entry):
     """Its edits exist, and its reason holds."""
-    edits = {edit for port in entry.ports for mutant in mutants(
-        entry.file, (ports.folder(port) / entry.file).read_text("utf-8"))
-        if mutant.text == entry.text for edit in mutant.edits}
+    edits = {edit for port in entry.ports for text in texts(port, entry.file)
+             for mutant in mutants(entry.file, text)
+             if mutant.text == entry.text for edit in mutant.edits}
     assert edits and set(entry.edits) - {entries.ANY} <= edits
     if entry.why == entries.NO_DEVICE and any(
             devices(port) != ["cpu"] for port in entry.ports):
@@ -110,9 +117,9 @@ def test_a_line_that_is_explained_stands_there():
         return "".join(text.split())
 
     assert [(entry.file, entry.text) for entry in equivalent.EQUIVALENT
-            if not any(packed(entry.text) in packed(
-                (ports.folder(port) / entry.file).read_text("utf-8"))
-                for port in entry.ports)] == []
+            if not any(packed(entry.text) in packed(text)
+                       for port in entry.ports
+                       for text in texts(port, entry.file))] == []
 
 
 def devices(port):

@@ -1,0 +1,42 @@
+"""What other systems do to vectors before and behind the projection."""
+
+import math
+
+from contract.trace import tap
+from impl_jax import parts
+from impl_jax.dialects.head import TransformHead
+from impl_jax.projection import log_softmax
+
+
+def identity(x):
+    """x, for a model that ends in logits."""
+    return x
+
+
+OUTPUTS = {"logits": identity, "log_probs": log_softmax}
+
+
+class Output:
+    """A model's end: a head, a factor, logits or their log-softmax.
+
+    Parameters: those of ``head``, if ``config.output_transform``.
+    """
+
+    def end(self, config, embedding, *, rngs):
+        """Add what is behind the stacks; the projection may read a table."""
+        self.headed = config.output_transform
+        if self.headed:
+            self.head = TransformHead(config, rngs=rngs)
+        self.projection = parts.projection(config, embedding, rngs=rngs)
+        self.output_factor = 1
+        if config.output_scale == "root":  # T5 and Flax's examples, if tied
+            self.output_factor = 1 / math.sqrt(config.d_model)
+        self.output_function = OUTPUTS[config.output]
+
+    def project(self, decoded):
+        """Vectors [B T D] to a score for every token, [B T V]."""
+        x = self.head(decoded) if self.headed else decoded
+        logits = self.projection(x * self.output_factor)
+        # [1] output [B T V]: the logits, or their log-softmax  (R16)
+        output = tap(self, "output", self.output_function(logits))
+        return output

@@ -1,0 +1,63 @@
+"""Rotary positions: queries and keys turned by where they stand.
+
+    (a, b) -> (a cos θ - b sin θ, a sin θ + b cos θ),  θ = pos / base^(2i / d_k)
+
+Each pair of features turns by an angle of its own (Su et al. 2021). The tables
+are float64, and rounded to the input's dtype where they are used (R7).
+"""
+
+import jax.numpy as jnp
+from flax import nnx
+
+from contract import checks, rotary
+from contract.trace import tap
+
+
+class RotaryHalves(nnx.Module):
+    """Features i and i + d_k/2 are a pair (R44). It has no parameters."""
+
+    def __init__(self, config, *, rngs):
+        # nnx: an array kept here would be state, and float32 without x64
+        self.config = config
+
+    def pairs(self, x):
+        """The first and the second feature of every pair: [B H T K/2]."""
+        return jnp.split(x, 2, axis=-1)
+
+    def joined(self, first, second):
+        """Features from pairs: [B H T K]."""
+        return jnp.concatenate([first, second], axis=-1)
+
+    def rotate(self, x, cosines, sines):
+        """Turn every pair of x [B H T K]."""
+        first, second = self.pairs(x)
+        return self.joined(first * cosines - second * sines,
+                           first * sines + second * cosines)
+
+    def __call__(self, x, start):
+        """Turn x [B H T K], whose first position is start."""
+        end, tables = start + x.shape[2], rotary.of_config(self.config)
+        checks.length(end, len(tables[0]))
+        cosines, sines = (
+            jnp.asarray(table[start:end].astype(x.dtype)) for table in tables)
+        # [1] rotated [B H T K]: pairs turned by pos / base^(2i/d_k)  (R44)
+        rotated = tap(self, "rotated", self.rotate(x, cosines, sines))
+        return rotated
+
+
+class RotaryInterleaved(RotaryHalves):
+    """Features 2i and 2i + 1 are a pair (R44)."""
+
+    def pairs(self, x):
+        """The first and the second feature of every pair: [B H T K/2]."""
+        return x[..., ::2], x[..., 1::2]
+
+    def joined(self, first, second):
+        """Features from pairs: [B H T K]."""
+        both = jnp.stack([first, second], axis=-1)
+        return both.reshape(*first.shape[:-1], -1)
+
+
+#: By the config's word.
+ROTARIES = {
+    "rotary_halves": RotaryHalves, "rotary_interleaved": RotaryInterleaved}

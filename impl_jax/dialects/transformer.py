@@ -1,0 +1,33 @@
+"""The Transformer of other systems: its begin, its ties and its output."""
+
+import jax.numpy as jnp
+
+from impl_jax.dialects.output import Output
+from impl_jax.transformer import Transformer
+
+
+def from_zeros(x, start):
+    """x [B T D], zeros at position 0; its first position is start (R52)."""
+    place = jnp.arange(start, start + x.shape[1])[:, None]
+    return jnp.where(place > 0, x, 0)
+
+
+class DialectTransformer(Output, Transformer):
+    """A Transformer that may begin with zeros, and end otherwise.
+
+    Which of the three tables are one is ``config.tied`` (R13).
+    """
+
+    def __init__(self, config, *, rngs):
+        super().__init__(config, rngs=rngs)
+        self.end(config, self.target_embedding, rngs=rngs)
+
+    def embed_target(self, target, start):
+        """Target tokens [B T], from position start, to the decoder's input.
+
+        T2T's and Marian's targets begin with zeros, whatever their first id.
+        """
+        x = self.target_embedding(target)
+        if self.config.begin == "zero":
+            x = from_zeros(x, start)
+        return self.target_positions(x, target, start)

@@ -1,0 +1,2 @@
+"""The paper's model of NNX's own layers: what a framework's user would write.
+"""

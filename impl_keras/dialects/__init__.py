@@ -1,0 +1,1 @@
+"""What other systems change in the paper's parts: each a subclass."""

@@ -1,0 +1,1 @@
+"""The native form: the Transformer of the layers that Keras brings along."""

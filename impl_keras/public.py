@@ -1,0 +1,173 @@
+"""What users call: models are made, loaded, saved, and write targets."""
+
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+import contract.weights
+from contract import checks, chosen, shipped
+from contract.batch import check_search
+from contract.config import TransformerConfig
+from contract.errors import InputError, one_of
+from contract.generation import GenerationConfig
+from contract.schema import schema
+from contract.weights import FLOATS
+from impl_keras import parts
+from impl_keras.masks import padding_mask
+
+
+def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
+           device: str = "cpu") -> keras.Model:
+    """A new model of any config, with the initial weights of a seed.
+
+    The weights are contract.weights.initial_weights', as in every port.
+
+    Raises:
+        InputError: there is no such dtype or device.
+    """
+    return _made(config, contract.weights.initial_weights(config, seed),
+                 dtype, device)
+
+
+def load(name: str | pathlib.Path, dtype: str | None = None,
+         device: str = "cpu") -> keras.Model:
+    """The model of a safetensors file that ``save``, in any port, wrote.
+
+    Args:
+        name: a shipped model's, such as "dates", or a path.
+        dtype: what to compute in; by default the file's.
+
+    Raises:
+        InputError: the file cannot be read, or is no model's.
+    """
+    file = f"{name}.safetensors"
+    path = shipped.sound(file) if file in shipped.sums() else name
+    weights, metadata = contract.weights.load(path)
+    try:
+        config = TransformerConfig(
+            **contract.weights.described(metadata)["config"])
+    except (KeyError, TypeError):
+        raise InputError(
+            f"{str(path)!r} does not say which model it is; give a file that "
+            "save wrote.") from None
+    contract.weights.check(weights, schema(config), str(path))
+    return _made(config, weights,
+                 dtype or next(iter(weights.values())).dtype.name, device)
+
+
+def _made(config, weights, dtype, device):
+    from impl_keras import engine  # it imports the models, and they this
+    return engine.build(
+        "transformer", config, weights, one_of(dtype, FLOATS, "dtype"),
+        one_of(device, engine.devices(), "device"))
+
+
+def save(model: keras.Model, path: str | pathlib.Path) -> None:
+    """Write a model's weights and config; ``load`` of any port reads them.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from impl_keras import engine
+    contract.weights.save(
+        path, engine.export(model), config=model.config.as_dict())
+
+
+def generate(model: keras.Model, source: Any, settings: dict) -> Any:
+    """Find the targets of sources, without dropout.
+
+    Args:
+        source: int [B S].
+        settings: fields of a GenerationConfig, by name; a beam of more than 1
+            is beam search, else the method is greedy search.
+
+    Returns:
+        Each source's best target, int [B N].
+
+    Raises:
+        InputError: the ids or settings do not fit.
+    """
+    beam = settings.get("beam", 1)
+    settings = GenerationConfig(**{
+        "method": "beam" if beam > 1 else "greedy", "beam": beam, **settings})
+    source = ops.convert_to_tensor(source)
+    rows = check_search(
+        model.config, ops.convert_to_numpy(source), settings, None)
+    from impl_keras import engine
+    with engine.on(engine.home(model)):
+        tokens, _ = parts.search(model.config, settings)(
+            model, source, settings, rows).run()
+    return tokens[:, 0]
+
+
+def check_class(model, config):
+    """Refuse a config that asks for a model of another class."""
+    wanted = parts.part(parts.MODELS, chosen.model(config))
+    if not isinstance(model, wanted):
+        raise InputError(
+            f"this config is a {wanted.__name__}'s, and not a "
+            f"{type(model).__name__}'s; make the model by create(config).")
+
+
+def pair(source, target):
+    """source and target; keras: its fit hands on both as one."""
+    if target is None and isinstance(source, (list, tuple)):
+        return source
+    return source, target
+
+
+def given_masks(model, source, target, source_mask, target_mask):
+    """Both masks: bool [B 1 1 S] and [B 1 T T]. None follows from the ids.
+
+    Ids and masks are checked: their numbers where they are known, and not in a
+    function that is being compiled.
+
+    Raises:
+        InputError: they do not fit.
+    """
+    config = model.config
+    if source is not None:
+        _check_ids(source, config.source_ids, config.source_length, "source")
+        own = padding_mask(source, config.pad_id)
+        source_mask = _mask(source_mask, own, "source")
+    if target is not None:
+        _check_ids(target, config.target_vocab, config.max_length, "target")
+        own = parts.decoder_mask(config)(target, config.pad_id)
+        target_mask = _mask(target_mask, own, "target")
+    return source_mask, target_mask
+
+
+def _check_ids(ids, vocab, max_length, what):
+    """Refuse ids that a model cannot read."""
+    values = _values(ids)
+    if values is not None:
+        checks.tokens(values, vocab, max_length, what)
+    elif ids.shape[1] is not None:
+        checks.length(ids.shape[1], max_length, what)
+
+
+def _mask(mask, own, what):
+    """The mask, or else the ids' own; one of their inverse is refused."""
+    if mask is None:
+        return own
+    if len(mask.shape) == 2:
+        mask = mask[:, None, None, :]
+    checks.mask(mask, own.shape)
+    values, wanted = _values(mask), _values(own)
+    if (values is not None and wanted is not None and wanted.any()
+            and np.array_equal(values, ~wanted)):
+        raise InputError(
+            f"the {what} mask is the inverse of the ids' own; give True where "
+            "a token may be read.")
+    return mask
+
+
+def _values(tensor):
+    """A tensor's numbers; None where they are not known yet."""
+    try:
+        return ops.convert_to_numpy(tensor)
+    except Exception:  # keras: each backend has another one for it
+        return None

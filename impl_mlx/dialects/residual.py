@@ -1,0 +1,19 @@
+"""The residual connection of most later models: x + Sublayer(norm(x))."""
+
+from contract.trace import tap
+from impl_mlx.residual import Residual
+
+
+class PreNorm(Residual):
+    """x + y, y being a sub-layer's output of norm(x) (R11)."""
+
+    def before(self, x):
+        """What the sub-layer reads: x [B T D], normalised."""
+        return self.norm(x)
+
+    def __call__(self, x, y):
+        """Add y to x [B T D]."""
+        dropped = self.dropout(y)
+        # [1] output [B T D]: x + y
+        output = tap(self, "output", x + dropped)
+        return output

@@ -1,0 +1,30 @@
+"""The head: what vectors pass before the projection.
+
+The paper has none. BERT's is a linear map of its own, the feed-forward's
+activation and a norm (R57). The projection follows, tied, with a bias (R50).
+"""
+
+from torch import nn
+
+from contract.trace import tap
+from impl_torch import parts
+from impl_torch.dialects.feed_forward import ACTIVATIONS
+from impl_torch.linear import Linear
+
+
+class TransformHead(nn.Module):
+    """BERT's: dense, activation, norm."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.inner = Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = parts.norm(config, config.norm_eps)
+
+    def forward(self, x):
+        """Map x [B T D] to what the projection reads."""
+        # [1] inner [B T D]: x W + b  (R57)
+        inner = tap(self, "inner", self.inner(x))
+        # [2] activated [B T D]: activation(inner)  (R37)
+        activated = tap(self, "activated", self.activation(inner))
+        return self.norm(activated)

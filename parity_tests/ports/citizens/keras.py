@@ -1,0 +1,132 @@
+"""How Keras is asked what parity_tests/ports/test_citizen.py asks."""
+
+import copy
+import pickle
+
+import h5py
+import keras
+
+NAME, PACKAGE, FRAMEWORK = "keras", "impl_keras", "import keras"
+
+
+def new(config, seed=0):
+    """A new model by Keras' own random numbers."""
+    from impl_keras import Transformer
+    keras.utils.set_random_seed(seed)
+    return Transformer(config)
+
+
+def ids(array):
+    """Whole numbers as a tensor."""
+    return keras.ops.convert_to_tensor(array, "int32")
+
+
+def numpy(tensor):
+    """A tensor as an array."""
+    return keras.ops.convert_to_numpy(tensor)
+
+
+def logits(model, source, target, training=False, **masks):
+    """What a model answers, dropping if it trains."""
+    return numpy(model(source, target, training=training, **masks))
+
+
+def dropped(array, rate):
+    """What is left of an array in training."""
+    from impl_keras.dropout import Dropout
+    return numpy(Dropout(rate)(array, training=True))
+
+
+def native_round_trip(model, config, path):
+    """New models that have read what Keras has written."""
+    model.save_weights(path / "model.weights.h5")
+    by_weights = new(config, seed=1)
+    by_weights.load_weights(path / "model.weights.h5")
+    model.save(path / "model.keras")
+    by_list = new(config, seed=2)
+    by_list.set_weights(model.get_weights())
+    return {"load_weights": by_weights, "set_weights": by_list,
+            "load_model": keras.saving.load_model(path / "model.keras")}
+
+
+def native_refusals(model, other_config, path):
+    """What must not be read: another model's file, a cut one, a renamed one."""
+    file, cut, renamed = (
+        path / f"{name}.weights.h5" for name in ("whole", "cut", "renamed"))
+    model.save_weights(file)
+    cut.write_bytes(file.read_bytes()[:-1000])
+    renamed.write_bytes(file.read_bytes())
+    with h5py.File(renamed, "a") as opened:
+        opened.move("encoder/layers/encoder_layer/feed_forward/inner",
+                    "encoder/layers/encoder_layer/feed_forward/outside")
+    return {
+        "another config": lambda: new(other_config).load_weights(file),
+        "a cut file": lambda: new(model.config).load_weights(cut),
+        "a renamed array": lambda: new(model.config).load_weights(renamed)}
+
+
+def copies(model):
+    """Copies in each way that Keras and Python have."""
+    clone = keras.models.clone_model(model)
+    clone.set_weights(model.get_weights())
+    return {"deepcopy": copy.deepcopy(model), "clone_model": clone,
+            "pickle": pickle.loads(pickle.dumps(model))}
+
+
+def compiled(model):
+    """The call, compiled by TensorFlow and by XLA, for known lengths or not."""
+    if keras.backend.backend() != "tensorflow":
+        return {}
+    import tensorflow as tf
+    unknown = [tf.TensorSpec((None, None), tf.int32)] * 2
+
+    def call(source, target):
+        return model(source, target)
+
+    ways = {"tf.function": tf.function(call),
+            "tf.function of any length": tf.function(call, unknown),
+            "XLA": tf.function(call, jit_compile=True)}
+    return {way: lambda source, target, function=function: numpy(
+        function(ids(source), ids(target)))
+        for way, function in ways.items()}
+
+
+def loop(model, batches):
+    """Keras' own: compile, then a batch of pairs at a time."""
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=model.config.pad_id), jit_compile=False)
+    model.optimizer.learning_rate = 3e-3
+    for source, target, labels in batches:
+        yield float(model.train_on_batch((source, target), labels))
+
+
+def subclassed(config):
+    """A model with a norm of a user's, and the names of that one's weights."""
+    from impl_keras.layer_norm import LayerNorm
+
+    class Gained(LayerNorm):
+        def __init__(self, d_model, eps):
+            super().__init__(d_model, eps)
+            self.gain = self.add_weight((d_model,), "ones", name="gain")
+
+        def call(self, x):
+            return super().call(x) * self.gain
+
+    model = new(config)
+    layer = model.encoder.layers[0]
+    layer.feed_forward_residual.norm = Gained(config.d_model, config.norm_eps)
+    path = "encoder.layers.0.feed_forward_residual.norm"
+    return model, [f"{path}.{name}" for name in ("scale", "bias", "gain")]
+
+
+def state():
+    """What Keras keeps for a whole process."""
+    found = {"backend": keras.backend.backend(),
+             "floatx": keras.config.floatx(),
+             "policy": keras.config.dtype_policy().name,
+             "traceback": keras.config.is_traceback_filtering_enabled()}
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+        found["tf32"] = (
+            tf.config.experimental.tensor_float_32_execution_enabled())
+    return found

@@ -1,0 +1,163 @@
+"""How torch is asked what parity_tests/ports/test_citizen.py asks."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import safetensors.torch
+import torch
+from torch.nn import functional as F
+
+from impl_torch import Transformer
+from impl_torch.dropout import Dropout
+from impl_torch.layer_norm import LayerNorm
+
+NAME, PACKAGE, FRAMEWORK = "torch", "impl_torch", "import torch"
+
+
+def new(config, seed=0):
+    """A new model by torch's own random numbers."""
+    torch.manual_seed(seed)
+    return Transformer(config)
+
+
+def ids(array):
+    """Whole numbers as a tensor."""
+    return torch.from_numpy(np.asarray(array, np.int64))
+
+
+def numpy(tensor):
+    """A tensor as an array of NumPy."""
+    return tensor.numpy(force=True)
+
+
+def logits(model, source, target, training=False, **masks):
+    """What a model answers, dropping if it trains."""
+    model.train(training)
+    with torch.no_grad():
+        return numpy(model(ids(source), ids(target), **{
+            name: torch.from_numpy(mask) for name, mask in masks.items()}))
+
+
+def dropped(array, rate):
+    """What is left of an array in training."""
+    return numpy(Dropout(rate).train()(torch.from_numpy(array)))
+
+
+def native_round_trip(model, config, path):
+    """New models that have read what torch and safetensors have written."""
+    torch.save(model.state_dict(), path / "weights.pt")
+    by_torch = new(config, seed=1)
+    by_torch.load_state_dict(torch.load(path / "weights.pt"))
+    safetensors.torch.save_model(model, path / "weights.safetensors")
+    by_safetensors = new(config, seed=1)
+    safetensors.torch.load_model(
+        by_safetensors, path / "weights.safetensors")
+    torch.save(model, path / "model.pt")
+    with torch.device("meta"):
+        empty = new(config)
+    empty.load_state_dict(model.state_dict(), assign=True)
+    return {"state_dict": by_torch, "safetensors": by_safetensors,
+            "whole": torch.load(path / "model.pt", weights_only=False),
+            "assigned to meta": empty}
+
+
+def native_refusals(model, other_config, path):
+    """What must not be read: another model's file, a cut one, a renamed one."""
+    torch.save(model.state_dict(), path / "weights.pt")
+    renamed = model.state_dict()
+    renamed["coder"] = renamed.pop("encoder.layers.0.feed_forward.inner.bias")
+    cut = (path / "weights.pt").read_bytes()[:-1000]
+    return {
+        "another config": lambda: new(other_config).load_state_dict(
+            torch.load(path / "weights.pt")),
+        "a cut file": lambda: torch.load(io.BytesIO(cut)),
+        "a renamed array": lambda: new(model.config).load_state_dict(renamed)}
+
+
+def copies(model):
+    """Copies in each way that torch and Python have."""
+    return {"deepcopy": copy.deepcopy(model),
+            "pickle": pickle.loads(pickle.dumps(model))}
+
+
+def compiled(model):
+    """The call, compiled and exported, for one length and for any."""
+    model.eval()
+
+    def by_export(source, target):
+        batch = torch.export.Dim("batch")
+        lengths = [torch.export.Dim(name, max=most) for name, most in (
+            ("source", model.config.source_length),
+            ("target", model.config.max_length))]
+        return torch.export.export(
+            model, (source, target), dynamic_shapes={
+                "source": {0: batch, 1: lengths[0]},
+                "target": {0: batch, 1: lengths[1]},
+                "source_mask": None, "target_mask": None}).module()(
+                    source[:2, :-1], target[:2, :-1])
+
+    def by_compile(**words):
+        torch.compiler.reset()
+        return torch.compile(
+            model, backend="aot_eager", fullgraph=True, **words)
+
+    ways = {"compile": by_compile(),
+            "compile of any length": by_compile(dynamic=True),
+            "export": lambda *inputs: torch.export.export(
+                model, inputs).module()(*inputs)}
+
+    def call(function):
+        def run(source, target):
+            with torch.no_grad():
+                return numpy(function(ids(source), ids(target)))
+        return run
+    return {way: call(function) for way, function in ways.items()}
+
+
+def loop(model, batches):
+    """torch's own, with its optimiser."""
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    for source, target, labels in batches:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(
+            model(ids(source), ids(target)).flatten(0, 1),
+            ids(labels).flatten(), ignore_index=model.config.pad_id)
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+
+class Gained(LayerNorm):
+    """A norm with one weight more."""
+
+    def __init__(self, d_model, eps):
+        super().__init__(d_model, eps)
+        self.gain = torch.nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x):
+        """Normalise x [B T D] over D, then multiply."""
+        return super().forward(x) * self.gain
+
+
+def subclassed(config):
+    """A model with such a norm, and the names of that one's weights."""
+    model = new(config)
+    model.encoder.layers[0].feed_forward_residual.norm = Gained(
+        config.d_model, config.norm_eps)
+    path = "encoder.layers.0.feed_forward_residual.norm"
+    return model, [f"{path}.{name}" for name in ("scale", "bias", "gain")]
+
+
+def state():
+    """What torch keeps for a whole process."""
+    return {
+        "dtype": torch.get_default_dtype(),
+        "device": torch.get_default_device(),
+        "gradients": torch.is_grad_enabled(),
+        "threads": torch.get_num_threads(),
+        "products": torch.get_float32_matmul_precision(),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "random": torch.get_rng_state().sum().item()}

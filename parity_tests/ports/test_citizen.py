@@ -1,0 +1,414 @@
+"""A port as a model that its framework's users can put into a program.
+
+Each row is asked of every port, through what ``citizens/NAME.py`` says of its
+framework: how a mode is set, how a file is written, how code is compiled.
+"""
+
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import contract.weights
+from contract.batch import Batch
+from contract.errors import InputError
+from contract.generation import GenerationConfig
+from contract.schema import schema
+from contract.training import TrainingConfig
+from parity import ports
+from parity.check import cases
+from parity.ports import NotChecked
+from parity_tests.support.places import ROOT
+
+NAMES = ("numpy", *ports.known_ports())
+CONFIG = cases.test_size("vaswani2017_base").replace(dropout=0.25)
+OTHER = CONFIG.replace(d_ff=CONFIG.d_ff + 8)
+
+#: float32, the frameworks' usual dtype, rounds so much.
+NEAR = 2e-5
+
+
+@pytest.fixture(params=NAMES)
+def citizen(request):
+    """What is asked of a port, or a skip where its framework is missing."""
+    engine = ports.engine(request.param)
+    if isinstance(engine, NotChecked):
+        pytest.skip(f"{request.param} is not checked: {engine.reason}")
+    return importlib.import_module(
+        f"parity_tests.ports.citizens.{request.param}")
+
+
+def package(citizen):
+    """The port itself."""
+    return importlib.import_module(citizen.PACKAGE)
+
+
+def engine(citizen):
+    """The port's face to the harness."""
+    return ports.engine(citizen.NAME)
+
+
+def batch(rows=3, source=7, target=6, seed=0):
+    """Ids with padding at the end of a row."""
+    draw = np.random.default_rng(seed)
+    source = draw.integers(3, CONFIG.source_vocab, (rows, source))
+    target = draw.integers(3, CONFIG.target_vocab, (rows, target))
+    source[0, -2:] = target[-1, -1] = CONFIG.pad_id
+    target[:, 0] = 1
+    return Batch.of_ids(source, target, CONFIG.pad_id)
+
+
+def expected(model, citizen, config=CONFIG):
+    """The reference's logits in float64, with a model's own weights."""
+    reference = ports.engine("numpy")
+    weights = {name: array.astype(np.float64)
+               for name, array in engine(citizen).export(model).items()}
+    return reference.predict(
+        reference.build("transformer", config, weights), *batch())
+
+
+def near(found, wanted):
+    """Whether numbers agree as far as float32 does."""
+    return np.linalg.norm(found - wanted) <= NEAR * np.linalg.norm(wanted)
+
+
+def test_masks_follow_from_the_ids(citizen):
+    model = package(citizen).create(CONFIG, seed=1, dtype="float32")
+    ids = batch()
+    found = citizen.logits(model, ids.source, ids.target)
+    assert near(found, expected(model, citizen))
+    np.testing.assert_array_equal(found, citizen.logits(
+        model, ids.source, ids.target, source_mask=ids.source_mask,
+        target_mask=ids.target_mask))
+
+
+def test_a_constructor_draws_the_papers_weights(citizen):
+    """Of each kind of array the distribution is ``initial_weights``'."""
+    found = engine(citizen).export(citizen.new(CONFIG))
+    wanted = contract.weights.initial_weights(CONFIG, 0)
+    assert {name: array.shape for name, array in found.items()} == schema(
+        CONFIG)
+    for name, array in wanted.items():
+        if name.endswith((".bias", ".scale")):
+            np.testing.assert_array_equal(found[name], array)
+            continue
+        largest = np.abs(found[name]).max() / np.abs(array).max()
+        assert 0.8 < largest < 1.25, name
+        assert 0.8 < found[name].std() / array.std() < 1.25, name
+    again = engine(citizen).export(citizen.new(CONFIG, seed=1))
+    name = "encoder.layers.0.self_attention.query.kernel"
+    assert np.abs(again[name] - found[name]).max() > 0.01
+
+
+def test_a_first_loss_is_as_it_should_be(citizen):
+    """By the framework's own numbers; the means of eight seeds, by 5 %."""
+    ids, engine_ = batch(rows=64), engine(citizen)
+    labels = np.roll(ids.target, -1, axis=1)
+
+    def loss(weights):
+        reference = ports.engine("numpy")
+        model = reference.build("transformer", CONFIG, weights)
+        return float(reference.loss(
+            reference.predict(model, *ids), labels, CONFIG.pad_id,
+            CONFIG.label_smoothing, CONFIG.smoothing))
+    wanted = np.mean([
+        loss(contract.weights.initial_weights(CONFIG, seed))
+        for seed in range(8)])
+    found = np.mean([loss({
+        name: array.astype(np.float64) for name, array
+        in engine_.export(citizen.new(CONFIG, seed)).items()})
+        for seed in range(8)])
+    assert abs(found / wanted - 1) < 0.05
+
+
+def test_a_seed_gives_the_same_numbers_in_all(citizen):
+    found = engine(citizen).export(package(citizen).create(
+        CONFIG, seed=3, dtype="float64"))
+    for name, array in contract.weights.initial_weights(CONFIG, 3).items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def test_training_drops_and_evaluation_does_not(citizen):
+    model, ids = citizen.new(CONFIG), batch()
+    first, second = (citizen.logits(
+        model, ids.source, ids.target, training=True) for _ in range(2))
+    assert np.abs(first - second).max() > 1e-3
+    first, second = (citizen.logits(
+        model, ids.source, ids.target) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert near(first, expected(model, citizen))
+
+
+def test_so_many_values_are_dropped(citizen):
+    """What is left is divided by 1 less the rate."""
+    dropped = citizen.dropped(np.ones((64, 512), np.float32), 0.25)
+    assert set(np.unique(dropped)) == {
+        np.float32(0), np.float32(1) / np.float32(0.75)}
+    assert abs((dropped == 0).mean() - 0.25) < 0.02
+
+
+def test_a_model_in_training_mode_is_checked_without_dropout(citizen):
+    """The harness' runs drop only what their key says; the mode stays."""
+    model, ids = citizen.new(CONFIG), batch()
+    citizen.logits(model, ids.source, ids.target, training=True)
+    first = engine(citizen).predict(model, *ids)
+    assert near(first, expected(model, citizen))
+    np.testing.assert_array_equal(first, engine(citizen).predict(model, *ids))
+
+
+def test_shipped_models_load_by_name(citizen):
+    """In evaluation mode; and what the fast form answers is the same."""
+    model = package(citizen).load("dates", dtype="float64")
+    draw = np.random.default_rng(0)
+    source = draw.integers(3, model.config.source_vocab, (2, 9))
+    target = draw.integers(3, model.config.target_vocab, (2, 5))
+    reference = ports.engine("numpy")
+    wanted = reference.predict(reference.build(
+        "transformer", model.config, engine(citizen).export(model)),
+        *Batch.of_ids(source, target, model.config.pad_id))
+    found = citizen.logits(model, source, target)
+    assert np.abs(found - wanted).max() < 1e-10
+
+
+@pytest.mark.parametrize("other", NAMES)
+def test_a_saved_model_loads_in_every_port(citizen, other, tmp_path):
+    if isinstance(ports.engine(other), NotChecked):
+        pytest.skip(f"{other} is not checked: it is not installed")
+    model = package(citizen).create(CONFIG, seed=2, dtype="float32")
+    package(citizen).save(model, tmp_path / "model.safetensors")
+    loaded = importlib.import_module(ports.package(other)).load(
+        tmp_path / "model.safetensors")
+    assert loaded.config == CONFIG
+    kept = ports.engine(other).export(loaded)
+    for name, array in engine(citizen).export(model).items():
+        np.testing.assert_array_equal(kept[name], array)
+
+
+def test_the_frameworks_own_files(citizen, tmp_path):
+    """Each way of the framework gives a new model the same numbers."""
+    model, ids = citizen.new(CONFIG), batch()
+    wanted = citizen.logits(model, ids.source, ids.target)
+    ways = citizen.native_round_trip(model, CONFIG, tmp_path)
+    assert ways
+    for way, loaded in ways.items():
+        np.testing.assert_array_equal(
+            citizen.logits(loaded, ids.source, ids.target), wanted, way)
+
+
+def test_the_frameworks_files_of_another_model_are_refused(citizen, tmp_path):
+    """None is loaded in part, silently."""
+    refusals = citizen.native_refusals(citizen.new(CONFIG), OTHER, tmp_path)
+    assert refusals
+    for what, load in refusals.items():
+        try:
+            load()
+        except Exception:
+            continue
+        pytest.fail(f"{what} was loaded")
+
+
+@pytest.mark.parametrize("damage", ["another config", "cut", "renamed"])
+def test_our_files_of_another_model_are_refused(citizen, damage, tmp_path):
+    path = tmp_path / "model.safetensors"
+    arrays = contract.weights.initial_weights(CONFIG, 0)
+    if damage == "another config":
+        contract.weights.save(path, arrays, config=OTHER.as_dict())
+    elif damage == "renamed":
+        name = next(iter(arrays))
+        arrays[f"{name}x"] = arrays.pop(name)
+        contract.weights.save(path, arrays, config=CONFIG.as_dict())
+    else:
+        contract.weights.save(path, arrays, config=CONFIG.as_dict())
+        path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError):
+        package(citizen).load(path)
+
+
+def test_copies(citizen):
+    """A copy computes the same, and shares nothing with the original."""
+    model, ids = citizen.new(CONFIG), batch()
+    wanted = citizen.logits(model, ids.source, ids.target)
+    for way, copy in citizen.copies(model).items():
+        np.testing.assert_array_equal(
+            citizen.logits(copy, ids.source, ids.target), wanted, way)
+
+
+def test_compiled(citizen):
+    model, ids = citizen.new(CONFIG), batch()
+    wanted = citizen.logits(model, ids.source, ids.target)
+    for way, function in citizen.compiled(model).items():
+        assert near(function(ids.source, ids.target), wanted), way
+
+
+def test_the_usual_loop_learns(citizen):
+    """To copy short sequences, with the framework's own optimiser."""
+    def batches(count):
+        draw = np.random.default_rng(0)
+        for _ in range(count):
+            source = draw.integers(3, 9, (16, 5))
+            target = np.concatenate(
+                [np.ones((16, 1), int), source, np.full((16, 1), 2)], 1)
+            yield source, target[:, :-1], target[:, 1:]
+    losses = list(citizen.loop(
+        citizen.new(CONFIG.replace(dropout=0.0)), batches(60)))
+    assert len(losses) == 60 and np.mean(losses[-5:]) < 0.6 * losses[0]
+
+
+def test_generate(citizen):
+    """Of a user's own model: as the reference finds them."""
+    model = package(citizen).create(CONFIG, seed=1, dtype="float64")
+    source = batch().source
+    reference = ports.engine("numpy")
+    own = reference.build(
+        "transformer", CONFIG, engine(citizen).export(model))
+    for words in ({"beam": 1, "max_tokens": 6}, {"beam": 3, "max_tokens": 6},
+                  {"method": "sample", "seed": 4, "max_tokens": 6}):
+        beam = words.get("beam", 1)
+        method = words.get("method", "beam" if beam > 1 else "greedy")
+        wanted = reference.generate(own, source, GenerationConfig(
+            **{**words, "method": method}))["tokens"][:, 0]
+        found = citizen.numpy(model.generate(citizen.ids(source), **words))
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_users_subclass_keeps_its_weights(citizen):
+    model, names = citizen.subclassed(CONFIG)
+    assert set(engine(citizen).export(model)) >= set(names)
+    trainer = engine(citizen).trainer(model, TrainingConfig())
+    before = engine(citizen).export(model)
+    ids = batch()
+    engine(citizen).train_step(trainer, ids.source[None], ids.target[None])
+    after = engine(citizen).export(trainer.model)
+    assert all(np.abs(after[name] - before[name]).max() > 0
+               for name in names)
+
+
+@pytest.mark.parametrize("word", ["source", "target"])
+def test_ids_outside_the_vocabulary(citizen, word):
+    model, ids = citizen.new(CONFIG), batch()
+    for wrong in (-1, CONFIG.source_vocab):
+        bad = {"source": ids.source.copy(), "target": ids.target.copy()}
+        bad[word][0, 0] = wrong
+        with pytest.raises(InputError, match=str(wrong)):
+            citizen.logits(model, **bad)
+
+
+def test_a_source_that_is_too_long(citizen):
+    model, ids = citizen.new(CONFIG), batch(source=CONFIG.max_length + 1)
+    with pytest.raises(InputError, match=str(CONFIG.max_length)):
+        citizen.logits(model, ids.source, ids.target)
+
+
+MASKS = {
+    "inverted": lambda mask: ~mask,
+    "another shape": lambda mask: mask[..., :-1],
+    "numbers": lambda mask: np.where(mask, 0, -np.inf).astype(np.float32)}
+
+
+@pytest.mark.parametrize("how", MASKS)
+@pytest.mark.parametrize("name", ["source_mask", "target_mask"])
+def test_masks_that_mean_something_else(citizen, name, how):
+    model, ids = citizen.new(CONFIG), batch()
+    with pytest.raises(InputError, match="mask"):
+        citizen.logits(model, ids.source, ids.target,
+                       **{name: MASKS[how](getattr(ids, name))})
+
+
+def test_a_config_of_another_class(citizen):
+    """One stack is another model: it is named, and how it is made."""
+    with pytest.raises(InputError, match="create"):
+        citizen.new(CONFIG.replace(stacks="decoder", tied="output"))
+
+
+def test_a_dtype_or_device_that_is_not_there(citizen):
+    with pytest.raises(InputError, match="float17"):
+        package(citizen).create(CONFIG, dtype="float17")
+    with pytest.raises(InputError, match="warp"):
+        package(citizen).create(CONFIG, device="warp")
+
+
+def test_two_threads(citizen):
+    """One model is traced while another runs beside it."""
+    models = [package(citizen).create(CONFIG, seed=seed, dtype="float32")
+              for seed in (1, 2)]
+    ids = batch()
+    wanted = [citizen.logits(model, ids.source, ids.target)
+              for model in models]
+    steps = engine(citizen).forward(models[0], *ids)
+    failed = []
+
+    def run(which):
+        try:
+            for _ in range(10):
+                if which == 0:
+                    again = engine(citizen).forward(models[0], *ids)
+                    assert again.keys() == steps.keys()
+                    for name, array in steps.items():
+                        np.testing.assert_array_equal(again[name], array)
+                else:
+                    np.testing.assert_array_equal(citizen.logits(
+                        models[1], ids.source, ids.target), wanted[1])
+        except BaseException as error:
+            failed.append(error)
+    threads = [threading.Thread(target=run, args=(i,)) for i in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0]
+
+
+IMPORT = """
+import json, os, sys, threading, warnings
+{framework}
+import parity_tests.ports.citizens.{name} as citizen
+def state():
+    return {{
+        "environment": dict(os.environ), "filters": repr(warnings.filters),
+        "threads": threading.active_count(), "stderr": os.fstat(2).st_ino,
+        "stdout": os.fstat(1).st_ino, "path": list(sys.path),
+        **citizen.state()}}
+before = state()
+import {package}, {package}.engine
+after = state()
+print(json.dumps({{name: [repr(before[name]), repr(after[name])]
+                  for name in before if before[name] != after[name]}}))
+"""
+
+
+def test_an_import_changes_nothing(citizen):
+    """Not the environment, nor streams, filters, threads or defaults."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT.format(
+            name=citizen.NAME, package=citizen.PACKAGE,
+            framework=citizen.FRAMEWORK)],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == {}
+
+
+def test_the_face_without_the_harness(citizen, tmp_path):
+    """Five lines of a user, with nothing of ``parity`` imported."""
+    script = tmp_path / "mine.py"
+    script.write_text(f"""
+import sys
+{citizen.FRAMEWORK}
+from {citizen.PACKAGE} import create, load, save
+model = load("dates")
+save(model, {str(tmp_path / "again.safetensors")!r})
+model = load({str(tmp_path / "again.safetensors")!r})
+assert not [name for name in sys.modules if name.partition(".")[0] in (
+    "parity", "parity_tests")]
+""")
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True,
+        check=False, env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert pathlib.Path(tmp_path / "again.safetensors").exists()
