@@ -10,7 +10,7 @@ hands it on beside the one that reads it.
 from parity.operations.align import ENDS, is_view, moves
 from parity.operations.layouts import distance, relaid
 from parity.operations.program import MADE, Place
-from parity.operations.trial import ARRAY, MISSING, ORDER, OTHER
+from parity.operations.trial import ARRAY, MISSING, ORDER, OTHER, lean
 
 
 def lines_of(difference, side):
@@ -107,12 +107,16 @@ def _laid_out(difference, side):
 
 
 def _in_order(difference, side, number):
-    """Whether the other side has a value's numbers in the same order."""
+    """Whether the other side has a value's numbers in the same order: in its
+    shape, or where it has none of that, in any."""
     other = difference.b if side == "a" else difference.a
     value = getattr(difference, side).values[number]
-    return any(distance(laid, value.array) <= ENDS
-               for twin in difference.twins(side, number)
-               for laid in relaid(other.values[twin].array, value.array, 1))
+    twins = [other.values[each] for each in difference.twins(side, number)]
+    alike = [each.array.reshape(value.shape) for each in twins
+             if lean(each.shape) == lean(value.shape)]
+    laid = alike or [made for each in twins
+                     for made in relaid(each.array, value.array, 1)]
+    return any(distance(made, value.array) <= ENDS for made in laid)
 
 
 def first_of_table(difference, side):

@@ -220,12 +220,26 @@ def _setting_of(this, steps):
     for one, two in zip(*ordered):
         shapes = [program.values[each.operands[0]].shape if each.operands
                   else () for program, each in ((this.a, one), (this.b, two))]
+        if one.name == "slice" and shapes[0] == shapes[1] and (
+                one.settings != two.settings):
+            return "order of the parts", *map(_places, (one, two))
         if shapes[0] == shapes[1] and (settings := _differing(
                 one.settings, two.settings)):
             whole = roles.whole_of(this.two, two)
             return (f"axis of the {whole}" if settings[0] == "axis" and whole
                     else settings[0]), *settings[1:]
     return ()
+
+
+def _places(operation):
+    """Which places a slice takes, in words."""
+    first, last, step = (operation.settings.get(name) for name in (
+        "start", "stop", "step"))
+    if isinstance(step, int) and step > 1:
+        return f"every {step}. number from {first}"
+    until = "the end" if last is None or isinstance(last, int) and (
+        last > 1 << 40) else last
+    return f"{first} to {until}"
 
 
 def _of_terms(this):

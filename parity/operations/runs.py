@@ -53,7 +53,8 @@ class Runs:
         if not group:
             return False
         then = self.aligned(self.edits | together(group), [pair])
-        return bool(then) and not then.different
+        return bool(then) and pair[1] < len(then.b.values) and (
+            not then.different)
 
 
 def together(group):
