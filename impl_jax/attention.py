@@ -18,20 +18,27 @@ from impl_jax.dropout import Dropout
 from impl_jax.linear import Linear
 
 
+def softmax(x):
+    """exp(x) / Σ exp(x) over the last axis, shifted so nothing overflows."""
+    return jax.nn.softmax(x, axis=-1)
+
+
 def masked_softmax(scores, mask):
     """Softmax over the keys that ``mask`` allows; every other weight is 0.
 
     In a row that is masked as a whole all weights are 0 (R2).
     """
     lowest = jnp.finfo(scores.dtype).min
-    weights = jax.nn.softmax(jnp.where(mask, scores, lowest), axis=-1)
-    return jnp.where(mask, weights, 0)
+    return jnp.where(mask, softmax(jnp.where(mask, scores, lowest)), 0)
 
 
 class MultiHeadAttention(nnx.Module):
     """H heads of width K = D/H at once. Self-attention if ``memory`` is ``x``.
+
+    Equation 1 knows no positions: ``start`` is for dialects alone.
     """
 
+    #: What makes weights of scores and a mask; a dialect has its own.
     softmax = staticmethod(masked_softmax)
 
     def __init__(self, config, *, rngs):
@@ -72,8 +79,9 @@ class MultiHeadAttention(nnx.Module):
         scores = tap(self, "scores", self.score(query, key, start))
         # [5] weights [B H T S]: softmax over S; 0 where masked  (eq. 1, R2)
         weights = tap(self, "weights", self.softmax(scores, mask))
+        dropped = self.weights_dropout(weights)
         # [6] context [B H T K]: weights V  (eq. 1)
-        context = tap(self, "context", self.weights_dropout(weights) @ value)
+        context = tap(self, "context", dropped @ value)
         return context
 
     def __call__(self, x, memory, mask, cache):

@@ -1,7 +1,7 @@
 """The decoder: N layers that also read the encoder's output (section 3.1).
 
     attended = LayerNorm(x + SelfAttention(x))
-    informed = LayerNorm(attended + Attention(attended, memory))
+    informed = LayerNorm(attended + CrossAttention(attended, memory))
     output   = LayerNorm(informed + FeedForward(informed))
 """
 

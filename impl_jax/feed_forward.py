@@ -33,7 +33,7 @@ class FeedForward(nnx.Module):
     def __call__(self, x):
         """Map x [B T D] position by position."""
         activated = self.hidden(x)
+        dropped = self.activated_dropout(activated)
         # [3] output [B T D]: activated W₂ + b₂  (eq. 2)
-        output = tap(self, "output", self.outer(
-            self.activated_dropout(activated)))
+        output = tap(self, "output", self.outer(dropped))
         return output

@@ -46,7 +46,7 @@ class PositionalEncoding(nnx.Module):
 
     def __call__(self, x, tokens, start):
         """Add positions start, start + 1, … to x [B T D], of tokens [B T]."""
+        positions = self.positions(x, tokens, start)
         # [2] positioned [B T D]: x + positions  (§3.5)
-        positioned = tap(
-            self, "positioned", x + self.positions(x, tokens, start))
+        positioned = tap(self, "positioned", x + positions)
         return self.dropout(positioned)

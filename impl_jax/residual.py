@@ -2,7 +2,7 @@
 
     LayerNorm(x + Sublayer(x))
 
-Most later models normalise the sub-layer's input: dialects/residual.py.
+Most later models normalise the sub-layer's input instead: dialects/residual.py.
 """
 
 from flax import nnx
@@ -21,7 +21,8 @@ class Residual(nnx.Module):
 
     def __call__(self, x, y):
         """Add y to x [B T D], and normalise the sum."""
+        dropped = self.dropout(y)
         # [1] summed [B T D]: x + y  (§3.1)
-        summed = tap(self, "summed", x + self.dropout(y))
+        summed = tap(self, "summed", x + dropped)
         output = self.norm(summed)
         return output

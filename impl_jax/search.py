@@ -75,7 +75,7 @@ class Greedy(Search):
         settings, place = self.settings, jnp.arange(self.length)
         first = jnp.where(place == 0, settings.bos_id, self.pad_id)
         tokens = jnp.tile(first, (len(self.memory), 1))
-        scores = jnp.zeros(len(tokens))
+        scores = jnp.zeros(len(tokens), jnp.float64)
         finished = jnp.zeros(len(tokens), bool)
         for written in range(1, self.length):
             # [1] log_probs [B V]: log p of every token that may come next
@@ -106,7 +106,7 @@ class Beam(Search):
         b = len(self.memory) // w
         first = jnp.where(place == 0, settings.bos_id, self.pad_id)
         tokens = finished_tokens = jnp.tile(first, (b, w, 1))
-        finished = jnp.full((b, w), -jnp.inf)
+        finished = jnp.full((b, w), -jnp.inf, jnp.float64)
         # At first one hypothesis is alive: all W would be the same.
         alive = jnp.where(jnp.arange(w) == 0, 0.0, finished)
         for written in range(1, self.length):

@@ -12,7 +12,10 @@ from impl_jax import parts, public
 
 
 class Transformer(nnx.Module):
-    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output."""
+    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output.
+
+    One table serves both embeddings and the projection (section 3.4).
+    """
 
     def __init__(self, config, *, rngs):
         public.check_class(self, config)
@@ -29,18 +32,19 @@ class Transformer(nnx.Module):
 
     def embed_source(self, source):
         """Source tokens [B S] to what the encoder reads, [B S D]."""
-        return self.source_positions(self.source_embedding(source), source, 0)
+        x = self.source_embedding(source)
+        return self.source_positions(x, source, 0)
 
     def embed_target(self, target, start):
         """Target tokens [B T], from position start, to the decoder's input."""
-        return self.target_positions(
-            self.target_embedding(target), target, start)
+        x = self.target_embedding(target)
+        return self.target_positions(x, target, start)
 
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
+        x = self.embed_source(source)
         # [1] memory [B S D]: Encoder(embedded source)
-        memory = tap(self, "memory", self.encoder(
-            self.embed_source(source), source_mask))
+        memory = tap(self, "memory", self.encoder(x, source_mask))
         return memory
 
     def decode(self, target, memory, source_mask, target_mask, caches):

@@ -37,6 +37,8 @@ def masked_softmax(scores, mask):
 class MultiHeadAttention(keras.layers.MultiHeadAttention):
     """H heads of width K = D/H at once. Self-attention if ``memory`` is ``x``.
 
+    Equation 1 knows no positions: ``start`` is for dialects alone.
+
     The maths is that of Keras 3.15.1: the projections query_dense, key_dense,
     value_dense and output_dense, and ``_compute_attention``. It overrides
 
@@ -116,6 +118,7 @@ class MultiHeadAttention(keras.layers.MultiHeadAttention):
         query, key, value = self.project(x, memory, start)
         if cache is not None:
             key, value = cache.extend(key, value)
+        # keras: not in attend, to which a dialect gives more than a mask
         checks.mask(mask, (*query.shape[:-1], key.shape[-2]))
         context = self.attend(query, key, value, mask, start)
         # [7] output [B T D]: concatenated heads times W_O, plus b_O  (§3.2.2)

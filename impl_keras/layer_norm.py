@@ -39,7 +39,7 @@ class LayerNorm(Layer):
         return centered
 
     def normalise(self, centered):
-        """Over the standard deviation: variance 1 over D."""
+        """Divide by the standard deviation: variance 1 over D."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
         variance = tap(self, "variance", average(centered * centered))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)

@@ -21,7 +21,8 @@ class Residual(Layer):
 
     def call(self, x, y):
         """Add y to x [B T D], and normalise the sum."""
+        dropped = self.dropout(y)
         # [1] summed [B T D]: x + y  (§3.1)
-        summed = tap(self, "summed", x + self.dropout(y))
+        summed = tap(self, "summed", x + dropped)
         output = self.norm(summed)
         return output

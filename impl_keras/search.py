@@ -61,7 +61,7 @@ class Search:
     @staticmethod
     def top(scores, count):
         """The ``count`` highest of scores [B n], and their places."""
-        # keras: ops.top_k gives equals in any order, on torch
+        # keras: ops.top_k gives equals in any order, on torch; this does not
         places = ops.argsort(-scores, axis=-1)[:, :count]
         return ops.take_along_axis(scores, places, axis=-1), places
 

@@ -34,20 +34,20 @@ class Transformer(Model):
 
     def embed_source(self, source):
         """Source tokens [B S] to what the encoder reads, [B S D]."""
+        x = self.source_embedding(source)
         # keras: what is no tensor goes by name
-        return self.source_positions(
-            self.source_embedding(source), source, start=0)
+        return self.source_positions(x, source, start=0)
 
     def embed_target(self, target, start):
         """Target tokens [B T], from position start, to the decoder's input."""
-        return self.target_positions(
-            self.target_embedding(target), target, start=start)
+        x = self.target_embedding(target)
+        return self.target_positions(x, target, start=start)
 
     def encode(self, source, source_mask):
         """Source tokens [B S] to the memory, [B S D]."""
+        x = self.embed_source(source)
         # [1] memory [B S D]: Encoder(embedded source)
-        memory = tap(self, "memory", self.encoder(
-            self.embed_source(source), source_mask))
+        memory = tap(self, "memory", self.encoder(x, source_mask))
         return memory
 
     def decode(self, target, memory, source_mask, target_mask, caches):

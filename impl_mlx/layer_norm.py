@@ -31,10 +31,9 @@ class LayerNorm(nn.Module):
         return centered
 
     def normalise(self, centered):
-        """Over the standard deviation: variance 1 over D."""
+        """Divide by the standard deviation: variance 1 over D."""
         # [3] variance [B T 1]: Σ centered² / D  (R3)
-        variance = tap(self, "variance", mean_of(
-            centered * centered))
+        variance = tap(self, "variance", mean_of(centered * centered))
         # [4] normalized [B T D]: centered / √(variance + ε)  (R3)
         normalized = tap(self, "normalized",
                          centered / mx.sqrt(variance + self.eps))

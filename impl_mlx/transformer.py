@@ -12,7 +12,10 @@ from impl_mlx import parts, public
 
 
 class Transformer(nn.Module):
-    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output."""
+    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output.
+
+    One table serves both embeddings and the projection (section 3.4).
+    """
 
     def __init__(self, config):
         public.check_class(self, config)

@@ -33,8 +33,11 @@ def masked_softmax(scores, mask):
 
 class MultiHeadAttention(nn.Module):
     """H heads of width K = D/H at once. Self-attention if ``memory`` is ``x``.
+
+    Equation 1 knows no positions: ``start`` is for dialects alone.
     """
 
+    #: What makes weights of scores and a mask; a dialect has its own.
     softmax = staticmethod(masked_softmax)
 
     def __init__(self, config):

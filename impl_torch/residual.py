@@ -2,7 +2,7 @@
 
     LayerNorm(x + Sublayer(x))
 
-Most later models normalise the sub-layer's input: dialects/residual.py.
+Most later models normalise the sub-layer's input instead: dialects/residual.py.
 """
 
 from torch import nn

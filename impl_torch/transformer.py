@@ -13,9 +13,12 @@ from impl_torch.masks import decoder_mask
 
 
 class Transformer(nn.Module):
-    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output."""
+    """Vaswani et al. 2017, figure 1: two sides, two stacks and an output.
 
-    #: What a target reads of itself.
+    One table serves both embeddings and the projection (section 3.4).
+    """
+
+    # torch: kept, since what parts imports cannot be compiled
     decoder_mask = staticmethod(decoder_mask)
 
     def __init__(self, config):

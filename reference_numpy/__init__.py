@@ -1,4 +1,10 @@
-"""The definition: one Transformer in plain NumPy."""
+"""The definition: one Transformer in plain NumPy.
+
+``forward`` returns its output and c: each step by its name, and what the way
+back needs besides. ``backward`` turns the output's gradient into those of the
+inputs and g: the gradient by each step and parameter. ``dx`` is that by x.
+A part's own are below its attribute's name, as c["encoder"]["output"].
+"""
 
 from reference_numpy.transformer import Transformer
 

@@ -51,8 +51,10 @@ class MultiHeadAttention:
     Parameters: ``query``, ``key``, ``value`` and ``output``, each with a
     ``kernel`` [D D] and a ``bias`` [D]. Columns of the first three are grouped
     by head: head h owns columns h·K to (h + 1)·K - 1 (R14).
+    Equation 1 knows no positions: ``start`` is for dialects alone.
     """
 
+    #: What makes weights of scores and a mask; a dialect has its own.
     softmax = staticmethod(masked_softmax)
 
     def __init__(self, config):

@@ -20,14 +20,14 @@ class TokenEmbedding:
         self.table = np.zeros((vocab, config.d_model))
 
     def forward(self, tokens):
-        """Look up tokens, int [B T]."""
+        """Look up tokens, int [B T]; c keeps each step, by its name."""
         c = {"inputs": (tokens,)}
         # [1] embedded [B T D]: E[tokens] · √d_model  (§3.4, R8)
         embedded = c["embedded"] = self.table[tokens] * self.factor
         return embedded, c
 
     def backward(self, dembedded, c):
-        """From dembedded [B T D]: g. Tokens have no gradient.
+        """From dembedded [B T D]: g, by step and parameter; none by tokens.
 
         A row's gradient is the sum over all places where its token stood.
         """

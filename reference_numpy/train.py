@@ -34,15 +34,15 @@ def loss_and_gradients(model, source, target, drawn):
     # [2] labels [B T]: the target without its first token
     labels = target[:, 1:]
     source_mask = padding_mask(source, config.pad_id)
-    # [3] target_mask [B 1 T T]: no later token, and no padding but a begin
+    # [3] target_mask [B 1 T T]: no later token; no padding behind the first
     target_mask = parts.decoder_mask(config)(read, config.pad_id)
     convention = (config.pad_id, config.label_smoothing, config.smoothing)
     with dropping(paths(model), drawn):
-        output, cache = model.forward(source, read, source_mask, target_mask)
+        output, c = model.forward(source, read, source_mask, target_mask)
     # [4] loss []: cross-entropy of the output with the labels
     loss = cross_entropy(output, labels, *convention)
     g = flatten(model.backward(
-        cross_entropy_backward(output, labels, *convention), cache))
+        cross_entropy_backward(output, labels, *convention), c))
     # [5] gradients [*]: of the loss, by each weight
     gradients = [g[weight.name] for weight in leaves(model)]
     return loss, gradients
