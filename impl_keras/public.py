@@ -153,7 +153,7 @@ def _mask(mask, own, what):
     """The mask, or else the ids' own; one of their inverse is refused."""
     if mask is None:
         return own
-    if len(mask.shape) == 2:
+    if len(mask.shape) == 2 and what == "source":
         mask = mask[:, None, None, :]
     checks.mask(mask, own.shape)
     values, wanted = _values(mask), _values(own)

@@ -151,7 +151,7 @@ def _mask(mask, own, what):
     """The mask, or else the ids' own; one of their inverse is refused."""
     if mask is None:
         return own
-    if len(mask.shape) == 2:
+    if len(mask.shape) == 2 and what == "source":
         mask = mask[:, None, None, :]
     checks.mask(mask, own.shape)
     values, wanted = _values(mask), _values(own)
@@ -168,4 +168,7 @@ def _values(tensor):
     if (torch.compiler.is_compiling() or tensor.is_meta
             or type(tensor) is not torch.Tensor):
         return None
-    return tensor.numpy(force=True)
+    try:
+        return tensor.numpy(force=True)
+    except RuntimeError:  # torch: vmap gives none
+        return None

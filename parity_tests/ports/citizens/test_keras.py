@@ -91,6 +91,9 @@ def test_a_mask_of_keras_own_shape():
         logits(model, ids.source, ids.target,
                source_mask=ids.source_mask[:, 0, 0]),
         logits(model, ids.source, ids.target))
+    with pytest.raises(InputError, match="mask"):  # it hides no later token
+        logits(model, ids.source, ids.target,
+               target_mask=ids.target != CONFIG.pad_id)
 
 
 #: What float64 loses where Keras' own layers round a constant to float32.

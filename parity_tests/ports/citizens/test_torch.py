@@ -100,6 +100,13 @@ def test_a_padded_source_of_two_axes():
         model(source, target).detach())
 
 
+def test_a_target_mask_of_two_axes_is_refused():
+    """It would say nothing of later tokens, and let them be read."""
+    source, target = ids()
+    with pytest.raises(InputError, match="mask"):
+        new()(source, target, None, target != CONFIG.pad_id)
+
+
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_models_of_one_stack_make_their_masks(stack):
     from impl_torch import create

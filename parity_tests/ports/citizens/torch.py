@@ -92,11 +92,10 @@ def compiled(model):
             ("source", model.config.source_length),
             ("target", model.config.max_length))]
         return torch.export.export(
-            model, (source, target), dynamic_shapes={
+            model, (source[:2, :-1].clone(), target[:2, :-1].clone()),
+            dynamic_shapes={
                 "source": {0: batch, 1: lengths[0]},
-                "target": {0: batch, 1: lengths[1]},
-                "source_mask": None, "target_mask": None}).module()(
-                    source[:2, :-1], target[:2, :-1])
+                "target": {0: batch, 1: lengths[1]}}).module()(source, target)
 
     def by_compile(**words):
         torch.compiler.reset()
@@ -106,7 +105,10 @@ def compiled(model):
     ways = {"compile": by_compile(),
             "compile of any length": by_compile(dynamic=True),
             "export": lambda *inputs: torch.export.export(
-                model, inputs).module()(*inputs)}
+                model, inputs).module()(*inputs),
+            "export of any length": by_export,
+            "vmap": torch.vmap(
+                lambda *row: model(*(ids[None] for ids in row))[0])}
 
     def call(function):
         def run(source, target):
