@@ -11,13 +11,15 @@ import math
 
 import numpy as np
 
+from reference_numpy.linear import uniform_rows
+
 
 class TokenEmbedding:
     """Rows of a table, times √d_model. Parameter: ``table`` [V D]."""
 
     def __init__(self, config, vocab):
         self.factor = math.sqrt(config.d_model)
-        self.table = np.zeros((vocab, config.d_model))
+        self.table = uniform_rows(vocab, config.d_model)
 
     def forward(self, tokens):
         """Look up tokens, int [B T]; c keeps each step, by its name."""

@@ -57,7 +57,9 @@ def build(component, config, weights, dtype="float64", device="cpu"):
     """
     make, arguments = components.component(
         __package__, component, config)
+    drawn = np.random.get_state()
     module = make(*arguments)
+    np.random.set_state(drawn)  # what it has drawn is not kept
     for _, below in modules(module):
         below.home = device
     check(weights, {

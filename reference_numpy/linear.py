@@ -1,6 +1,20 @@
 """y = x W + b. The ports use their own Linear or Dense."""
 
+import math
+
 import numpy as np
+
+
+def glorot(d_in, d_out):
+    """A kernel [in out]: uniform, of variance 2 / (in + out)."""
+    limit = math.sqrt(6 / (d_in + d_out))  # Glorot and Bengio 2010, eq. 16
+    return np.random.uniform(-limit, limit, (d_in, d_out))
+
+
+def uniform_rows(count, width):
+    """A table [V D]: uniform, of variance 1 / D."""
+    limit = math.sqrt(3 / width)
+    return np.random.uniform(-limit, limit, (count, width))
 
 
 class Linear:
@@ -10,7 +24,7 @@ class Linear:
     """
 
     def __init__(self, d_in, d_out):
-        self.kernel = np.zeros((d_in, d_out))
+        self.kernel = glorot(d_in, d_out)
         self.bias = np.zeros(d_out)
 
     def __call__(self, x):

@@ -5,7 +5,7 @@
     logits  = decoded Eᵀ
 """
 
-from reference_numpy import parts
+from reference_numpy import parts, public
 
 
 class Transformer:
@@ -16,6 +16,7 @@ class Transformer:
     """
 
     def __init__(self, config):
+        public.check_class(self, config)
         self.config = config
         self.source_embedding = parts.source_embedding(config)
         self.source_positions = parts.source_positions(config)
@@ -85,6 +86,16 @@ class Transformer:
             target, memory, source_mask, target_mask, None)
         output, projecting = self.project(decoded)
         return output, {**encoding, **decoding, **projecting}
+
+    def __call__(self, source, target, source_mask=None, target_mask=None,
+                 key=None):
+        """Score every next target token; see public.answer."""
+        return public.answer(
+            self, source, target, source_mask, target_mask, key)
+
+    def generate(self, source, **settings):
+        """Find the targets of source [B S]; see public.generate."""
+        return public.generate(self, source, settings)
 
     def backward(self, doutput, c):
         """From doutput [B T V]: g, every parameter's and every step's."""

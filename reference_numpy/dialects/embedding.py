@@ -3,6 +3,7 @@
 import numpy as np
 
 from reference_numpy.embedding import TokenEmbedding
+from reference_numpy.linear import uniform_rows
 
 
 class DialectEmbedding(TokenEmbedding):
@@ -39,7 +40,7 @@ class TypedEmbedding(DialectEmbedding):
     def __init__(self, config, vocab):
         super().__init__(config, vocab)
         self.vocab = vocab
-        self.types = np.zeros((config.token_types, config.d_model))
+        self.types = uniform_rows(config.token_types, config.d_model)
 
     def forward(self, tokens):
         """Look up tokens, int [B T]: i + n · V is token i of type n."""

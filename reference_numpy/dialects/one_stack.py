@@ -18,6 +18,8 @@ from reference_numpy.masks import causal_mask
 class EncoderModel(Output):
     """An encoder and a projection: a score for every source token."""
 
+    __call__ = DialectTransformer.__call__
+    generate = DialectTransformer.generate
     embed_source = DialectTransformer.embed_source
     encode = DialectTransformer.encode
     encode_backward = DialectTransformer.encode_backward
@@ -47,6 +49,8 @@ class EncoderModel(Output):
 class DecoderModel(Output):
     """A decoder and a projection: a score for every next token."""
 
+    __call__ = DialectTransformer.__call__
+    generate = DialectTransformer.generate
     embed_target = DialectTransformer.embed_target
     embed_target_backward = DialectTransformer.embed_target_backward
 

@@ -8,6 +8,7 @@ import numpy as np
 from contract import checks
 from contract.sinusoids import ROUNDINGS, TABLES
 from reference_numpy import parts
+from reference_numpy.linear import uniform_rows
 from reference_numpy.positional import PositionalEncoding
 
 
@@ -113,7 +114,8 @@ class LearnedPositions(DialectPositions):
 
     def __init__(self, config, max_length):
         super().__init__(config, max_length)
-        self.table = np.zeros((self.first + max_length, config.d_model))
+        self.table = uniform_rows(
+            self.first + max_length, config.d_model)
 
     def positions(self, x, tokens, start, c):
         """Rows of the table for x [B T D], from start on."""

@@ -8,6 +8,7 @@ serves all layers of a stack.
 import numpy as np
 
 from contract.buckets import buckets
+from reference_numpy.linear import uniform_rows
 
 
 class RelativePositions:
@@ -18,7 +19,8 @@ class RelativePositions:
     def __init__(self, config):
         self.count = config.relative_buckets
         self.greatest = config.relative_distance
-        self.table = np.zeros((config.relative_buckets, config.n_heads))
+        self.table = uniform_rows(
+            config.relative_buckets, config.n_heads)
 
     def forward(self, query, key, start):
         """What to add to the scores of query [B H T K] and key [B H S K].

@@ -1,0 +1,172 @@
+"""What users call: models are made, loaded, saved, and write targets."""
+
+import pathlib
+from typing import Any
+
+import numpy as np
+
+import contract.weights
+from contract import checks, chosen, shipped
+from contract.batch import check_search
+from contract.config import TransformerConfig
+from contract.dropping import dropping, places
+from contract.errors import InputError, one_of
+from contract.generation import GenerationConfig
+from contract.schema import schema
+from contract.weights import FLOATS
+from reference_numpy import parts, random
+from reference_numpy.dropout import draw
+from reference_numpy.masks import padding_mask
+from reference_numpy.parameters import paths
+
+
+def create(config: TransformerConfig, seed: int = 0, dtype: str = "float32",
+           device: str = "cpu") -> Any:
+    """A new model of any config, with the initial weights of a seed.
+
+    The weights are contract.weights.initial_weights', as in every port.
+
+    Raises:
+        InputError: there is no such dtype or device.
+    """
+    return _made(config, contract.weights.initial_weights(config, seed),
+                 dtype, device)
+
+
+def load(name: str | pathlib.Path, dtype: str | None = None,
+         device: str = "cpu") -> Any:
+    """The model of a safetensors file that ``save``, in any port, wrote.
+
+    Args:
+        name: a shipped model's, such as "dates", or a path.
+        dtype: what to compute in; by default the file's.
+
+    Raises:
+        InputError: the file cannot be read, or is no model's.
+    """
+    file = f"{name}.safetensors"
+    path = shipped.sound(file) if file in shipped.sums() else name
+    weights, metadata = contract.weights.load(path)
+    try:
+        config = TransformerConfig(
+            **contract.weights.described(metadata)["config"])
+    except (KeyError, TypeError):
+        raise InputError(
+            f"{str(path)!r} does not say which model it is; give a file that "
+            "save wrote.") from None
+    contract.weights.check(weights, schema(config), str(path))
+    return _made(config, weights,
+                 dtype or next(iter(weights.values())).dtype.name, device)
+
+
+def _made(config, weights, dtype, device):
+    from reference_numpy import engine  # it imports the models, and they this
+    return engine.build(
+        "transformer", config, weights, one_of(dtype, FLOATS, "dtype"),
+        one_of(device, engine.devices(), "device"))
+
+
+def save(model: Any, path: str | pathlib.Path) -> None:
+    """Write a model's weights and config; ``load`` of any port reads them.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    from reference_numpy import engine
+    contract.weights.save(
+        path, engine.export(model), config=model.config.as_dict())
+
+
+def answer(model: Any, source: np.ndarray, target: np.ndarray,
+           source_mask: np.ndarray | None = None,
+           target_mask: np.ndarray | None = None,
+           key: np.ndarray | None = None) -> np.ndarray:
+    """Score every next target token: [B T V]. Masks follow from ids.
+
+    Args:
+        source: int [B S].
+        target: int [B T].
+        source_mask: bool [B 1 1 S] or [B S]; True may be read.
+        target_mask: bool [B 1 T T].
+        key: two uint32, to drop values by NumPy's own numbers.
+
+    Raises:
+        InputError: ids or masks do not fit.
+    """
+    source, target = np.asarray(source), np.asarray(target)
+    masks = given_masks(model, source, target, source_mask, target_mask)
+    drawn = {} if key is None else draw(
+        key, places(model.config, *source.shape, target.shape[1]),
+        model.config.dropout, True)
+    with dropping(paths(model), drawn):
+        return model.forward(source, target, *masks)[0]
+
+
+def generate(model: Any, source: np.ndarray, settings: dict) -> np.ndarray:
+    """Find the targets of sources.
+
+    Args:
+        source: int [B S].
+        settings: fields of a GenerationConfig, by name; a beam of more than 1
+            is beam search, else the method is greedy search.
+
+    Returns:
+        Each source's best target, int [B N].
+
+    Raises:
+        InputError: the ids or settings do not fit.
+    """
+    beam = settings.get("beam", 1)
+    settings = GenerationConfig(**{
+        "method": "beam" if beam > 1 else "greedy", "beam": beam, **settings})
+    rows = check_search(model.config, np.asarray(source), settings, None)
+    tokens, _ = parts.search(model.config, settings)(
+        model, np.asarray(source), settings, rows).run()
+    return tokens[:, 0]
+
+
+def key(seed: int) -> np.ndarray:
+    """A key for ``answer``, two uint32."""
+    return random.key(seed)
+
+
+def check_class(model, config):
+    """Refuse a config that asks for a model of another class."""
+    wanted = parts.part(parts.MODELS, chosen.model(config))
+    if not isinstance(model, wanted):
+        raise InputError(
+            f"this config is a {wanted.__name__}'s, and not a "
+            f"{type(model).__name__}'s; make the model by create(config).")
+
+
+def given_masks(model, source, target, source_mask, target_mask):
+    """Both masks: bool [B 1 1 S] and [B 1 T T]. None follows from the ids.
+
+    Raises:
+        InputError: ids or masks do not fit.
+    """
+    config = model.config
+    if source is not None:
+        checks.tokens(
+            source, config.source_ids, config.source_length, "source")
+        own = padding_mask(source, config.pad_id)
+        source_mask = _mask(source_mask, own, "source")
+    if target is not None:
+        checks.tokens(target, config.target_vocab, config.max_length, "target")
+        own = parts.decoder_mask(config)(target, config.pad_id)
+        target_mask = _mask(target_mask, own, "target")
+    return source_mask, target_mask
+
+
+def _mask(mask, own, what):
+    """The mask, or else the ids' own; one of their inverse is refused."""
+    if mask is None:
+        return own
+    if len(mask.shape) == 2 and what == "source":
+        mask = mask[:, None, None, :]
+    checks.mask(mask, own.shape)
+    if own.any() and np.array_equal(mask, ~own):
+        raise InputError(
+            f"the {what} mask is the inverse of the ids' own; give True where "
+            "a token may be read.")
+    return mask
