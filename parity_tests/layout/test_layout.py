@@ -184,7 +184,7 @@ def engine_functions(path):
 
 #: What the harness calls.
 FACE = {"versions", "set_precision", "devices", "build", "export",
-        "run", "forward", "gradients", "predict", "generate",
+        "call", "run", "forward", "gradients", "predict", "generate",
         "initial_weights", "trainer",
         "train_step", "moments", "resume", "run_residual", "masks", "loss",
         "matmul", "to_native", "to_numpy"}
