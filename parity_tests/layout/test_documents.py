@@ -87,7 +87,7 @@ def defined(path):
 
 
 def test_there_are_rows():
-    assert len(where_things_are()) == 18
+    assert len(where_things_are()) == 21
 
 
 @pytest.mark.parametrize("what, files, names", where_things_are())
