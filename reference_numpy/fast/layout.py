@@ -91,13 +91,22 @@ class Strips:
         return self(x), {}
 
 
+def made_of(kind, kernel, bias):
+    """A kind of linear map of arrays that are there; it draws none."""
+    own = kind.__new__(kind)
+    own.kernel = kernel
+    if bias is not None:
+        own.bias = bias
+    return own
+
+
 def joined(attention, rows, tokens):
     """An attention's query, key and value as one linear map."""
     maps = attention.query, attention.key, attention.value
-    own = Linear(0, 0)
-    own.kernel = np.concatenate([each.kernel for each in maps], axis=-1)
-    own.bias = np.concatenate([
-        getattr(each, "bias", np.zeros_like(each.kernel[0])) for each in maps])
+    own = made_of(
+        Linear, np.concatenate([each.kernel for each in maps], axis=-1),
+        np.concatenate([getattr(each, "bias", np.zeros_like(each.kernel[0]))
+                        for each in maps]))
     return mapped(own, rows) if tokens >= LONG else own
 
 
@@ -124,12 +133,9 @@ def projected(model, rows):
         table, bias = given.embedding.table, getattr(given, "bias", None)
         if size := strip(rows, table):
             return Strips(table, bias, size)
-        own = Projection if bias is not None else ProjectionWithoutBias
-        own = own(0, 0)
-        own.kernel = transposed(table)
-        if bias is not None:
-            own.bias = bias
-        return own
+        return made_of(
+            Projection if bias is not None else ProjectionWithoutBias,
+            transposed(table), bias)
     return mapped(given, rows)
 
 
