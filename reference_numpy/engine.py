@@ -210,7 +210,7 @@ def generate(model, source, settings, rows=None):
     """
     rows = check_search(model.config, source, settings, rows)
     tokens, scores = parts.search(model.config, settings)(
-        model, source, settings, rows).run()
+        model, np.asarray(source, np.int64), settings, rows).run()
     return {"tokens": tokens, "scores": scores}
 
 

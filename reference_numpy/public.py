@@ -79,8 +79,7 @@ def save(model: Any, path: str | pathlib.Path) -> None:
 
 def answer(model: Any, source: np.ndarray, target: np.ndarray,
            source_mask: np.ndarray | None = None,
-           target_mask: np.ndarray | None = None,
-           key: np.ndarray | None = None) -> np.ndarray:
+           target_mask: np.ndarray | None = None) -> np.ndarray:
     """Score every next target token: [B T V]. Masks follow from ids.
 
     Args:
@@ -88,16 +87,16 @@ def answer(model: Any, source: np.ndarray, target: np.ndarray,
         target: int [B T].
         source_mask: bool [B 1 1 S] or [B S]; True may be read.
         target_mask: bool [B 1 T T].
-        key: two uint32, to drop values by NumPy's own numbers.
 
     Raises:
         InputError: ids or masks do not fit.
     """
     source, target = np.asarray(source), np.asarray(target)
     masks = given_masks(model, source, target, source_mask, target_mask)
-    drawn = {} if key is None else draw(
-        key, places(model.config, *source.shape, target.shape[1]),
-        model.config.dropout, True)
+    drawn = draw(
+        random.key(np.random.randint(2**31)),
+        places(model.config, *source.shape, target.shape[1]),
+        model.config.dropout, True) if model.training else {}
     with dropping(paths(model), drawn):
         return model.forward(source, target, *masks)[0]
 
@@ -123,11 +122,6 @@ def generate(model: Any, source: np.ndarray, settings: dict) -> np.ndarray:
     tokens, _ = parts.search(model.config, settings)(
         model, np.asarray(source), settings, rows).run()
     return tokens[:, 0]
-
-
-def key(seed: int) -> np.ndarray:
-    """A key for ``answer``, two uint32."""
-    return random.key(seed)
 
 
 def check_class(model, config):

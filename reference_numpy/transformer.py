@@ -13,7 +13,12 @@ class Transformer:
 
     Parameters: those of ``source_embedding``, ``encoder`` and ``decoder``. One
     table serves both embeddings and the projection (section 3.4).
+
+    Attributes:
+        training: whether a call drops values, by NumPy's own numbers.
     """
+
+    training = False
 
     def __init__(self, config):
         public.check_class(self, config)
@@ -87,11 +92,9 @@ class Transformer:
         output, projecting = self.project(decoded)
         return output, {**encoding, **decoding, **projecting}
 
-    def __call__(self, source, target, source_mask=None, target_mask=None,
-                 key=None):
+    def __call__(self, source, target, source_mask=None, target_mask=None):
         """Score every next target token; see public.answer."""
-        return public.answer(
-            self, source, target, source_mask, target_mask, key)
+        return public.answer(self, source, target, source_mask, target_mask)
 
     def generate(self, source, **settings):
         """Find the targets of source [B S]; see public.generate."""

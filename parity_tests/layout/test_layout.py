@@ -46,8 +46,7 @@ FORCED = {
 
 #: Names that a framework's users expect of a model, by file.
 EXPECTED = {
-    "transformer.py": {
-        "Transformer.generate", "Transformer.compute_output_spec"},
+    "transformer.py": {"Transformer.compute_output_spec"},
     "dialects/one_stack.py": {"EncoderModel.compute_output_spec"},
     "dropout.py": {"evaluating", "reseed"},
 }
@@ -70,12 +69,9 @@ OTHERWISE = {("keras", "dropout.py"): {"Dropout.call"},
 
 #: Files that one framework forces: Keras asks its backend for gradients; MLX
 #: differentiates functions of arrays, and has functions that are float32's.
-#: ``public`` is what users of a framework ask of a model.
-FORCED_FILES = {"keras": {"gradients.py", "public.py", "whole.py"},
-                "torch": {"linear.py", "public.py"},
-                "jax": {"linear.py", "public.py"},
-                "mlx": {"exact.py", "gradients.py", "linear.py",
-                        "public.py"}}
+FORCED_FILES = {"keras": {"gradients.py", "whole.py"},
+                "torch": {"linear.py"}, "jax": {"linear.py"},
+                "mlx": {"exact.py", "gradients.py", "linear.py"}}
 
 #: Helpers of the hand-written backward pass, and what NumPy lacks.
 NUMPY_ONLY = {"softmax", "sum_to", "normal_cdf", "sigmoid", "flatten", "held"}
@@ -319,14 +315,14 @@ def test_eighty_columns(path):
 def test_no_default_arguments_in_mirrored_files(path):
     """Every number that touches the maths is a field of the config.
 
-    A port's call may be left to find a mask, or whether it trains.
+    A call may be left to find a mask, or whether it trains.
     """
     for node in ast.walk(tree(path)):
         if not isinstance(node, ast.FunctionDef):
             continue
         defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
         called = {*CALLS, "compute_output_spec"}
-        if node.name in called and not path.is_relative_to(REFERENCE):
+        if node.name in called:
             defaults = [each for each in defaults
                         if getattr(each, "value", 0) not in (None, False)]
         assert not defaults, f"{node.name} has a default"

@@ -18,6 +18,7 @@ from reference_numpy.masks import causal_mask
 class EncoderModel(Output):
     """An encoder and a projection: a score for every source token."""
 
+    training = False
     __call__ = DialectTransformer.__call__
     generate = DialectTransformer.generate
     embed_source = DialectTransformer.embed_source
@@ -49,6 +50,7 @@ class EncoderModel(Output):
 class DecoderModel(Output):
     """A decoder and a projection: a score for every next token."""
 
+    training = False
     __call__ = DialectTransformer.__call__
     generate = DialectTransformer.generate
     embed_target = DialectTransformer.embed_target

@@ -7,15 +7,11 @@ import numpy as np
 
 from contract.dropping import dropping
 from contract.training import TrainingConfig
-from reference_numpy import Transformer, engine, public
+from reference_numpy import Transformer, engine, random
 from reference_numpy.dropout import Dropout, native_kept
 from reference_numpy.layer_norm import LayerNorm
 
 NAME, PACKAGE, FRAMEWORK = "numpy", "reference_numpy", "import numpy"
-
-#: Passes that dropped values; each has a key of its own.
-_passes = iter(range(1 << 30))
-
 
 def new(config, seed=0):
     """A new model by NumPy's own random numbers."""
@@ -34,15 +30,15 @@ def numpy(array):
 
 
 def logits(model, source, target, training=False, **masks):
-    """What a model answers, dropping where a key is given."""
-    key = public.key(next(_passes)) if training else None
-    return model(source, target, key=key, **masks)
+    """What a model answers, dropping if it trains."""
+    model.training = training
+    return model(source, target, **masks)
 
 
 def dropped(array, rate):
     """What is left of an array in training."""
     part = Dropout(rate)
-    mask = native_kept(public.key(0), array.shape, rate)
+    mask = native_kept(random.key(0), array.shape, rate)
     with dropping({id(part): "part"}, {"part": mask}):
         return part.forward(array)[0].astype(array.dtype)
 
