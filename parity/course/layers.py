@@ -13,7 +13,7 @@ from parity.check.cases import values
 from parity.course.exercise import Exercise
 
 softmax = module_of("numpy", "attention").softmax
-gelu = module_of("numpy", "feed_forward").gelu
+gelu = module_of("numpy", "dialects.feed_forward").gelu
 
 
 def to_normalise():
