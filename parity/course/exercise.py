@@ -18,7 +18,8 @@ from contract.shipped import LESSONS
 FOLDERS = EXERCISES, SOLUTIONS = LESSONS / "exercises", LESSONS / "solutions"
 
 #: The files that have exercises, in the order of the lessons.
-PARTS = ("tokens", "attention", "layers", "training", "search", "hunt")
+PARTS = ("tokens", "attention", "layers", "training", "search", "hunt",
+         "one_call")
 
 
 @dataclasses.dataclass(frozen=True)
