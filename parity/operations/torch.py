@@ -51,7 +51,12 @@ class Runner:
                 names, exact, edits, keep, paths,
                 *self.before.get(exact, (None, None)),
                 end=Runner.run.__code__) as mode:
-            output = model(*self.inputs, **self.keywords)
+            inputs, keywords = self.inputs, self.keywords
+            if model is not self.model:  # made anew: it has float64 inside
+                inputs, keywords = (mapped(
+                    each, "", lambda _, leaf: mode.given(leaf))
+                    for each in (inputs, keywords))
+            output = model(*inputs, **keywords)
             outputs = outputs_of(mode, output)
         program = mode.program
         program.outputs = outputs

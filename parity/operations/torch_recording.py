@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode, _disable_current_modes)
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -246,12 +247,25 @@ class TorchRecording(TorchDispatchMode):
 
         def twin(value):
             made = self.twins.of(value)
-            if made is not value and lie(value) in self.names:
-                place = lie(made)
-                self.names[place] = self.names[lie(value)]
-                self.lies.setdefault(place[0], set()).add(place)
-            return made
+            return made if made is value else self.named_as(made, value)
         return tree_map(twin, list(args)), tree_map(twin, kwargs)
+
+    def named_as(self, twin, value):
+        """A twin, which has the name that what it stands for has."""
+        if lie(value) in self.names:
+            place = lie(twin)
+            self.names[place] = self.names[lie(value)]
+            self.lies.setdefault(place[0], set()).add(place)
+        return twin
+
+    def given(self, value):
+        """An input in float64 at least; any other value as it is.
+
+        torch itself refuses an input that is shorter than a bias.
+        """
+        with _disable_current_modes():  # this is no operation of the model's
+            twin = self.twins.of(value)
+        return twin if twin is value else self.named_as(twin, value)
 
     def same_dtype(self, function, args, kwargs):
         """Whether a copy, or a view, keeps what its operand has."""
