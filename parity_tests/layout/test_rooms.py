@@ -17,11 +17,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARITY = ROOT / "parity"
 
 #: A room may import those above it in this list, and itself.
-ROOMS = ("ports", "targets", "shortage", "numerics", "tracing", "dumps",
-         "operations", "matching", "check", "matrix", "originals", "mutation",
-         "inputs", "comparison", "conversion", "causes", "training",
-         "exported", "invariants", "differences", "assertions", "runs",
-         "render", "reading", "course", "commands", "front door")
+ROOMS = ("quiet", "ports", "targets", "shortage", "numerics", "tracing",
+         "dumps", "operations", "matching", "check", "matrix", "originals",
+         "mutation", "inputs", "comparison", "conversion", "causes",
+         "training", "exported", "invariants", "differences", "assertions",
+         "runs", "render", "reading", "course", "commands", "front door")
 
 #: What stands in no room, for people call it by these names.
 FRONT_DOOR = {"__init__", "__main__", "cli", "pytest_plugin"}
@@ -144,8 +144,8 @@ def test_a_port_names_no_other_part(port):
 #: The folders that are read side by side: what is called alike in them is.
 FOUR = tuple(sorted([ROOT / "reference_numpy", *ROOT.glob("impl_*")]))
 
-#: Three writings of one peer, likewise.
-PEERS = {f"benchmarks/peer_{name}.py" for name in ("jax", "keras", "torch")}
+#: One peer and one citizen, each written in several frameworks, likewise.
+WRITINGS = "benchmarks/peer_*.py", "parity_tests/ports/citizens/*.py"
 
 #: Models that the benches hand to the debugger, each written as a user would
 #: write it, alone in its file. Nothing else may import a class of theirs.
@@ -202,7 +202,9 @@ def test_a_class_name_exists_once():
         for file in files if not is_model(file)}
         for name, files in every.items()}
     twice = {name: files for name, files in once.items()
-             if len(files) > 1 and not files <= PEERS}
+             if len(files) > 1 and not any(
+                 all(pathlib.PurePath(file).match(each) for file in files)
+                 for each in WRITINGS)}
     assert twice == {}
 
 
@@ -246,10 +248,10 @@ def test_no_class_of_the_harness_is_called_as_one_of_the_models():
 
 
 def test_a_mirrored_class_stands_in_one_file():
-    """In the readable form; the fast one has its own files."""
+    """In the readable form; the fast and the native one have their own."""
     for name, files in classes(*FOUR, within=at_the_top).items():
         there = {pathlib.Path(file).name for file in files
-                 if "/fast/" not in file}
+                 if not {"fast", "native"} & set(pathlib.Path(file).parts)}
         assert len(there) <= 1, name
 
 
