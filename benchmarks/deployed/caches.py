@@ -4,7 +4,7 @@ import functools
 import pathlib
 
 import parity
-from benchmarks.deployed.case import Case, Told
+from benchmarks.deployed.case import CaseAnswer, DeployedCase
 from parity.invariants.responses import WRONG
 
 KIND = "caches"
@@ -47,7 +47,7 @@ FAULTS = {
 def told(responses):
     """What Responses tell."""
     wrong = [each for each in responses.responses if each.verdict == WRONG]
-    return Told(responses.status, [*dict.fromkeys(
+    return CaseAnswer(responses.status, [*dict.fromkeys(
         each.cause for each in wrong if each.cause)], [
         f"{each.source} {each.step}" for each in wrong])
 
@@ -99,9 +99,10 @@ def hugging(name):
 
 
 def cases():
-    """Every Case."""
+    """Every DeployedCase."""
     for name, (s, says) in FAULTS.items():
-        yield Case(KIND, name, functools.partial(ask, wrong=name, **s), says,
+        yield DeployedCase(KIND, name, functools.partial(
+            ask, wrong=name, **s), says,
                    "" if name[0] in "bg" else lines(name))
     ways = [{"position": position, "cache": cache}
             for position in ("learned", "rotary", "alibi")
@@ -113,7 +114,7 @@ def cases():
              {"reorder": True}, {"mask": True, "cache": "static"}]
     for s in ways:
         name = ", ".join(f"{key} {value}" for key, value in s.items())
-        yield Case(KIND, name, functools.partial(ask, **s))
+        yield DeployedCase(KIND, name, functools.partial(ask, **s))
     for name in ("GPT2", "Llama", "Mistral", "Qwen2", "Qwen3", "Gemma2",
                  "Olmo2", "GPTNeoX", "Phi"):
-        yield Case(KIND, name, functools.partial(hugging, name))
+        yield DeployedCase(KIND, name, functools.partial(hugging, name))

@@ -15,7 +15,7 @@ FATES = (RIGHT, FOUND, MISSED, WRONG, SILENT, ALARM, NONE, CRASH) = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class CaseAnswer:
     """What was answered: the exit status, the causes, and all places."""
 
     status: int
@@ -24,13 +24,13 @@ class Told:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class DeployedCase:
     """A fault, or a sound pair.
 
     Attributes:
         kind: the bench.
         name: an identifier.
-        ask: returns what is Told.
+        ask: returns a CaseAnswer.
         says: an expression that a right cause has; "" of what is sound.
         at: an expression that a right place has.
     """
@@ -43,10 +43,10 @@ class Case:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What became of a Case: its fate, whether the place was right, words."""
+class CaseOutcome:
+    """What became of a case: its fate, whether the place was right, words."""
 
-    case: Case
+    case: DeployedCase
     fate: str
     place: bool
     words: str
@@ -61,7 +61,7 @@ class Outcome:
 
 
 def outcome_of(case):
-    """Ask a Case, and judge."""
+    """Ask a DeployedCase, and judge."""
     began, place = time.perf_counter(), False
     try:
         with contextlib.redirect_stderr(io.StringIO()):
@@ -73,7 +73,7 @@ def outcome_of(case):
         place = any(re.search(case.at, each) for each in told.places[:1]
                     ) if case.at else bool(told.places)
         fate = _fate(case, told)
-    return Outcome(case, fate, place, words, time.perf_counter() - began)
+    return CaseOutcome(case, fate, place, words, time.perf_counter() - began)
 
 
 def _fate(case, told):
@@ -93,7 +93,7 @@ def table(outcomes):
     """Lines of Markdown: of each kind how many were found, and named.
 
     Args:
-        outcomes: of each Outcome what is ``plain``.
+        outcomes: of each CaseOutcome what is ``plain``.
     """
     yield ("| bench | faults | found | place right | cause right | not named "
            "| wrong cause | crash | sound | silent | alarms | no verdict |")

@@ -2,7 +2,7 @@
 
 import functools
 
-from benchmarks.deployed.case import Case
+from benchmarks.deployed.case import DeployedCase
 from benchmarks.deployed.sides import asked
 from benchmarks.deployed.torch_net import FAULTS, SOUND, inputs, net
 
@@ -74,30 +74,30 @@ def jitted(kind, wrong):
 
 
 def cases():
-    """Every Case."""
+    """Every DeployedCase."""
     for number, (name, (s, says)) in enumerate(FAULTS.items()):
         way = WAYS[number % 3]
-        yield Case(KIND, f"{name}, {way}", functools.partial(
+        yield DeployedCase(KIND, f"{name}, {way}", functools.partial(
             asked, eager, functools.partial(compiled, way, **s)), says,
             r"\.py:")
     for name, (backend, says) in BACKENDS.items():
-        yield Case(KIND, f"backend: {name}", functools.partial(
+        yield DeployedCase(KIND, f"backend: {name}", functools.partial(
             asked, eager, functools.partial(compiled, backend)), says,
             r"\.py:")
     for kind in ("jit", "nnx_jit"):
         for wrong in ("tanh", "epsilon"):
-            yield Case(KIND, f"{kind}: {wrong}", functools.partial(
+            yield DeployedCase(KIND, f"{kind}: {wrong}", functools.partial(
                 asked, functools.partial(jitted, "plain", ""),
                 functools.partial(jitted, kind, wrong)),
                 "gelu" if wrong == "tanh" else "epsilon", r"\.py:")
     for number, (name, s) in enumerate(SOUND.items()):
         way = WAYS[number % 3]
-        yield Case(KIND, f"{name}, {way}", functools.partial(
+        yield DeployedCase(KIND, f"{name}, {way}", functools.partial(
             asked, functools.partial(eager, **s), functools.partial(
                 compiled, way, **s)))
-    yield Case(KIND, "a part", functools.partial(
+    yield DeployedCase(KIND, "a part", functools.partial(
         asked, eager, functools.partial(compiled, "part")))
     for kind in ("jit", "nnx_jit"):
-        yield Case(KIND, kind, functools.partial(
+        yield DeployedCase(KIND, kind, functools.partial(
             asked, functools.partial(jitted, "plain", ""),
             functools.partial(jitted, kind, "")))

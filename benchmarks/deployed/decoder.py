@@ -7,7 +7,7 @@ W, H, V, WINDOW = 16, 2, 20, 3
 IDS = torch.tensor([[3, 5, 7, 9, 11, 13], [2, 4, 6, 8, 10, 12]])
 
 
-class Cache:
+class KeptTokens:
     """What is kept: keys and values by layer, and how many tokens."""
 
     def __init__(self, layers, room=0, rows=0, wrong=""):
@@ -47,7 +47,7 @@ class Cache:
                          for pair in self.kept]
 
 
-class Attention(nn.Module):
+class CachedAttention(nn.Module):
     """Attention over what is kept and what is new."""
 
     def __init__(self, s, index):
@@ -64,7 +64,7 @@ class Attention(nn.Module):
                 wrong == "r_late" and first > 0)
             places = torch.arange(start, start + t)  # @r_anew @r_late
             q, k = turned(q, places), turned(k, places)
-        if isinstance(past, Cache):
+        if isinstance(past, KeptTokens):
             k, v = past.add(self.index, k, v)
             kept = None
         else:
@@ -86,9 +86,9 @@ class Attention(nn.Module):
             if wrong == "k_short":
                 kept = [each.float().double() for each in kept]
         n, end = k.shape[2], first + t
-        offset = first if isinstance(past, Cache) and past.room else n - t
+        offset = first if isinstance(past, KeptTokens) and past.room else n - t
         here = torch.arange(n) + (0 if isinstance(
-            past, Cache) and past.room else end - n)
+            past, KeptTokens) and past.room else end - n)
         mine = torch.arange(first, end)
         if wrong == "m_offset" and t > 1:
             mine = mine - offset  # @m_offset
@@ -137,7 +137,8 @@ class Decoder(nn.Module):
         self.s = {"position": "learned", "cache": "tuple", "window": False,
                   "mask": False, "wrong": "", "reorder": False} | s
         self.embed, self.place = nn.Embedding(V, W), nn.Embedding(40, W)
-        self.layers = nn.ModuleList(Attention(self.s, i) for i in range(2))
+        self.layers = nn.ModuleList(
+            CachedAttention(self.s, i) for i in range(2))
         self.norms = nn.ModuleList(nn.LayerNorm(W) for _ in range(2))
         self.head, self.last = nn.Linear(W, V), None
         if self.s["cache"] in ("object", "static"):
@@ -149,7 +150,7 @@ class Decoder(nn.Module):
         """An empty cache."""
         wrong = self.s["wrong"]
         room = length + 2 if self.s["cache"] == "static" else 0
-        made = Cache(2, room, rows, wrong)
+        made = KeptTokens(2, room, rows, wrong)
         if wrong == "g_global":
             made = self.last = self.last or made
         return made
@@ -170,7 +171,7 @@ class Decoder(nn.Module):
                 use_cache=True):
         s, wrong = self.s, self.s["wrong"]
         past, t = past_key_values, input_ids.shape[1]
-        held = isinstance(past, Cache)
+        held = isinstance(past, KeptTokens)
         first = 0 if past is None else past.length if held else past[1]
         mask = attention_mask if s["mask"] else None
         start = 0 if wrong == "p_anew" else first + (first > 0) * (

@@ -4,7 +4,7 @@ import functools
 import pathlib
 import tempfile
 
-from benchmarks.deployed.case import Case
+from benchmarks.deployed.case import DeployedCase
 from benchmarks.deployed.sides import asked
 from benchmarks.deployed.torch_net import FAULTS, SOUND, inputs, net
 
@@ -67,17 +67,17 @@ def put(kind, name, value):
 
 
 def cases():
-    """Every Case."""
+    """Every DeployedCase."""
     for name, (kind, attribute, value, s, says) in ATTRIBUTES.items():
-        yield Case(KIND, name, functools.partial(
+        yield DeployedCase(KIND, name, functools.partial(
             asked, functools.partial(eager, **s), functools.partial(
                 exported, put(kind, attribute, value), **s), True), says,
             r"model\.onnx:")
     for name, (s, says) in FAULTS.items():
-        yield Case(KIND, name, functools.partial(
+        yield DeployedCase(KIND, name, functools.partial(
             asked, eager, functools.partial(exported, **s), True), says,
             r"model\.onnx:")
     for name, s in SOUND.items():
-        yield Case(KIND, name, functools.partial(
+        yield DeployedCase(KIND, name, functools.partial(
             asked, functools.partial(eager, **s), functools.partial(
                 exported, **s), True))

@@ -9,7 +9,7 @@ from flax import nnx
 D = 8
 
 
-class Net(nnx.Module):
+class JittedNet(nnx.Module):
     """A norm and a feed-forward layer."""
 
     def __init__(self, wrong=""):
@@ -33,17 +33,17 @@ def x():
 
 def plain(wrong):
     """The module."""
-    return Net(wrong), x(), {}
+    return JittedNet(wrong), x(), {}
 
 
 def jit(wrong):
     """A function of it, under jax.jit."""
-    return jax.jit(functools.partial(_call, Net(wrong))), x(), {}
+    return jax.jit(functools.partial(_call, JittedNet(wrong))), x(), {}
 
 
 def nnx_jit(wrong):
     """A function of it, under nnx.jit."""
-    return nnx.jit(functools.partial(_call, Net(wrong))), x(), {}
+    return nnx.jit(functools.partial(_call, JittedNet(wrong))), x(), {}
 
 
 def _call(model, x):

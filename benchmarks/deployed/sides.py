@@ -1,6 +1,6 @@
 """Compare what two functions make, as ``parity compare`` does."""
 
-from benchmarks.deployed.case import Told
+from benchmarks.deployed.case import CaseAnswer
 from parity.causes.deciding import Side, decide
 from parity.comparison.compare import compare
 from parity.exported import opening
@@ -28,6 +28,6 @@ def asked(a, b, file=None):
     decide(comparison, first, second, one, two)
     finish(comparison, one, two)
     told = comparison.explanations
-    return Told(comparison.status, [each.text() for each in told
+    return CaseAnswer(comparison.status, [each.text() for each in told
                                     if each.identified],
                 [f"{each.place_b} {each.called_b} {each.b}" for each in told])

@@ -6,7 +6,7 @@ from torch import nn
 D, H = 16, 4
 
 
-class Block(nn.Module):
+class NormedBlock(nn.Module):
     """Attention and a feed-forward layer, each behind a norm."""
 
     def __init__(self, s):
@@ -36,7 +36,7 @@ class Block(nn.Module):
         return x + self.outer(h) * s["factor"]
 
 
-class Net(nn.Module):
+class ImageAndText(nn.Module):
     """A patch convolution or an embedding, a block, and a head."""
 
     def __init__(self, s):
@@ -45,7 +45,7 @@ class Net(nn.Module):
         self.patch = nn.Conv2d(3, D, 2, 2)
         self.embed = nn.Embedding(20, D)
         self.bn = nn.BatchNorm2d(D, eps=s["bn_epsilon"])
-        self.block, self.head = Block(s), nn.Linear(D, 5)
+        self.block, self.head = NormedBlock(s), nn.Linear(D, 5)
 
     def forward(self, image, ids):
         s = self.s
@@ -121,7 +121,7 @@ SOUND = {
 def net(**s):
     """The model."""
     torch.manual_seed(0)
-    model = Net(USUAL | s).eval()
+    model = ImageAndText(USUAL | s).eval()
     for each in model.parameters():
         if each.ndim > 1:
             nn.init.normal_(each, std=0.3)

@@ -4,7 +4,6 @@ import functools
 
 import jax.numpy as jnp
 import optax
-import torch
 from flax import nnx
 from keras import layers, optimizers
 from torch import nn
@@ -13,7 +12,7 @@ from torch.optim import SGD, Adam, AdamW, lr_scheduler
 from benchmarks.training_steps.pair import fault, sound
 from benchmarks.training_steps.ported import in_keras, in_mlx, in_nnx
 from benchmarks.training_steps.torch_parts import (
-    adam, by_hand, looped, net, regression)
+    BiasedBatchNorm, adam, by_hand, looped, net, regression)
 
 
 def of(kind, rate=1e-2, **settings):
@@ -118,25 +117,13 @@ def nnx_to_keras():
             in_keras(lambda: optimizers.SGD(1e-2)))
 
 
-class Biased(nn.BatchNorm1d):
-    """Keeps the biased variance, as Flax and Keras do."""
-
-    def forward(self, x):
-        mean, var = x.mean(0), x.var(0, unbiased=False)
-        with torch.no_grad():
-            self.running_mean.lerp_(mean, self.momentum)
-            self.running_var.lerp_(var, self.momentum)
-        return ((x - mean) / (var + self.eps).sqrt() * self.weight
-                + self.bias)
-
-
 @sound(narrow=True)
 def biased_norm_to_nnx():
     def norm():
         return (nnx.BatchNorm(12, momentum=0.9, use_fast_variance=False,
                               rngs=nnx.Rngs(0), param_dtype=jnp.float64),)
     return (regression(lambda p: SGD(p, 1e-2),
-                       model=lambda: net(Biased(12))),
+                       model=lambda: net(BiasedBatchNorm(12))),
             in_nnx(optax.sgd(1e-2), more=norm))
 
 
@@ -146,5 +133,5 @@ def biased_norm_to_keras():
         return (layers.BatchNormalization(momentum=0.9, epsilon=1e-5,
                                           dtype="float64"),)
     return (regression(lambda p: SGD(p, 1e-2),
-                       model=lambda: net(Biased(12))),
+                       model=lambda: net(BiasedBatchNorm(12))),
             in_keras(lambda: optimizers.SGD(1e-2), more=norm))

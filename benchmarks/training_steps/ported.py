@@ -17,7 +17,7 @@ def weights():
             for layer in (made[0], made[-1])]
 
 
-class Net(nnx.Module):
+class TrainedNet(nnx.Module):
     """The net of torch_parts in NNX; ``more`` stands behind its first layer."""
 
     def __init__(self, *more):
@@ -46,7 +46,7 @@ def in_nnx(tx, loss=squares, more=lambda: (), **rest):
     """A function that makes a Training in NNX."""
     def make():
         jax.config.update("jax_enable_x64", True)
-        return Training(Net(*more()), loss, tx, [
+        return Training(TrainedNet(*more()), loss, tx, [
             tuple(map(jnp.asarray, each)) for each in batches()], **rest)
     return make
 

@@ -101,6 +101,18 @@ def adam(weight, gradient, kept, number, rate=1e-2, beta1=0.9, beta2=0.999,
     weight.sub_(rate * move)
 
 
+class BiasedBatchNorm(nn.BatchNorm1d):
+    """Keeps the biased variance, as Flax and Keras do."""
+
+    def forward(self, x):
+        mean, var = x.mean(0), x.var(0, unbiased=False)
+        with torch.no_grad():
+            self.running_mean.lerp_(mean, self.momentum)
+            self.running_var.lerp_(var, self.momentum)
+        return ((x - mean) / (var + self.eps).sqrt() * self.weight
+                + self.bias)
+
+
 def texts(count=4, rows=4, length=7, pad=0):
     """Token ids [rows length], padded with ``pad``."""
     draw = np.random.default_rng(2)
