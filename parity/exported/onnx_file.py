@@ -59,8 +59,8 @@ def opened(model, file, inputs, keywords):
         raise InputError(failed(file, error)) from None
     outputs = named({each.name: array for each, array in zip(
         session.get_outputs(), made)})
-    from parity.exported.onnx_program import Runner
-    runner = Runner(model, given, file)
+    from parity.exported.onnx_program import OnnxRunner
+    runner = OnnxRunner(model, given, file)
     return ExportedModel(
         "onnx", "ONNX model", given, outputs,
         {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},

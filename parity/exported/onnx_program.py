@@ -146,7 +146,7 @@ def shortest(number):
     return float(str(np.float32(number)))
 
 
-class Runner:
+class OnnxRunner:
     """Runs an ONNX model as operations; see ``program.Runner``.
 
     Args:

@@ -53,7 +53,7 @@ def reading(model, run):
     if framework == "torch":
         import torch
 
-        class Reading(torch.nn.Module):
+        class TorchReading(torch.nn.Module):
             """One read."""
 
             def __init__(self):
@@ -62,13 +62,13 @@ def reading(model, run):
 
             def forward(self):
                 return run(self.model)
-        made = Reading()
+        made = TorchReading()
         made.training = model.training
         return made
     if framework == "jax":
         from flax import nnx
 
-        class Reading(nnx.Module):
+        class FlaxReading(nnx.Module):
             """One read."""
 
             def __init__(self):
@@ -76,7 +76,7 @@ def reading(model, run):
 
             def __call__(self):
                 return run(self.model)
-        return Reading()
+        return FlaxReading()
     raise InputError(f"of {framework} modules alone are seen.")
 
 

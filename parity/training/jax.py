@@ -25,7 +25,7 @@ SLOTS = {"mu": "first moment", "nu": "second moment", "trace": "momentum",
          "sum_of_squares": "sum of squares"}
 
 
-class Watcher:
+class FlaxWatcher:
     """Tells an Observer of a run of an nnx.Module; a context manager."""
 
     def __init__(self, observer, model):
@@ -220,7 +220,7 @@ def watched(training, steps, lock=None):
             training.model, training.optimizer, wrt=nnx.Param)
     lazy = training.loop and not inspect.isgeneratorfunction(training.loop)
     observer = Observer("jax", steps, lock, lazy)
-    watcher = Watcher(observer, training.model)
+    watcher = FlaxWatcher(observer, training.model)
     with watcher(), contextlib.suppress(Enough):
         if training.loop:
             made = training.loop()

@@ -25,7 +25,7 @@ SLOTS = {"_momentums": "first moment", "_velocities": "second moment",
          "_accumulators": "sum of squares"}
 
 
-class Watcher:
+class KerasWatcher:
     """Tells an Observer of a run in Keras; a context manager."""
 
     def __init__(self, observer, model, optimizer):
@@ -176,7 +176,7 @@ def watched(training, steps, lock=None):
     if not model.built:
         model(form.arguments(training.batches[0])[0][0])
     observer = Observer("keras", steps, lock)
-    watcher = Watcher(observer, model, optimizer)
+    watcher = KerasWatcher(observer, model, optimizer)
     with watcher(), contextlib.suppress(Enough):
         if training.loop:
             for told in training.loop():

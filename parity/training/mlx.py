@@ -22,7 +22,7 @@ from parity.training.records import Part
 SLOTS = {"m": "first moment", "v": "second moment"}
 
 
-class Watcher:
+class MlxWatcher:
     """Tells an Observer of a run of an mlx.nn.Module; a context manager."""
 
     def __init__(self, observer, model):
@@ -133,7 +133,7 @@ def watched(training, steps, lock=None):
             "schedule and clip are for PyTorch; give MLX's optimiser the "
             "schedule, and clip in a step of your own.")
     observer = Observer("mlx", steps, lock)
-    watcher = Watcher(observer, training.model)
+    watcher = MlxWatcher(observer, training.model)
     with watcher(), contextlib.suppress(Enough):
         if training.loop:
             for told in training.loop():

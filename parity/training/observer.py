@@ -1,6 +1,6 @@
 """Watching one training run: what every framework has in common.
 
-A framework's file has a class ``Watcher`` that tells the Observer of backward
+A framework's file has a watcher, a class that tells the Observer of backward
 passes, of the optimiser's updates and of the model's calls. In lockstep the
 run is given another run's weights, buffers and gradients, so that each step
 shows what it does alone.

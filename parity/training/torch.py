@@ -31,7 +31,7 @@ SLOTS = {"exp_avg": "first moment", "exp_avg_sq": "second moment",
          "sum": "sum of squares", "max_exp_avg_sq": "largest second moment"}
 
 
-class Watcher:
+class TorchWatcher:
     """Tells an Observer of a run in PyTorch; a context manager.
 
     Args:
@@ -228,7 +228,7 @@ def made_by(make, steps, lock=None):
         (what it returned, its WatchedRun or None where it trained nothing).
     """
     observer = Observer("torch", steps, lock, lazy=True, stop=False)
-    watcher = Watcher(observer)
+    watcher = TorchWatcher(observer)
     with watcher():
         made = make()
         if watcher.model is not None and observer.passed():
@@ -241,7 +241,7 @@ def watched(training, steps, lock=None):
     """The WatchedRun of a Training."""
     lazy = training.loop and not inspect.isgeneratorfunction(training.loop)
     observer = Observer("torch", steps, lock, lazy)
-    with Watcher(observer, training.model)(), contextlib.suppress(Enough):
+    with TorchWatcher(observer, training.model)(), contextlib.suppress(Enough):
         if training.loop:
             _loop(observer, training)
         elif training.step:
