@@ -28,7 +28,7 @@ def parents_of(draw, way):
         of_source() + WIDTH * source for source in range(SOURCES)])
 
 
-class Cache:
+class LayerCache:
     """A fast form's cache of one layer, as arrays."""
 
     def __init__(self, name):
@@ -81,7 +81,7 @@ class Cache:
     pytest.param(name, marks=[pytest.mark.long(4)] * (name == "jax"))
     for name in NAMES])
 def test_it_is_as_if_all_were_moved(name, way):
-    draw, cache = np.random.default_rng(3), Cache(name)
+    draw, cache = np.random.default_rng(3), LayerCache(name)
     whole = np.zeros((2, ROWS, HEADS, LENGTH, FEATURES))
     ways = ["any", "itself", "the first", "another order"]
     for place in range(LENGTH):
@@ -102,7 +102,7 @@ def test_what_all_have_of_one_ancestor_stays(name):
     """From the second time on that all continue it, one place moves."""
     if name not in NAMES:
         pytest.skip("not checked: torch is not installed")
-    cache = Cache(name)
+    cache = LayerCache(name)
     for place in range(9):
         cache.write(place, np.ones((2, ROWS, HEADS, FEATURES)))
         cache.reorder(np.repeat(np.arange(SOURCES) * WIDTH, WIDTH), place + 1)

@@ -85,7 +85,7 @@ def wanted(operator):
             if ours(operator, *case[:3])}
 
 
-class Biased(MultiHeadAttention):
+class BiasedAttention(MultiHeadAttention):
     """Equation 1 with another divisor, and a bias that is added to scores."""
 
     def __init__(self, divisor, bias):
@@ -128,7 +128,7 @@ def attention(attributes, inputs):
     bias = np.broadcast_to(bias, (*leading, t, s))
     scale = attributes.get("scale", 1 / math.sqrt(width))
     c = {}
-    context = Biased(1 / scale, bias).attend(q, k, v, mask, 0, c)
+    context = BiasedAttention(1 / scale, bias).attend(q, k, v, mask, 0, c)
     if inputs["Q"].ndim == 3:
         context = context.swapaxes(1, 2).reshape(*inputs["Q"].shape[:2], -1)
     return {"Y": context, "qk_matmul_output": {

@@ -11,7 +11,7 @@ from torch import nn  # noqa: E402
 X = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 6)))
 
 
-class Part(nn.Module):
+class WrongPart(nn.Module):
     """A norm, a product and a factor; ``wrong`` says what is so."""
 
     def __init__(self, wrong):
@@ -37,12 +37,12 @@ class Part(nn.Module):
         return x + self.scaled(weights @ y if self.wrong != "plain" else y)
 
 
-class Stack(nn.Module):
-    """Two Parts."""
+class WrongStack(nn.Module):
+    """Two WrongParts."""
 
     def __init__(self, wrong):
         super().__init__()
-        self.parts = nn.ModuleList(Part(wrong) for _ in range(2))
+        self.parts = nn.ModuleList(WrongPart(wrong) for _ in range(2))
 
     def forward(self, x):
         for part in self.parts:
@@ -55,7 +55,7 @@ def told(right, wrong):
     def make(kind):
         def of():
             torch.manual_seed(1)
-            model = Stack(kind).double().eval()
+            model = WrongStack(kind).double().eval()
             with torch.no_grad():
                 for value in model.parameters():
                     value.add_(0.3 * torch.randn(
