@@ -9,11 +9,11 @@ import keras
 
 from contract.trace import tap
 from impl_keras import parts, public
-from impl_keras.whole import Model, parts_in
+from impl_keras.whole import WholeModel, parts_in
 
 
 @keras.saving.register_keras_serializable("impl_keras")
-class Transformer(Model):
+class Transformer(WholeModel):
     """Vaswani et al. 2017, figure 1: two sides, two stacks and an output.
 
     One table serves both embeddings and the projection (section 3.4).

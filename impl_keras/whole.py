@@ -20,7 +20,7 @@ class Layer(keras.layers.Layer):
         self.built = True
 
 
-class Model(keras.Model):
+class WholeModel(keras.Model):
     """A model whose constructor makes all that is in it, by a config."""
 
     def __init__(self, config, **kwargs):

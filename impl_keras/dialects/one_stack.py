@@ -15,11 +15,11 @@ from impl_keras.dialects.output import Output
 from impl_keras.dialects.stacks import CausalStack
 from impl_keras.dialects.transformer import DialectTransformer
 from impl_keras.masks import causal_mask
-from impl_keras.whole import Model, parts_in
+from impl_keras.whole import WholeModel, parts_in
 
 
 @keras.saving.register_keras_serializable("impl_keras")
-class EncoderModel(Output, Model):
+class EncoderModel(Output, WholeModel):
     """An encoder and a projection: a score for every source token."""
 
     embed_source = DialectTransformer.embed_source
@@ -52,7 +52,7 @@ class EncoderModel(Output, Model):
 
 
 @keras.saving.register_keras_serializable("impl_keras")
-class DecoderModel(Output, Model):
+class DecoderModel(Output, WholeModel):
     """A decoder and a projection: a score for every next token."""
 
     compute_output_spec = DialectTransformer.compute_output_spec

@@ -19,7 +19,7 @@ from impl_keras.positional import position_table
 from impl_keras.whole import glorot, rows_of
 
 
-class Positions(layers.Layer):
+class AddPositions(layers.Layer):
     """Embeddings [B T D] times √d_model, plus sines and cosines (§3.4, 3.5)."""
 
     def __init__(self, max_length, d_model):
@@ -68,7 +68,7 @@ def feed_forward(config, x, path):
 
 def embedded(config, ids, table, max_length):
     """Rows of a table times √d_model, with positions; then dropout."""
-    x = Positions(max_length, config.d_model)(table(ids))
+    x = AddPositions(max_length, config.d_model)(table(ids))
     return layers.Dropout(config.dropout)(x)
 
 
