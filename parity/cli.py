@@ -6,6 +6,7 @@ framework is missing, 4 nothing was compared, 70 a mistake in this program.
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -61,7 +62,7 @@ def main(
 
 
 #: The commands, by what they are for: function -> its line in --help.
-GROUPS = {
+GROUPS: dict[str, dict[Callable, str]] = {
     "Debug your own models": {
         compare.compare: "Say whether two models differ, where and why.",
         invariance.invariance: "Ask one in other batches, padded, cached.",

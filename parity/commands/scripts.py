@@ -73,9 +73,10 @@ class Called(tuple):
     """
 
     def __new__(cls, parts, raw):
-        made = super().__new__(cls, parts)
-        made.raw = raw
-        return made
+        return super().__new__(cls, parts)
+
+    def __init__(self, parts, raw):
+        self.raw = raw
 
 
 def script_result(target):

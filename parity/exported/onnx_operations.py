@@ -6,11 +6,12 @@ computed by ``onnx.reference``, and recorded whole.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 #: ONNX's name -> NumPy's function of one or two arrays.
-PLAIN = {
+PLAIN: dict[str, Callable] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Pow": np.power,
     "Sqrt": np.sqrt, "Exp": np.exp, "Log": np.log, "Tanh": np.tanh,
     "Neg": np.negative, "Abs": np.abs, "Reciprocal": np.reciprocal,

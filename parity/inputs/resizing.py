@@ -6,6 +6,7 @@ the image shrinks; OpenCV and ``torch.nn.functional.interpolate`` do not.
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def _cubic(a, x):
 
 
 #: Filter -> (function, how far it reaches).
-FILTERS = {
+FILTERS: dict[str, tuple[Callable, float]] = {
     "box": (lambda x: ((x > -0.5) & (x <= 0.5)) * 1.0, 0.5),
     "bilinear": (lambda x: np.maximum(1 - np.abs(x), 0), 1),
     "hamming": (lambda x: np.where(np.abs(x) < 1, np.sinc(x) * (

@@ -7,6 +7,7 @@ settings that gives b's. What differs between the two is told.
 import dataclasses
 import functools
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -68,7 +69,7 @@ BASES = (
            0.97),
 )
 
-WINDOWS = {
+WINDOWS: dict[str, Callable] = {
     "Hann": lambda n: np.hanning(n + 1)[:-1],
     "Hann, symmetric": np.hanning,
     "Hamming": lambda n: np.hamming(n + 1)[:-1],

@@ -1,12 +1,13 @@
 """Where two texts part: what a template, a cleaner or an encoding made."""
 
 import unicodedata
+from collections.abc import Callable
 
 #: So many letters of a text are shown.
 SHOWN = 40
 
 #: What may be done to a text, in the words that follow "b's is a's".
-CHANGES = {
+CHANGES: dict[str, Callable[[str], str]] = {
     "lower-cased": str.lower,
     "without spaces at its ends": str.strip,
     "with line ends of one sign": lambda text: text.replace("\r\n", "\n"),
