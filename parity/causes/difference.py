@@ -15,7 +15,7 @@ from parity.operations.trial import (
 STEPS, FAR = 12, 30
 
 
-class Difference:
+class FaultOfPrograms:
     """A ShownFault with the programs that it is of.
 
     Args:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from parity.causes import tables
-from parity.causes.difference import Difference
+from parity.causes.difference import FaultOfPrograms
 from parity.causes.related import hides, masked, related
 from parity.numerics.words import apart, listed
 from parity.operations import roles
@@ -27,7 +27,7 @@ COMPUTATION = "computation"
 SIGNS = {("add", "subtract"): "+−", ("subtract", "add"): "−+"}
 
 
-def named(difference: Difference):
+def named(difference: FaultOfPrograms):
     """(cause, what it is in a, in b), in words."""
     return _random(difference) or {
         SCALAR: _constant, ARRAY: _array, ORDER: _order, OTHER: _operand,

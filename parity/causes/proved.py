@@ -2,7 +2,7 @@
 
 import re
 
-from parity.causes.difference import Difference
+from parity.causes.difference import FaultOfPrograms
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.causes.lines import lines_of
 from parity.causes.naming import COMPUTATION, named, numbers_of
@@ -35,7 +35,7 @@ def explanations(outcome, built=None, idle=None):
     """
     told, before = [], []
     for found in outcome.found:
-        difference = Difference(found)
+        difference = FaultOfPrograms(found)
         each = explanation(difference)
         each.proof = _proof(outcome, found)
         if built:
@@ -162,7 +162,7 @@ def errors(alignment):
 
 
 def explanation(difference):
-    """The Explanation of a Difference, but for its proof."""
+    """The Explanation of a FaultOfPrograms, but for its proof."""
     cause, in_a, in_b = named(difference)
     at_a, at_b = _modules(difference)
     each = Explanation(at_a, at_b, cause, in_a, in_b,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from parity import ports
 from parity.causes.cause import OTHER, Cause
 from parity.causes.faults.putting import (
     after_init, all_of, made_with, replaced, tabled)
@@ -18,7 +19,7 @@ def still(rotary):
     name = next(name for name in ("forward", "call", "__call__")
                 if any(name in vars(each) for each in base
                        if each.__name__ == "RotaryHalves"))
-    plain = kind.__module__.startswith("reference_numpy")
+    plain = kind.__module__.startswith(ports.package("numpy"))
     rotary.__class__ = type(kind)("Still", (kind,), {
         name: lambda self, x, start: (x, {}) if plain else x,
         "backward": lambda self, dx, c: (dx, {})})
