@@ -53,7 +53,10 @@ def devices():
 
 def to_native(value, device):
     """An array as JAX's own copy, same dtype."""
-    return jax.device_put(np.array(value), jax.devices(device)[0])
+    value = np.array(value)
+    # jax: takes no other order of bytes than the machine's.
+    value = value.astype(value.dtype.newbyteorder("="), copy=False)
+    return jax.device_put(value, jax.devices(device)[0])
 
 
 def to_numpy(array):
@@ -247,7 +250,8 @@ def generate(model, source, settings, rows=None):
     # Scores are float64, the model's dtype or not.
     with evaluating(model), jax.enable_x64(True):
         tokens, scores = parts.search(model.config, settings)(
-            model, to_native(source, home(model)), settings, rows).run()
+            model, to_native(np.asarray(source, np.int64), home(model)),
+            settings, rows).run()
         return {"tokens": to_numpy(tokens), "scores": to_numpy(scores)}
 
 

@@ -293,7 +293,8 @@ def generate(model, source, settings, rows=None):
     rows = check_search(model.config, source, settings, rows)
     with on(home(model)):
         tokens, scores = parts.search(model.config, settings)(
-            model, to_native(source, home(model)), settings, rows).run()
+            model, to_native(np.asarray(source, np.int64), home(model)),
+            settings, rows).run()
         return {"tokens": to_numpy(tokens).astype(np.int64),
                 "scores": to_numpy(scores)}
 

@@ -218,7 +218,8 @@ def generate(model, source, settings, rows=None):
     rows = check_search(model.config, source, settings, rows)
     with on(home(model)), evaluating(model):
         tokens, scores = parts.search(model.config, settings)(
-            model, to_native(source, home(model)), settings, rows).run()
+            model, to_native(np.asarray(source, np.int64), home(model)),
+            settings, rows).run()
         return {"tokens": to_numpy(tokens.astype(mx.int64)),  # mlx: or int32
                 "scores": to_numpy(scores)}
 

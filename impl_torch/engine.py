@@ -118,8 +118,9 @@ def call(module, *inputs, method="__call__", **keywords):
           tracing(paths(module)) as trace):
         returned = getattr(module, method)(
             *(to_native(value, home(module)) for value in inputs), **keywords)
+    # A step may be a part of a table, which no answer hands out.
     return to_numpy(returned), {
-        name: to_numpy(value) for name, value in trace.values.items()}
+        name: to_numpy(value.clone()) for name, value in trace.values.items()}
 
 
 def run(module, *inputs, **keywords):
