@@ -37,8 +37,10 @@ GIVES_WAY = {"torch": 6, "jax": 3}
 #: The form to read and the one made for speed -> its prefix in a port's folder.
 FORMS = {"readable": "", "fast": "fast."}
 
-#: The forms that compile the step of every training run: seconds each time.
+#: The forms that compile the step of every training run: seconds each time;
+#: and those to which any model of other sizes is seconds.
 COMPILED = {("keras", "fast"), ("jax", "fast")}
+SLOW = COMPILED | {("keras", "readable"), ("jax", "readable")}
 
 
 def known_ports():

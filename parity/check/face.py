@@ -16,7 +16,7 @@ from contract.generation import GenerationConfig
 from contract.training import TrainingConfig
 from contract.weights import initial_weights, part, probe_weights
 from parity import ports
-from parity.check import cases, extremes, golden, search_alone
+from parity.check import cases, extremes, golden, manners, search_alone
 from parity.check.refusals import CONFIG, raises, refusals
 from parity.check.search_steps import choices, steps_of_searches
 from parity.check.surroundings import surroundings
@@ -370,7 +370,8 @@ def of_kind(value, dtype):
 ASKED = {function.__name__.replace("_", " "): function for function in (
     beginning, arrays, numbers, borders, attention, rounded_weights,
     native_masks, native_steps, refusals, resumed, kinds, steps_of_searches,
-    choices, one_token, surroundings)}
+    choices, one_token, surroundings, manners.manners,
+    manners.manners_at_work)}
 ASKED |= extremes.ASKED | extremes.FAST | search_alone.ASKED
 
 

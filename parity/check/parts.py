@@ -4,6 +4,7 @@ A part is a generator. Before its first yield it asks the ports, so that they
 work while others are compared; then it yields a list of Rows a device.
 """
 
+import copy
 import itertools
 import time
 
@@ -40,6 +41,19 @@ class Parts:
     port_names: list
     shelf: Shelf
     form: str
+
+    def _only(self, names):
+        """These parts, of fewer ports, for the same report."""
+        few = copy.copy(self)
+        few.port_names = names
+        few.targets = {
+            device: {name: port for name, port in there.items()
+                     if name in names}
+            for device, there in self.targets.items()}
+        few.missing = sum(
+            1 if one.device else len(self.devices)
+            for one in self.report.not_checked if one.port in names)
+        return few
 
     def _expect(self, steps):
         """Count comparisons of so many steps, on every device."""

@@ -17,8 +17,8 @@ from contract.config import PRESETS
 from contract.weights import probe_weights
 from parity import shortage
 from parity.check import (
-    asked, cases, extremes, face, generation, golden, long, search_runs,
-    training_runs, wide)
+    asked, cases, drawn, extremes, face, generation, golden, long,
+    search_runs, training_runs, wide)
 from parity.check.parts import Parts
 from parity.check.report import (
     FULL_SIZE_CASE, TRAINED_CASE, NotFused, Report, Row)
@@ -26,7 +26,7 @@ from parity.check.runners import EngineRunner, Reference, Truth, compare_steps
 from parity.check.shelf import Shelf
 from parity.numerics import canary, rounding, tolerances
 from parity.numerics.comparator import DIVERGENCE, MATCH, Difference
-from parity.ports import FORMS, NotChecked
+from parity.ports import SLOW, FORMS, NotChecked
 
 __all__ = ["Check", "EngineRunner", "Reference", "Report", "Row", "Truth",
            "compare_steps"]
@@ -66,18 +66,20 @@ class Check(Parts):
         form: which form of the ports is compared, of parity.ports.FORMS; of
             the fast one, the reference's own too.
         apart: whether each port works in a process of its own.
+        draws: the Draws of models that are compared too.
     """
 
     def __init__(self, presets, port_names, dtypes, devices=("cpu",),
                  full_size=True, on_case=lambda text: None, gradients=False,
                  train=0, generate=False, apart=False, wide=False,
-                 form="readable"):
+                 form="readable", draws=drawn.NONE):
         self.began = time.perf_counter()
         self.presets, self.dtypes = presets, dtypes
         self.full_size, self.on_case = full_size, on_case
         self.gradients, self.train = gradients, train
         self.generate, self.ahead = generate, AHEAD if apart else 0
-        self.wide, self.form = wide, form
+        self.wide, self.form, self.draws = wide, form, draws
+        self.drawn = draws.models()
         self.planned, self.done = self._planned(), set()
         if form == "fast" and "cpu" in (devices or ("cpu",)):
             port_names = ["numpy", *port_names]
@@ -88,7 +90,7 @@ class Check(Parts):
         self.report.selection = {
             "ports": list(port_names), "presets": list(presets),
             "dtypes": list(dtypes), "devices": list(self.devices),
-            "form": form}
+            "form": form, "draws": list(draws.numbers), "seed": draws.seed}
         self.report.not_done = list(self._left_out())
         self.missing = len(self.devices) * len(self.report.not_checked)
         self.targets = {device: {} for device in self.devices}
@@ -136,6 +138,9 @@ class Check(Parts):
         if self.wide and "float64" in self.dtypes:
             models |= {model.name: ["float64"] for model in (
                 *wide.models(), *long.models())}
+        models |= {model.name: [dtype for dtype in model.dtypes
+                                if dtype in self.dtypes]
+                   for model in self.drawn}
         planned = {(name, False, dtype) for name, dtypes in models.items()
                    for dtype in dtypes}
         if self.full_size and FULL_SIZE in self.presets:
@@ -230,6 +235,7 @@ class Check(Parts):
                 yield self._training(
                     preset, training_runs.usual(config, self.train),
                     weights, self.form)
+        yield from self._drawn()
         if self.wide and "float64" in self.dtypes:
             for model in (*wide.models(), *long.models()):
                 yield self._cases(model.name, model.config, model.weights(),
@@ -243,6 +249,33 @@ class Check(Parts):
         if self.full_size and FULL_SIZE in self.presets:
             yield from self._trained()
             yield from self._full_size()
+
+    def _drawn(self):
+        """Yield the parts of drawn models, and of a port's manners."""
+        for model in self.drawn:
+            cases_of, works = (self._only([
+                name for name in self.port_names if self.draws.asked(
+                    model.number, what, (name, self.form) in SLOW)])
+                for what in ("cases", "works"))
+            for dtype in model.dtypes:
+                if dtype not in self.dtypes:
+                    continue
+                given = model.name, model.config, model.weights, dtype
+                yield cases_of._cases(*given, [*model.cases])
+                if model.gradients and dtype in model.gradients.tiers:
+                    yield works._cases(*given, [model.gradients])
+                if model.search and dtype in model.search.dtypes:
+                    yield works._searches(
+                        *given, model.batch.source, [model.search],
+                        model.shape[:1], self.form)
+            if model.run and "float64" in self.dtypes:
+                yield works._training(
+                    model.name, model.run, model.weights, self.form)
+        if len(self.drawn) > 1 and not self.wide and self.form == "readable":
+            yield self._engines(["manners"])
+            yield self._only([name for name in self.port_names if (
+                name, self.form) not in SLOW])._engines(
+                    ["manners at work"])
 
     def _forms(self):
         """The forms whose searches and training runs the wide check has."""

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import pathlib
+import re
 from typing import Annotated, Optional
 
 import typer
@@ -50,6 +51,16 @@ def check(
         "do not have, every pair of choices among them, in float64; and short "
         "training runs of either form, every two conditions together.",
     )] = False,
+    draws: Annotated[Optional[int], typer.Option(
+        "--draws", metavar="N", min=0, help="Also compare N drawn models, "
+        "whatever is asked of them: docs/properties.md.  [default: a few, "
+        "where no --preset is given]")] = None,
+    seed: Annotated[int, typer.Option(
+        "--seed", metavar="S", min=0, max=2**32 - 1,
+        help="What the drawn models follow from.")] = 0,
+    draw: Annotated[Optional[str], typer.Option(
+        "--draw", metavar="S:N", help="Only compare the model of seed S and "
+        "number N, as a failing case has it.")] = None,
     form: Annotated[str, typer.Option(
         metavar="NAME", help="Which form is compared: readable, or fast, of "
         "NumPy too. Steps that a fast form computes together are not seen.",
@@ -85,7 +96,7 @@ def check(
         "preset": preset, "device": device, "gradients": gradients,
         "train": train, "generate": generate, "wide": wide,
         "list": list_conditions, "html": html_file, "steps": steps,
-        "form": form != "readable"}
+        "form": form != "readable", "draws": draws, "draw": draw}
     if artefact is not None:
         with told_plainly():
             alone("--artefact goes with --json", given, port, dtype, require,
@@ -100,6 +111,12 @@ def check(
     with told_plainly():
         known = ports.known_ports()
         presets = ports.split_words(preset or ["all"], PRESETS, "preset")
+        if draw:
+            alone("--draw goes with --port, --dtype, --form, --device, "
+                  "--require, --json and --html", given | {
+                      "draw": None, "device": None, "form": False,
+                      "html": None, "steps": False}, wide, train)
+            presets, full_size = [], False
         names = ports.chosen(port)
         dtypes = ports.split_words(
             dtype or ["float64", "float32"], DTYPES, "dtype")
@@ -138,7 +155,8 @@ def check(
                     full_size,
                     lambda text: progress.update(task, description=text),
                     gradients, train, generate, wide=wide, form=form,
-                    apart=len(names) > 1 or bool(compiled.unsure()))
+                    apart=len(names) > 1 or bool(compiled.unsure()),
+                    draws=drawn_models(draws, seed, draw, preset))
                 names = run.port_names
                 stack.callback(run.close)
                 exit_if_any(one for one in run.report.not_checked
@@ -149,11 +167,29 @@ def check(
                 view = (terminal.Steps(out, names) if steps else
                         overview.Overview(
                             out, names, dtypes, run.devices, form))
-                view.begin(presets)
+                view.begin(presets or [model.name for model in run.drawn])
                 for group in run.groups():
                     view.add(group)
                 view.end(run.report)
             finish(out, run.report, names, json_file, html_file)
+
+
+def drawn_models(draws, seed, draw, preset):
+    """The Draws that the options ask for.
+
+    Raises:
+        InputError: ``draw`` is no seed and number.
+    """
+    from parity.check.drawn import USUAL, Draws
+    if draw is not None:
+        if not re.fullmatch(r"\d{1,9}:\d{1,9}", draw):
+            raise InputError(
+                f"--draw is {draw!r}; give a seed and a number, such as 0:17.")
+        seed, number = map(int, draw.split(":"))
+        return Draws(seed, (number,), whole=True)
+    if draws is None:
+        return Draws(seed, range(0 if preset else USUAL))
+    return Draws(seed, range(draws), whole=True)
 
 
 def alone(words, given, *more):

@@ -158,6 +158,18 @@ def print_divergences(out, report):
                   + (f"; {difference.reason}" if difference.reason else ""))
     if len(divergences) > LISTED:
         out.print(f"  and {len(divergences) - LISTED} more.")
+    again = next(filter(None, map(run_again, divergences)), "")
+    if again:
+        out.print(f"Run it again: {again}", soft_wrap=True)
+
+
+def run_again(divergence):
+    """The command that makes a drawn model's divergence again; "" of others."""
+    row, port, _ = divergence
+    kind, _, draw = row.preset.partition(" ")
+    form = "" if row.form == "readable" else f" --form {row.form}"
+    return (f"parity check --draw {draw} --port {port}{form}"
+            if kind == "drawn" else "")
 
 
 def print_conditions(out, groups):

@@ -1,0 +1,213 @@
+"""Manners: what a port leaves as it found it, and whether it owns its answers.
+
+Each function of an engine yields (what is asked, whether the answer is right);
+parity.check.face lists them. State that is global is compared before and after
+each of a port's functions, so that the one is named that changes it.
+"""
+
+import copy
+import decimal
+import functools
+import gc
+import importlib
+import locale
+import os
+import pickle
+import random
+import sys
+import threading
+import warnings
+
+import numpy as np
+
+from contract.config import PRESETS, at_test_size
+from contract.generation import GenerationConfig
+from contract.training import TrainingConfig
+from parity.check import cases, golden
+
+#: The model: one whose steps have been compiled already where that is needed.
+PRESET = "lesson"
+
+KEY = np.array([5, 9], np.uint32)
+
+
+def process():
+    """What is global in a process: {what: value}."""
+    return {
+        "environment": dict(os.environ), "folder": os.getcwd(),
+        "module path": list(sys.path), "locale": locale.setlocale(
+            locale.LC_ALL), "recursion limit": sys.getrecursionlimit(),
+        "filters of warnings": list(warnings.filters),
+        "garbage collection": gc.isenabled(), "threads": sorted(
+            one.name for one in threading.enumerate()),
+        "decimals": repr(decimal.getcontext()),
+        "Python's random numbers": random.getstate(),
+        "NumPy's random numbers": pickle.dumps(np.random.get_state()),
+        "NumPy's errors": np.geterr(), "NumPy's print": np.get_printoptions()}
+
+
+def torch_state():
+    """What is global in PyTorch."""
+    torch = importlib.import_module("torch")
+    return {
+        "gradients on": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "default dtype": torch.get_default_dtype(),
+        "default device": torch.get_default_device(),
+        "random numbers": torch.get_rng_state().numpy().tobytes(),
+        "threads of products": torch.get_num_threads(),
+        "float32 products": torch.get_float32_matmul_precision(),
+        "TF32": (torch.backends.cuda.matmul.allow_tf32,
+                 torch.backends.cudnn.allow_tf32),
+        "determinism": torch.are_deterministic_algorithms_enabled(),
+        "oneDNN": torch.backends.mkldnn.enabled,
+        "anomalies": torch.is_anomaly_enabled()}
+
+
+def keras_state():
+    """What is global in Keras, and in TensorFlow where it runs on that."""
+    keras = importlib.import_module("keras").config
+    state = {"default dtype": keras.floatx(), "epsilon": keras.epsilon(),
+             "order of axes": keras.image_data_format(),
+             "policy of dtypes": keras.dtype_policy().name}
+    if keras.backend() == "tensorflow":
+        config = importlib.import_module("tensorflow").config
+        state |= {
+            "TF32": config.experimental.tensor_float_32_execution_enabled(),
+            "threads": (config.threading.get_intra_op_parallelism_threads(),
+                        config.threading.get_inter_op_parallelism_threads()),
+            "eager": config.functions_run_eagerly()}
+    return state
+
+
+def jax_state():
+    """What is global in JAX."""
+    return dict(importlib.import_module("jax").config.values)
+
+
+STATES = {"torch": torch_state, "keras": keras_state, "jax": jax_state}
+
+#: What a framework itself changes: Keras draws the seeds of first values.
+CHANGED = {"keras": ("Python's random numbers",)}
+
+
+def unusual(engine):
+    """Have other random numbers, and what a process begins with else."""
+    random.seed(17)
+    np.random.seed(17)
+    if engine.NAME == "torch":
+        torch = importlib.import_module("torch")
+        torch.manual_seed(17)
+        torch.set_grad_enabled(True)
+        torch.set_default_dtype(torch.float32)
+
+
+class Guest:
+    """An engine with a model, and what it is asked.
+
+    Attributes:
+        answers: {function: a call that returns its arrays by name}.
+        works: the same of what makes gradients, targets and steps.
+    """
+
+    def __init__(self, engine):
+        self.engine, call = engine, functools.partial
+        self.config = at_test_size(PRESETS[PRESET]).replace(dropout=0.1)
+        batch = cases.padded_batch(self.config)
+        labels = cases.gradients_case(batch, self.config.pad_id).inputs[-1]
+        logits = cases.values("logits", *labels.shape, self.config.target_vocab)
+        weights = golden.shipped(PRESET)
+        self.given = {**weights, **dict(zip(("source", "target", "source mask",
+                                             "target mask"), batch)),
+                      "labels": labels, "logits": logits, "key": KEY}
+        self.model = engine.build("transformer", self.config, weights)
+        model, pairs = self.model, (batch.source[None], batch.target[None])
+        self.answers = {
+            "export": call(engine.export, model),
+            "call": lambda: engine.call(model, *batch)[1],
+            "forward": call(engine.forward, model, *batch),
+            "predict": lambda: {"": engine.predict(model, *batch)},
+            "masks": call(engine.masks, batch.source, batch.target,
+                          self.config.pad_id),
+            "loss": lambda: {"": engine.loss(
+                logits, labels, self.config.pad_id, 0.1, "uniform")},
+            "matmul": lambda: {"": engine.matmul(logits[0], logits[0].T)},
+            "build": lambda: engine.export(engine.build(
+                "transformer", self.config, weights)),
+            "initial_weights": call(
+                engine.initial_weights, self.config, 3)}
+
+        def gradients():
+            loss, arrays = engine.gradients(model, *batch, labels, KEY)
+            return {"loss": loss, **arrays}
+
+        def search(method):
+            return lambda: engine.generate(
+                model, batch.source, GenerationConfig(
+                    method=method, max_tokens=3))
+
+        def step():
+            other = engine.build("transformer", self.config, weights)
+            trainer = engine.trainer(other, TrainingConfig(warmup_steps=3))
+            told = engine.train_step(trainer, *pairs)
+            engine.resume(trainer, 1, engine.moments(trainer))
+            return {**told, **engine.moments(trainer)}
+
+        self.works = {"gradients": gradients, "train_step": step, **{
+            f"generate, {method}": search(method)
+            for method in ("greedy", "beam", "sample")}}
+
+
+def state(engine):
+    """What is global: {what: value}."""
+    every = {**process(), **STATES.get(engine.NAME, dict)()}
+    return {what: value for what, value in every.items()
+            if what not in CHANGED.get(engine.NAME, ())}
+
+
+def manners(engine):
+    """Of what computes forward."""
+    yield from asked(engine, Guest(engine), "answers")
+
+
+def manners_at_work(engine):
+    """Of what makes gradients, targets and steps of training."""
+    yield from asked(engine, Guest(engine), "works")
+
+
+def asked(engine, guest, which):
+    """Yield what each function of a Guest leaves, and what it hands out."""
+    given = copy.deepcopy(guest.given)
+    for name, function in getattr(guest, which).items():
+        unusual(engine)
+        before = state(engine)
+        first = function()
+        after = state(engine)
+        for what, value in before.items():
+            yield f"{what} after {name}", value == after[what]
+        yield from owned(name, first, function)
+    yield "inputs and weights unchanged", all(
+        array.tobytes() == given[name].tobytes()
+        for name, array in guest.given.items())
+
+
+def owned(name, first, function):
+    """Whether answers are equal, and stay so when one is written into."""
+    kept, second = copy.deepcopy(first), function()
+    yield f"{name} twice", same(second, kept)
+    yield f"arrays of {name} are its own", not any(
+        np.shares_memory(array, second[what])
+        for what, array in first.items())
+    for array in second.values():
+        if array.flags.writeable:
+            array[...] = 1
+    yield f"{name} as it was", same(first, kept)
+    yield f"{name} once more", same(function(), kept)
+
+
+def same(ours, theirs):
+    """Whether arrays by name are equal to the bit."""
+    return ours.keys() == theirs.keys() and all(
+        array.tobytes() == theirs[name].tobytes()
+        for name, array in ours.items())

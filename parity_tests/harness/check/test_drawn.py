@@ -1,0 +1,172 @@
+"""Drawn models: the same each time, sound, and what they notice of edits."""
+
+import contextlib
+import importlib.machinery
+import sys
+from unittest import mock
+
+import pytest
+
+from contract.config import CHOICES
+from parity import ports
+from parity.check import drawn
+from parity.check.run import Check
+from parity.numerics.comparator import DIVERGENCE
+from parity.numerics.dtypes import BOTH
+from parity.ports import folder
+from parity_tests.support.commands import invoke
+from parity_tests.support.engines import usable
+
+LAYERS = "        for layer in self.layers:\n"
+ERFC = "x * (torch.special.erfc(-x / math.sqrt(2)) / 2)"
+KEPT = "kept = labels != pad_id"
+COUNT = "torch.sum(kept), min"
+NATIVE = "    value = np.ascontiguousarray(value)\n"
+PREDICT = "        return to_numpy(model("
+SEARCH = "    rows = check_search("
+SCORE = "return query @ key.mT / self.divisor"
+SHRUNK = "learning_rate * self.training.weight_decay"
+
+
+def where(condition, factor="1.001"):
+    """A stack that is wrong where a condition holds."""
+    return LAYERS, (f"        x = x * ({factor} if {condition} else 1)\n"
+                    f"{LAYERS}")
+
+
+def first(statement, place=NATIVE):
+    """A statement that stands before another one."""
+    return place, f"    {statement}\n{place}"
+
+
+#: What is wrong -> a file of impl_torch, what stands there, what it becomes.
+SIX = {
+    "padding's id is 0": ("loss.py", KEPT, "kept = labels != 0"),
+    "GELU by tanh": (
+        "dialects/feed_forward.py", ERFC, "gelu_tanh(x)"),
+    "ReLU capped": ("dialects/feed_forward.py", "torch.relu(x)",
+                    "torch.clamp(x, 0, 20)"),
+    "two rows": ("decoder.py", "        for i, layer in enumerate(",
+                 "        x = x * (1.001 if len(x) == 2 else 1)\n"
+                 "        for i, layer in enumerate("),
+    "S = T": ("decoder.py", "        for i, layer in enumerate(",
+              "        if memory.shape[1] == x.shape[1]:\n"
+              "            x = x * 1.001\n"
+              "        for i, layer in enumerate("),
+    "a smoothed loss counts padding": (
+        "loss.py", COUNT, "torch.sum(kept | (label_smoothing > 0)), min"),
+}
+
+#: The same of other kinds.
+OTHERS = {
+    "32 rows": ("encoder.py", *where("len(x) >= 32")),
+    "a source of 256": ("encoder.py", *where("x.shape[1] >= 256")),
+    "a target of 2,048": (
+        "masks.py", "position[None, :] <= position[:, None]",
+        "position[None, :] + (length >= 2048) <= position[:, None]"),
+    "layer 11": ("encoder.py", "in self.layers:", "in self.layers[:10]:"),
+    "128 features a head": ("attention.py", SCORE, (
+        f"{SCORE} * (1.001 if query.shape[-1] >= 128 else 1)")),
+    "NumPy's seed": ("engine.py", *first("np.random.seed(0)", SEARCH)),
+    "by columns": ("engine.py", *first(
+        "value = (np.ravel(value, 'K').reshape(value.shape) if "
+        "np.ndim(value) == 2 and value.dtype.kind in 'iu' else value)")),
+    "own masks made causal": (
+        "decoder.py", "self.self_attention(x, x, mask,",
+        "self.self_attention(x, x, mask & mask.tril(),"),
+    "the first row's mask for all": (
+        "decoder.py", "memory, memory_mask, None)",
+        "memory, memory_mask[:1], None)"),
+    "a prompt of one token": (
+        "dialects/one_stack.py", "        prompt = memory.shape[1]\n",
+        "        prompt = memory.shape[1]\n        memory = torch.clamp("
+        "memory, max=9)\n"),
+    "β₁ of 0": ("optimizer.py", "training.beta1, training.beta2",
+                "training.beta1 or 0.9, training.beta2"),
+    "β₂ of 0": ("optimizer.py", "training.beta1, training.beta2",
+                "training.beta1, training.beta2 or 0.98"),
+    "no decay": ("dialects/optimizer.py", SHRUNK,
+                 "learning_rate * (self.training.weight_decay or 0.01)"),
+    "one buffer for every answer": (
+        "engine.py", PREDICT,
+        "        return vars(model).setdefault('buffers', {}).setdefault("
+        "'one', to_numpy(model(*(to_native(x, home(model)) for x in inputs)))"
+        ")\n" + PREDICT),
+    "an answer is a table": ("engine.py", "value.clone()", "value"),
+    "a gradient at 2,048 wide": (
+        "feed_forward.py", "torch.relu(inner)",
+        "torch.relu(inner if inner.shape[-1] < 2048 else inner.detach())"),
+}
+
+
+@contextlib.contextmanager
+def planted(file, old, new):
+    """The port for PyTorch with an edit of one of its files."""
+    path = folder("torch") / file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) >= 1, (file, old)
+    real = importlib.machinery.SourceFileLoader.get_code
+
+    def get_code(self, name):
+        if self.path != str(path):
+            return real(self, name)
+        return compile(text.replace(old, new, 1), self.path, "exec")
+
+    ours = {name: sys.modules.pop(name) for name in [*sys.modules]
+            if name.split(".")[0] == "impl_torch"}
+    ports.engine.cache_clear()
+    try:
+        with mock.patch.object(importlib.machinery.SourceFileLoader,
+                               "get_code", get_code):
+            yield
+    finally:
+        for name in [name for name in sys.modules
+                     if name.split(".")[0] == "impl_torch"]:
+            del sys.modules[name]
+        sys.modules.update(ours)
+        ports.engine.cache_clear()
+
+
+def divergence(draws, presets=()):
+    """The first Row that diverges of the port for PyTorch, or None."""
+    job = Check(presets, ["torch"], BOTH, full_size=False, draws=draws)
+    try:
+        return next((row for rows in job.groups() for row in rows
+                     if row.verdict == DIVERGENCE), None)
+    finally:
+        job.close()
+
+
+def test_a_draw_is_the_same_each_time():
+    one, other = drawn.drawn(7, 5), drawn.drawn(7, 5)
+    assert one == other
+    assert all(map(lambda a, b: a.dtype == b.dtype and (a == b).all(),
+                   one.batch, other.batch))
+
+
+def test_each_word_occurs_in_the_draws_that_are_usual():
+    models = drawn.Draws(0, range(drawn.USUAL)).models()
+    for field, words in CHOICES.items():
+        assert {getattr(one.config, field) for one in models} == set(words)
+    assert {one.far for one in models} == set(drawn.CARDS)
+
+
+@pytest.mark.long(24)
+@pytest.mark.parametrize("wrong", [*SIX, *OTHERS])
+def test_an_edit_is_noticed_by_the_draws_that_are_usual(wrong):
+    usable("torch")
+    with planted(*(SIX | OTHERS)[wrong]):
+        assert divergence(drawn.Draws(0, range(drawn.USUAL)))
+
+
+def test_a_failing_draw_is_run_again_by_its_line():
+    usable("torch")
+    line = "check", "--draw", "0:3", "--port", "torch"
+    done = invoke(*line)
+    assert done.exit_code == 0 and "drawn 0:3" in done.output
+    with planted(*SIX["padding's id is 0"]):
+        done = invoke(*line)
+    assert done.exit_code == 1
+    assert f"Run it again: parity {' '.join(line)}" in done.output
+    done = invoke("check", "--draw", "3", "--port", "torch")
+    assert done.exit_code == 2 and "give a seed and a number" in done.output
