@@ -155,6 +155,12 @@ def _by_operations(comparison, a, b, one, two):
         if edits:
             alignment = Alignment(programs[0], two.run(
                 exact=True, edits=edits), near)
+    if unlike := list(_unlike(*programs)):
+        comparison.decided = DIVERGENCE
+        comparison.notes = [*unlike, *comparison.notes]
+        return
+    if not alignment.different and comparison.left_out:
+        return  # what both give agrees, and is not all: it is incomplete
     if not alignment.different:
         comparison.corrected = (
             "With nothing shorter than float64 inside, the outputs agree to "
@@ -180,6 +186,17 @@ def _by_operations(comparison, a, b, one, two):
             f"With {'it' if len(told) == 1 else 'all of them'} corrected in b,"
             f" its outputs are a's to "
             f"{number(max(errors(outcome.last), default=0.0))}.")
+
+
+def _unlike(a, b):
+    """Yield of each output that both name, and which is of another size in b,
+    a sentence."""
+    for name in filter(b.outputs.__contains__, a.outputs):
+        one, two = (program.values[program.outputs[name]]
+                    for program in (a, b))
+        if one.signature.size != two.signature.size:
+            yield (f"{name} has shape {list(one.shape)} in a and "
+                   f"{list(two.shape)} in b.")
 
 
 def _built(runner, path, value):

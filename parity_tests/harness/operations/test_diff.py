@@ -255,3 +255,34 @@ def test_random_numbers_of_one_side_are_named():
     cause, = found.explanations
     assert (cause.cause, cause.in_a) == ("random numbers", "none")
     assert "random" in cause.in_b
+
+
+class Ends(nn.Module):
+    """A layer that gives its output and what ``more`` makes of it."""
+
+    def __init__(self, more):
+        super().__init__()
+        self.layer, self.more = nn.Linear(4, 4), more
+
+    def forward(self, x):
+        y = self.layer(x)
+        return y, self.more(y)
+
+
+@pytest.mark.parametrize("more, verdict", [
+    (lambda y: y[:, :3] * 2, "divergence"), (lambda y: None, "incomplete")])
+def test_outputs_that_do_not_fit_are_no_match(more, verdict):
+    """An output without a partner is not left out of the verdict."""
+    models = [Ends(lambda y: y * 2), Ends(more)]
+    models[1].load_state_dict(models[0].state_dict())
+    found = parity.diff(*models, torch.ones(2, 4))
+    assert found.verdict == verdict
+
+
+def test_a_convolution_with_a_bias_is_run_exactly():
+    """torch refuses an input that is shorter than a bias."""
+    def make(act):
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Conv2d(3, 4, 3), act()), torch.ones(1, 3, 6, 6)
+    found = parity.diff(lambda: make(nn.ReLU), lambda: make(nn.GELU))
+    assert found.verdict == "divergence" and len(found.explanations) == 1
