@@ -51,11 +51,11 @@ X = np.random.default_rng(0).normal(size=(2, 4, 6)).astype(np.float32)
 def test_a_node_is_what_the_standard_says(kind, attributes, initial):
     from onnx.reference import ReferenceEvaluator
 
-    from parity.exported.onnx_program import Runner
+    from parity.exported.onnx_program import OnnxRunner
     model = graph(kind, {"x": X}, attributes, **initial)
     if kind == "TopK":
         model.graph.node[0].output.append("z")
-    program = Runner(model, {"x": X}, "m.onnx").run(exact=True)
+    program = OnnxRunner(model, {"x": X}, "m.onnx").run(exact=True)
     truth, = ReferenceEvaluator(model).run(None, {"x": X})
     made = program.values[program.outputs["output"]].array
     np.testing.assert_allclose(made, truth, rtol=2e-6, atol=2e-6)
@@ -63,10 +63,10 @@ def test_a_node_is_what_the_standard_says(kind, attributes, initial):
 
 
 def test_an_edit_is_put_in():
-    from parity.exported.onnx_program import Runner
+    from parity.exported.onnx_program import OnnxRunner
     from parity.operations.program import LEAF
     model = graph("Add", {"x": X}, {}, b=X[0, 0])
-    program = Runner(model, {"x": X}, "m.onnx").run(
+    program = OnnxRunner(model, {"x": X}, "m.onnx").run(
         exact=True, edits={(LEAF, "b"): 0 * X[0, 0]})
     np.testing.assert_array_equal(
         program.values[program.outputs["output"]].array, X)
