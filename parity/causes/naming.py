@@ -23,6 +23,9 @@ SETTINGS = ("axis", "strides", "padding", "dilation", "groups", "k",
 #: What is told where no name fits the two formulas.
 COMPUTATION = "computation"
 
+#: What a setting is called, where another thing has its name.
+CALLED = {"padding": "padding of the convolution"}
+
 #: Operations that are each other's but for a sign.
 SIGNS = {("add", "subtract"): "+−", ("subtract", "add"): "−+"}
 
@@ -205,8 +208,8 @@ def _setting(this):
 
 def _differing(one, two):
     """(name, value in a, in b) of the first setting that differs, or ()."""
-    return next(((name, str(one.get(name)), str(two.get(name)))
-                 for name in {**one, **two} if name in SETTINGS
+    return next(((CALLED.get(name, name), str(one.get(name)), str(
+        two.get(name))) for name in {**one, **two} if name in SETTINGS
                  and one.get(name) != two.get(name)), ())
 
 

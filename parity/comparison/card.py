@@ -205,7 +205,8 @@ def _summary(comparison, causes, lost):
                 f"{comparison.compared} arrays agree, the outputs included")
     words = []
     if causes and comparison.verdict == DIVERGENCE:
-        proved = sum(bool(each.proof) for each in causes)
+        proved = 0 if lost and not comparison.corrected else sum(
+            bool(each.proof) for each in causes)
         words.append(amount(len(causes), "cause") + (
             ", proved" if proved == len(causes) else
             f", {proved} proved" if proved else ""))
