@@ -154,7 +154,7 @@ def test_keras_gelu_is_not_float64(port, make):
     import keras
     if keras.backend.backend() != "tensorflow":
         pytest.skip("not checked: Keras does not run on TensorFlow here")
-    from impl_keras.feed_forward import gelu
+    from impl_keras.dialects.feed_forward import gelu
     x = cases.values("x", 5, 9, 48)
     truth = x * np.vectorize(math.erfc)(-x / math.sqrt(2)) / 2
     theirs = getattr(keras, make).gelu(x, approximate=False)

@@ -8,7 +8,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from contract import scaled_steps
-from impl_torch import layer_norm, optimizer, residual
+from impl_torch import optimizer
+from impl_torch.dialects import norms, residual
 from impl_torch.targets import mixed
 from parity.numerics import mixed as numerics
 
@@ -215,7 +216,7 @@ UNCAST = around(mixed.MixedEngine, "cast", lambda old: (
 #: Fault -> the work and the tier in which it is looked for, what puts it in.
 FAULTS = {
     "a norm in 16 bits": ("forward", "mixed-bfloat16", around(
-        layer_norm.StdLayerNorm, "forward", norm_in_half)),
+        norms.StdLayerNorm, "forward", norm_in_half)),
     "residual sums in 16 bits": ("forward", "mixed-bfloat16", around(
         residual.PreNorm, "after", sum_in_half)),
     "nothing in 16 bits": ("forward", "mixed-bfloat16", UNCAST),

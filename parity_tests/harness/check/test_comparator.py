@@ -145,7 +145,7 @@ def test_the_terms_of_a_mean_square():
     """Those of which the gradient by hand is the sum; none of zeros."""
     x, g = np.random.default_rng(3).normal(size=(2, 2, 3, 5))
     norm = importlib.import_module(
-        f"{ports.package('numpy')}.layer_norm").RMSNorm(5, 0.3)
+        f"{ports.package('numpy')}.dialects.norms").RMSNorm(5, 0.3)
     _, values = norm.forward(x)
     _, gradients = norm.backward(g, values)
     values = {f"a.norm.{name}": value for name, value in values.items()}

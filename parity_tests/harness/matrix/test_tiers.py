@@ -127,7 +127,7 @@ def test_a_gpus_autocast_is_judged(engine, tier, work):
     with mock.patch.object(
             ports.module_of("torch", "attention"), "softmax",
             lambda x: torch.softmax(x.float(), dim=-1)), mock.patch.dict(
-            ports.module_of("torch", "projection").OUTPUTS,
+            ports.module_of("torch", "dialects.output").OUTPUTS,
             log_probs=lambda x: torch.log_softmax(x.float(), dim=-1)):
         if work == "forward":  # it is not a processor's
             assert "not computed in" in cell(engine, tier, work).reason
