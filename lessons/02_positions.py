@@ -180,7 +180,7 @@ assert gap > 0.1
 # learned.
 
 # %%
-rotary = import_module(f"{ports.package('numpy')}.rotary")
+rotary = import_module(f"{ports.package('numpy')}.dialects.rotary")
 turner = rotary.RotaryInterleaved(
     config.replace(positions="rotary_interleaved"))
 query, key = cases.values("lesson 2 qk", 2, config.d_k)

@@ -24,8 +24,7 @@ ELSEWHERE = (
         ("x = jnp.ones((2, 2), device=jax.devices(name)[0])", "0 → -1"),
         ("if (x @ x).sum().item() == 8:",
          "(x @ x).sum().item() == 8 → True"),
-        ("return jax.device_put(np.array(value), jax.devices(device)[0])",
-         "0 → -1"),
+        ("return jax.device_put(value, jax.devices(device)[0])", "0 → -1"),
         ("source, target = to_native(source, device), "
          "to_native(target, device)",
          "source, target = to_native(source, device), "

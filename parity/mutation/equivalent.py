@@ -95,8 +95,7 @@ EQUIVALENT = (
     *entries(
         JAX, "engine.py", "Nothing is written into an array that was handed "
         "on, and the reference keeps it too.", proofs.arrays_are_kept,
-        ("return jax.device_put(np.array(value), jax.devices(device)[0])",
-         "np.array(value) → value")),
+        ("value = np.array(value)", "np.array(value) → value")),
     *entries(
         TORCH, "engine.py", "Only memory: nothing is differentiated.",
         proofs.costs_memory_alone,
@@ -269,10 +268,6 @@ EQUIVALENT = (
         proofs.whole_numbers_of_jax,
         ("x1 = x1 + k[(block + 2) % 3] + jnp.uint32(block + 1)",
          "jnp.uint32(block + 1) → (block + 1)")),
-    *entries(
-        ALL, "decoder.py", "Neither word has positions in attention.",
-        proofs.no_positions_across,
-        ('config, "cross", rngs=rngs)', '"cross" → "self"')),
     *entries(
         ALL, "random.py", "Exclusive or is the same either way round.",
         proofs.exclusive_or_commutes,

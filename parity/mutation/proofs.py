@@ -329,17 +329,6 @@ def whole_numbers_of_jax():
         assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
-def no_positions_across():
-    """Only what attends to itself knows of positions, in every port."""
-    for name in ports.known_ports():
-        for file, table in ("rotary", "ROTARIES"), ("relative", "RELATIVES"):
-            if not ports.absent(name):
-                keys = getattr(importlib.import_module(
-                    f"{ports.package(name)}.{file}"), table)
-                assert {kind for _, kind in keys} == {
-                    "bidirectional", "causal"}
-
-
 def axes_in_any_order():
     """Whole numbers are summed exactly, over axes in any order."""
     array = cases.values("any", 2, 3, 4) > 0

@@ -149,8 +149,10 @@ class Source:
                       if isinstance(item, ast.FunctionDef)]
             for item in inside:
                 self._hide_docstring(item)
-                unit.methods[CALLS.get(item.name, item.name)] = (
-                    self._method(item))
+                name = CALLS.get(item.name, item.name)
+                if name in unit.methods:  # __call__, where a forward is
+                    name = item.name
+                unit.methods[name] = self._method(item)
             if inside:
                 unit.last = self._first(inside[0]) - 1
         elif kind == "function":

@@ -432,12 +432,12 @@ def test_slides_are_turned_by_keys(opened):
     one = opened("slides.html", width=1024, height=768)
     page = one.page
     slides = page.locator(".slide:visible")
-    assert slides.count() == 13 and page.locator(".slide img").count() == 1
+    assert slides.count() == 14 and page.locator(".slide img").count() == 1
     page.focus("#show-slides")
     page.keyboard.press("Enter")
     for key, number in (("ArrowLeft", 1), *(
-            ("ArrowRight", i) for i in range(2, 14)), ("PageDown", 13),
-            ("PageUp", 12), ("End", 13), ("Home", 1), ("Space", 2)):
+            ("ArrowRight", i) for i in range(2, 15)), ("PageDown", 14),
+            ("PageUp", 13), ("End", 14), ("Home", 1), ("Space", 2)):
         page.keyboard.press(key)
         assert slides.count() == 1
         assert slides.get_attribute("id") == f"slide-{number}"
@@ -447,7 +447,7 @@ def test_slides_are_turned_by_keys(opened):
             .every((one) => one.scrollWidth <= one.clientWidth)""")
     assert not page.is_visible(".teacher") and not page.is_visible("#menu")
     page.keyboard.press("Escape")
-    assert slides.count() == 13
+    assert slides.count() == 14
     assert page.evaluate("document.activeElement.id") == "show-slides"
     assert one.errors == []
 

@@ -88,7 +88,7 @@ def test_what_is_kept_is_the_best_that_goes_on(found, text):
 
 
 def test_nothing_stays_changed(found):
-    beam = ports.engine("numpy").SEARCHES["beam"]
+    beam = ports.module_of("numpy", "search").Beam
     before = beam.top, beam.best
     searched(found, "tomorrow")
     assert (beam.top, beam.best) == before

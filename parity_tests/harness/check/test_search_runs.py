@@ -92,7 +92,7 @@ ENDS, TWICE = "self.settings.eos_ids", "n = self.settings.no_repeat_ngram"
 
 
 @pytest.mark.parametrize("old, new", [
-    ("count = settings.candidates", "count = 2 * w"),
+    ("self.settings.candidates", "2 * self.settings.beam"),
     (ENDS, f"{ENDS}[:1]"), (ENDS, f"{ENDS}[-1:]"), (ENDS, f"{ENDS}[:2]"),
     (TWICE, "n = 0"), (TWICE, "n = 1"), (TWICE, "n = 3"),
     ("range(n - 1, written)", "range(n - 1, n)"),
