@@ -308,7 +308,8 @@ def test_a_hook_that_came_and_went_between_steps():
         for step in 1, 2:
             found = engine.train_step(trainer, source[None], source[None])
             if hooked and step == 1:
-                hook = model.decoder.norm.register_forward_hook(
+                norm = model.decoder.layers[0].feed_forward_residual.norm
+                hook = norm.register_forward_hook(
                     lambda *given: None)
                 with pytest.warns(fast_forms.NotAsBuilt):
                     engine.predict(model, *Batch.of_ids(source, source))

@@ -124,7 +124,7 @@ FAULTS = {
     "steps counted from 0 when resumed": (
         "engine", "resume", "trainer.step = step", "trainer.step = 0"),
     "m resumed as v": (
-        "engine", "resume", '{kind}.{name}', 'm.{name}'),
+        "engine", "resume", '{kind}.{weight.name}', 'm.{weight.name}'),
     "a batch that is changed": (
         "engine", "train_step", "    check_pairs(",
         "    sources[0, 0, 0] = sources[0, 0, 1]\n    check_pairs("),
