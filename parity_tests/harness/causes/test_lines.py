@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip(
+    "torch", reason="not asked: torch is not installed")
 
 from parity.causes.diff import diff  # noqa: E402
 from torch import nn  # noqa: E402

@@ -11,8 +11,9 @@ from contract.weights import probe_weights
 from parity import ports
 from parity.check import cases
 
-nnx = pytest.importorskip("flax.nnx")
-jax = pytest.importorskip("jax")
+nnx = pytest.importorskip(
+    "flax.nnx", reason="not asked: flax is not installed")
+jax = pytest.importorskip("jax", reason="not asked: jax is not installed")
 
 CONFIG = cases.test_size("vaswani2017_base").replace(
     dropout=0.25, n_encoder_layers=1, n_decoder_layers=1)
