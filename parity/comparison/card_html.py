@@ -7,7 +7,7 @@ A page may set --bad, --good, --quiet and --rule.
 import html as escaping
 
 from parity.comparison.card_path import pieces
-from parity.comparison.card_text import STYLES, aligned, took
+from parity.comparison.card_text import STYLES, marked, proof_of, took
 from parity.numerics.words import number
 
 #: The dark colours are those of a page, of Jupyter, VS Code and Colab.
@@ -109,22 +109,22 @@ def _cause(cause, card):
     one, two = card.frameworks
     more = (f" {one}", f" {two}") if one != two else ("", "")
     expressions = cause.expression_a, cause.expression_b
-    marked = _marked(*expressions) if all(expressions) else [
+    shown = _marked(cause) if all(expressions) else [
         f"<code>{_of(each)}</code>" * bool(each) for each in expressions]
     told = all(expressions) and cause.in_a in expressions[0] and (
         cause.in_b in expressions[1])
     rows = []
     for side, name, value, expression, place in zip(
-            "AB", more, (cause.in_a, cause.in_b), marked,
+            "AB", more, (cause.in_a, cause.in_b), shown,
             (cause.place_a, cause.place_b)):
         words = expression if told or not value else f"<b>{_of(value)}</b>"
         if words or place:
             rows.append(f"<dt>{side}{_of(name)}</dt><dd>{words}</dd>"
                         f'<dd class="place"><code>{_of(place)}</code></dd>')
     if all(expressions) and not told:
-        rows.append(f'<dd class="wide">{"".join(marked)}</dd>')
-    if cause.proof:
-        rows.append(f'<dt>proof</dt><dd class="wide">{_of(cause.proof)}</dd>')
+        rows.append(f'<dd class="wide">{"".join(shown)}</dd>')
+    if proof := proof_of(cause, card):
+        rows.append(f'<dt>proof</dt><dd class="wide">{_of(proof)}</dd>')
     if cause.write:
         rows.append('<dt>write</dt><dd class="wide good"><code>'
                     f"{_of(cause.write)}</code></dd>")
@@ -136,9 +136,9 @@ def _cause(cause, card):
             + (f"<ul>{facts}</ul>" if facts else "") + "</section>")
 
 
-def _marked(one, two):
+def _marked(cause):
     """Both expressions, what differs marked."""
-    one, two, marks = aligned(one, two)
+    one, two, marks = marked(cause)
     made = []
     for words in (one, two):
         text, at = "", 0

@@ -113,9 +113,7 @@ def _cause(cause, card, width):
         yield from _expressions(
             cause, labels if told else ("", ""), column,
             places if told else ("", ""), width)
-    said = bool(card.ending) and len(card.causes) > 1 and {
-        each.proof for each in card.causes} == {cause.proof}
-    for label, words in (("proof", "" if said else cause.proof),
+    for label, words in (("proof", proof_of(cause, card)),
                          ("write", cause.write)):
         if words:
             first, *rest = _wrapped(" " * (INDENT + column), words, width)
@@ -139,6 +137,19 @@ def _beside(label, column, words, place, width):
         yield [(" " * (INDENT + column), ""), (line, "strong")]
 
 
+def proof_of(cause, card):
+    """What shows a cause; "" where the card's ending says it of all."""
+    shared = card.ending and len(card.causes) > 1 and {
+        each.proof for each in card.causes} == {cause.proof}
+    return "" if shared else cause.proof
+
+
+def marked(cause):
+    """Both expressions of a cause and what differs, as of ``aligned``."""
+    return at_numbers(cause) or aligned(
+        cause.expression_a, cause.expression_b)
+
+
 def aligned(one, two):
     """Two expressions, so that what is alike stands in the same columns.
 
@@ -160,8 +171,8 @@ def aligned(one, two):
 
 
 def at_numbers(cause):
-    """The same where the two numbers of a cause stand once in each, and these
-    are what differs; None where they do not."""
+    """Both expressions, marked at the numbers of a cause where each has its
+    own once; else None."""
     parts = []
     for value, words in ((cause.in_a, cause.expression_a),
                          (cause.in_b, cause.expression_b)):
@@ -195,9 +206,7 @@ def _expressions(cause, labels, column, places, width):
     """Both expressions, one above the other, and what differs marked."""
     room = width - INDENT - column - max(
         len(place) + 2 if place else 0 for place in places)
-    one, two, marks = (at_numbers(cause) or aligned(
-        cause.expression_a, cause.expression_b))
-    one, two, marks = window(one, two, marks, room)
+    one, two, marks = window(*marked(cause), room)
     for label, words, place in zip(labels, (one, two), places):
         spans, at = [], 0
         for start, end in marks:

@@ -8,7 +8,9 @@ from rich.console import Console
 import parity
 from parity.causes.explanation import UNIDENTIFIED, Explanation
 from parity.comparison.card_path import StepGroup, pieces
-from parity.comparison.card_text import aligned, middle, text, window
+from parity.comparison.card import CardCause
+from parity.comparison.card_text import (
+    aligned, marked, middle, text, window)
 from parity.comparison.result import FLOAT32, OUTPUT, Comparison, PairRow
 from parity.matching.pairs import NameMap
 from parity.matching.rearrangement import SAME
@@ -267,3 +269,12 @@ def test_a_trace_prints_as_a_tree():
     assert repr(small).splitlines()[1:4] == [
         "  0      Sequential  2×4 → 2×4", "    0.0  Linear      2×4 → 2×4",
         "    0.1  ReLU        2×4 → 2×4"]
+
+
+def test_numbers_that_differ_are_marked_alone():
+    """Whatever else the two formulas have."""
+    cause = CardCause(1, "epsilon", "norm", "1e-05", "1e-06", "", "",
+                      "x + 1e-05", "maximum(0, x) + 1e-06", "", "")
+    one, two, ((start, end),) = marked(cause)
+    assert (one[start:end], two[start:end]) == ("1e-05", "1e-06")
+    assert one.strip() == cause.expression_a and two == cause.expression_b
