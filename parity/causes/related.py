@@ -82,9 +82,9 @@ def plain_list(axes):
 
 def ratios(truth, actual):
     """The factors of columns, where each has one of its own, in words."""
-    if truth.shape != actual.shape or truth.ndim < 1 or not truth.size:
-        return ""
-    columns = truth.shape[-1]
+    columns = truth.shape[-1] if truth.ndim else 0
+    if truth.shape != actual.shape or not 0 < 2 * columns <= truth.size:
+        return ""  # of one row each number has a factor
     pairs = zip(truth.reshape(-1, columns).T, actual.reshape(-1, columns).T)
     factors = []
     for one, two in pairs:

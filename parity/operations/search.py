@@ -18,7 +18,7 @@ from parity.operations.repeats import Repeats
 from parity.operations.runs import size
 from parity.operations.skeleton import Skeleton
 from parity.operations.trial import (
-    ARRAY, COMPUTED, ORDER, OTHER, SCALAR, Trial)
+    ARRAY, COMPUTED, EXTRA, MISSING, ORDER, OTHER, SCALAR, Trial)
 from parity.operations.trials import Trials
 
 #: Of so many values that are lost, two are tried at once.
@@ -81,7 +81,7 @@ class FaultSearch(Narrowing, Repeats):
         first = now = self.aligned(self.edits)
         while now.different and (step := self.step(now)):
             now = step
-        now = self.needed(now)
+        now = self.needed(now, first)
         for each in self.found:
             as_whole(each)
         return SearchOutcome(self.found, first, now, self.runs,
@@ -123,7 +123,14 @@ class FaultSearch(Narrowing, Repeats):
         if trial.kind == COMPUTED and not trial.more:
             trial, then = self.smallest(trial, now, then)
             edits = trial.ways[0]
+        earlier = self.edited(edits)
         self.edits |= edits
+        if earlier:
+            earlier.trial = dataclasses.replace(
+                earlier.trial, kind=COMPUTED, a=trial.a or earlier.trial.a,
+                value_a=trial.value_a, ways=[edits], more=())
+            earlier.after, earlier.ends = then, not then.different
+            return then
         others = {edit for each in trial.more for edit in each.ways[0]}
         own = {edit: array for edit, array in edits.items()
                if edit not in others}
@@ -139,6 +146,15 @@ class FaultSearch(Narrowing, Repeats):
         if trial.kind == ARRAY:
             return self.in_copies(trial, now, then)
         return then
+
+    def edited(self, edits):
+        """The fault that gave b something for all that these edits give it.
+
+        What is found there once more does not stand alone: the two are one
+        computation, of which the second gives all.
+        """
+        return next((each for each in self.found if edits.keys() <= {
+            edit for trial in each.trials for edit in trial.ways[0]}), None)
 
     def better(self, now, then, edits, two):
         """Whether b with some edits is a, or nearer to it.
@@ -190,7 +206,7 @@ class FaultSearch(Narrowing, Repeats):
                 return
         self.found.append(ShownFault(trial, now, then, ends=ends))
 
-    def needed(self, now):
+    def needed(self, now, first):
         """Drop what the outputs agree without; the Alignment then.
 
         What was found behind another difference may hide it, since it gives b
@@ -213,6 +229,8 @@ class FaultSearch(Narrowing, Repeats):
                         if other is not each)):
                 self.edits, now = less, then
                 self.found.remove(each)
+                for other in self.found:
+                    as_computed(other, first)
         return now
 
 
@@ -237,6 +255,21 @@ def as_whole(found):
         found.trial = Trial(
             COMPUTED, operation, a, mine.number, a.results[0],
             [{(RESULT, operation.number, 0): laid[0]}])
+
+
+def as_computed(found, first):
+    """Take a step more or less on a result that b's own never was, for one of
+    how that result is computed."""
+    trial = found.trial
+    for what, number, *slot in trial.ways[0]:
+        if what != RESULT or trial.kind not in (MISSING, EXTRA):
+            continue
+        operation = found.before.b.operations[number]
+        value = operation.results[slot[0]]
+        if value in found.before.in_a and value not in first.in_a:
+            found.trial = dataclasses.replace(
+                trial, kind=COMPUTED, b=operation, value_b=value)
+            found.before = first
 
 
 def stands(found, then):

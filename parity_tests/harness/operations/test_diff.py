@@ -286,3 +286,34 @@ def test_a_convolution_with_a_bias_is_run_exactly():
         return nn.Sequential(nn.Conv2d(3, 4, 3), act()), torch.ones(1, 3, 6, 6)
     found = parity.diff(lambda: make(nn.ReLU), lambda: make(nn.GELU))
     assert found.verdict == "divergence" and len(found.explanations) == 1
+
+
+class Scores(nn.Module):
+    """Attention's weights, with a slope for each head, and a causal mask."""
+
+    def __init__(self, slopes, in_table):
+        super().__init__()
+        self.in_table, place = in_table, torch.arange(5)
+        self.register_buffer("slopes", slopes)
+        hidden = torch.full((5, 5), torch.finfo(torch.float32).min).triu(1)
+        self.register_buffer(
+            "table", slopes[:, None, None] * place + hidden)
+
+    def forward(self, q, k):
+        scores, place = q @ k.mT / 2, torch.arange(5)
+        if self.in_table:
+            return (scores + self.table).softmax(-1)
+        distance = place[None] - place[:, None]
+        scores = scores + self.slopes[:, None, None] * distance
+        return scores.masked_fill(distance > 0, -torch.inf).softmax(-1)
+
+
+def test_a_mask_that_is_there_is_not_told_as_missing():
+    """It lies in a table that has another fault as well."""
+    q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 4)
+    found = parity.diff(Scores(torch.tensor([0.5, 0.25, 0.125]), False),
+                        Scores(torch.tensor([1.0, 0.5, 0.25]), True), q, k)
+    assert found.verdict == "divergence" and found.explanations
+    for each in found.explanations:
+        assert each.in_b != "none" and "table" in (
+            each.in_b + each.expression_b)
